@@ -1,0 +1,8 @@
+module github.com/fulmar-rpc/fulmar
+
+go 1.26.0
+
+require (
+	go.uber.org/goleak v1.3.0
+	golang.org/x/net v0.62.0
+)

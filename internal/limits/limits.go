@@ -1,0 +1,186 @@
+// Package limits is the one list of what Fulmar allows a peer, a file or a
+// configuration to ask for. Each constant gives a default, its unit and its
+// reason; the configuration structs refer to them. Reviewing what one peer can
+// cost means reading this file.
+//
+// In every configuration 0 means the default from here and a negative value
+// switches the limit off; Or applies that rule.
+package limits
+
+import "time"
+
+// Messages and what decoding them may cost.
+const (
+	// MessageBytes is the longest message, header and body, without a frame's
+	// own length field. 16 MiB: Apache Thrift's frame limit is 16,384,000 bytes,
+	// so everything that its peers accept fits.
+	MessageBytes = 16 << 20
+
+	// Depth is how deep structs and containers may nest when read, written or
+	// skipped. Apache Thrift uses 64 as well.
+	Depth = 64
+
+	// DecodeBytesBase and DecodeBytesPerWireByte bound the memory that decoding
+	// one message may allocate: base + factor x message length, never more than
+	// DecodeBytesMax. ADR-0018 derives the factor from the Go shape.
+	DecodeBytesBase        = 64 << 10
+	DecodeBytesPerWireByte = 64
+	DecodeBytesMax         = 256 << 20
+
+	// ContainerFirstBytes, or ContainerFirstBytesPerWireByte for each byte of
+	// the message that is still unread if that is more, is what a container may
+	// allocate before its first element was decoded; from there it grows as
+	// elements are. ADR-0018: growing from 64 KiB by doubling allocates 2.2
+	// times what allocating at once does, and takes 1.7 times as long.
+	ContainerFirstBytes            = 64 << 10
+	ContainerFirstBytesPerWireByte = 16
+
+	// MethodNameBytes bounds a method name on the wire (Apache Thrift, 2026: the
+	// same).
+	MethodNameBytes = 1 << 10
+
+	// ErrorMessageBytes bounds the text of an error that leaves for a peer.
+	ErrorMessageBytes = 4 << 10
+
+	// FrameLengthMax is where a frame's length field stops being plausible:
+	// above it the four bytes are some other protocol's.
+	FrameLengthMax = 0x3fffffff
+)
+
+// Connections of a server.
+const (
+	// DetectBytes and DetectTimeout: a connection whose protocol is unknown
+	// after this many bytes, or this long after its first byte, is closed.
+	DetectBytes   = 24
+	DetectTimeout = 5 * time.Second
+
+	// FirstByteTimeout closes connections that never say anything.
+	FirstByteTimeout = 10 * time.Second
+
+	// FrameTimeout and FrameBytesPerSecond: a message must be complete this
+	// long after its first byte, plus the time its length takes at this rate.
+	FrameTimeout        = 5 * time.Second
+	FrameBytesPerSecond = 64 << 10
+
+	// ServerIdleTimeout closes connections without a call. It must stay above
+	// ClientIdleTimeout, or clients would reuse connections that are closing.
+	ServerIdleTimeout = 10 * time.Minute
+
+	// WriteStallTimeout closes a connection whose peer has read nothing for
+	// this long while bytes wait for it.
+	WriteStallTimeout = 30 * time.Second
+
+	// LingerTimeout and LingerBytes bound what is read and thrown away after the
+	// server gave up on a connection and said so: closing with unread bytes
+	// would reset it, and the peer might lose the last reply. net/http waits
+	// 500 ms as well; 256 KiB is what a peer's socket buffer holds.
+	LingerTimeout = 500 * time.Millisecond
+	LingerBytes   = 256 << 10
+
+	// ReadAheadBytes is how much a connection may receive beyond the message
+	// in work before the server stops reading from it.
+	ReadAheadBytes = 64 << 10
+
+	// DrainTimeout is how long a graceful stop waits for running calls.
+	DrainTimeout = 30 * time.Second
+
+	// ConnectionsReserve is kept back from the process's file descriptors, for
+	// files, clients and logs; a listener accepts at most 90 % of the rest.
+	ConnectionsReserve = 64
+
+	// AcceptBackoffMin and AcceptBackoffMax bound the pause after an accept
+	// that failed, for example because no file descriptor was free.
+	AcceptBackoffMin = 5 * time.Millisecond
+	AcceptBackoffMax = time.Second
+
+	// PeerLogsPerSecond bounds log lines that peers can cause, per kind.
+	PeerLogsPerSecond = 10
+)
+
+// Clients.
+const (
+	// CallTimeout is how long a call may take unless the caller's context or a
+	// call option says less or something else.
+	CallTimeout = 5 * time.Second
+
+	// ConnectTimeout bounds one connection attempt. Kitex's 50 ms fail when one
+	// SYN is lost; 500 ms leave room for trying again elsewhere.
+	ConnectTimeout = 500 * time.Millisecond
+
+	// ClientIdleTimeout closes pooled connections, well before
+	// ServerIdleTimeout.
+	ClientIdleTimeout = 30 * time.Second
+
+	// ClientConnections bounds exclusive connections per client: one call each.
+	ClientConnections = 512
+
+	// ClientWaiting bounds the calls that wait for one of them.
+	ClientWaiting = 10000
+)
+
+// The generator.
+const (
+	// IDLBytes bounds all interface definitions of one run together.
+	IDLBytes = 16 << 20
+	// IDLIncludeDepth bounds chains of includes.
+	IDLIncludeDepth = 64
+	// IDLTypeDepth bounds list<list<...>> and nested constant values.
+	IDLTypeDepth = 64
+	// IDLNodes bounds the declarations, fields, types and values of one run,
+	// first as the files have them, then written out: constants that name
+	// constants and typedefs of typedefs can double with every line. A million
+	// is what 16 MiB of ordinary definitions come to, and about 300 MiB while
+	// the generator runs.
+	IDLNodes = 1 << 20
+	// IDLNameBytes bounds an identifier: a method's name must fit
+	// MethodNameBytes.
+	IDLNameBytes = MethodNameBytes
+	// IDLErrors is how many errors one run reports.
+	IDLErrors = 100
+)
+
+// Or returns fallback for 0, value if it is positive, and off if it is
+// negative: the rule of all configuration structs.
+func Or[T ~int | ~int64](value, fallback, off T) T {
+	switch {
+	case value == 0:
+		return fallback
+	case value < 0:
+		return off
+	default:
+		return value
+	}
+}
+
+// Message bounds the encoding and decoding of one message. The zero value is
+// not usable; see DefaultMessage.
+type Message struct {
+	// Bytes is the longest message.
+	Bytes int
+	// Depth is how deep structs and containers may nest.
+	Depth int
+	// DecodeBytesPerWireByte is how much memory decoding may take for each byte
+	// of the message, DecodeBytesMax caps it.
+	DecodeBytesPerWireByte int64
+	DecodeBytesMax         int64
+}
+
+// DefaultMessage returns the limits that apply unless configured otherwise.
+func DefaultMessage() Message {
+	return Message{
+		Bytes:                  MessageBytes,
+		Depth:                  Depth,
+		DecodeBytesPerWireByte: DecodeBytesPerWireByte,
+		DecodeBytesMax:         DecodeBytesMax,
+	}
+}
+
+// DecodeBytes returns how many bytes decoding a message of wireBytes bytes may
+// allocate.
+func (m Message) DecodeBytes(wireBytes int) int64 {
+	room := m.DecodeBytesMax - DecodeBytesBase
+	if room <= 0 || int64(wireBytes) > room/max(m.DecodeBytesPerWireByte, 1) {
+		return m.DecodeBytesMax
+	}
+	return DecodeBytesBase + m.DecodeBytesPerWireByte*int64(wireBytes)
+}

@@ -1,0 +1,90 @@
+// Package linkbuf holds outgoing bytes: a chain of chunks from a size-classed
+// pool, written in one pass and handed to a vectored write.
+//
+// A Buffer never moves what was written, so a length can be reserved first and
+// filled in later, and it links large byte slices instead of copying them. A
+// Pool belongs to an instance (a server, a client, an event loop), so that one
+// user's burst does not become every other user's memory.
+package linkbuf
+
+import (
+	"math/bits"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+)
+
+// Chunks come in powers of two. 512 B is the smallest that is worth pooling
+// (make costs less than a pool below it), 1 MiB the largest that is worth
+// keeping: a 16 MiB message must not leave 16 MiB behind.
+const (
+	classBytesMin = 512
+	classBytesMax = 1 << 20
+
+	classCount = 12 // 512 B << 11 = 1 MiB
+)
+
+// Pool recycles byte slices. The zero value is ready to use. It is safe for
+// concurrent use and must not be copied.
+type Pool struct {
+	// classes[i] holds slices of capacity classBytesMin<<i as pointers to their
+	// first byte: a pointer in an interface costs no allocation, a slice would
+	// cost one on every Put.
+	classes [classCount]sync.Pool
+
+	outstanding atomic.Int64
+	checks      poolChecks
+}
+
+// NewPool returns an empty Pool.
+func NewPool() *Pool { return new(Pool) }
+
+// Get returns an empty slice with room for at least n bytes. What the room
+// holds is undefined. The slice belongs to the caller until Put.
+func (p *Pool) Get(n int) []byte {
+	p.outstanding.Add(1)
+	b := p.take(n)
+	p.checks.got(b)
+	return b
+}
+
+func (p *Pool) take(n int) []byte {
+	if n > classBytesMax {
+		return make([]byte, 0, n)
+	}
+	class := classFor(n)
+	if first, ok := p.classes[class].Get().(*byte); ok {
+		b := unsafe.Slice(first, classBytesMin<<class)[:0]
+		p.checks.reused(b)
+		return b
+	}
+	return make([]byte, 0, classBytesMin<<class)
+}
+
+// Put takes back a slice that Get returned, whole or shortened at its end; the
+// caller must not touch its memory again. A slice longer than the largest
+// class goes to the garbage collector. One whose capacity no Get returns (its
+// front was cut off, or it came from elsewhere) is ignored.
+func (p *Pool) Put(b []byte) {
+	size := cap(b)
+	if size <= classBytesMax && (size < classBytesMin || size&(size-1) != 0) {
+		return
+	}
+	p.checks.put(b[:size])
+	p.outstanding.Add(-1)
+	if size <= classBytesMax {
+		p.classes[classFor(size)].Put(unsafe.SliceData(b))
+	}
+}
+
+// Outstanding returns how many slices were taken and not put back.
+func (p *Pool) Outstanding() int64 { return p.outstanding.Load() }
+
+// classFor returns the smallest class with room for n bytes, n being at most
+// classBytesMax.
+func classFor(n int) int {
+	if n <= classBytesMin {
+		return 0
+	}
+	return bits.Len(uint(n-1)) - bits.Len(uint(classBytesMin-1))
+}

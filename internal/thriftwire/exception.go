@@ -1,0 +1,95 @@
+package thriftwire
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strings"
+
+	"github.com/fulmar-rpc/fulmar/internal/limits"
+)
+
+// ExceptionType is the type of a TApplicationException.
+type ExceptionType int32
+
+// The exception types of Apache Thrift; the last two are Kitex's.
+const (
+	ExceptionUnknown               ExceptionType = 0
+	ExceptionUnknownMethod         ExceptionType = 1
+	ExceptionInvalidMessageType    ExceptionType = 2
+	ExceptionWrongMethodName       ExceptionType = 3
+	ExceptionBadSequenceID         ExceptionType = 4
+	ExceptionMissingResult         ExceptionType = 5
+	ExceptionInternalError         ExceptionType = 6
+	ExceptionProtocolError         ExceptionType = 7
+	ExceptionInvalidTransform      ExceptionType = 8
+	ExceptionInvalidProtocol       ExceptionType = 9
+	ExceptionUnsupportedClientType ExceptionType = 10
+	ExceptionUnknownService        ExceptionType = 20
+	ExceptionNoServiceName         ExceptionType = 21
+)
+
+// ApplicationException is the body of an Exception message:
+// struct {1: string message, 2: i32 type}.
+type ApplicationException struct {
+	Type    ExceptionType
+	Message string
+}
+
+// Size returns the size of what Put writes.
+func (e ApplicationException) Size() int { return 3 + 4 + len(e.Message) + 3 + 4 + 1 }
+
+// Put writes the struct to b, which must have the length Size.
+func (e ApplicationException) Put(b []byte) {
+	b[0] = byte(String)
+	binary.BigEndian.PutUint16(b[1:], 1)
+	binary.BigEndian.PutUint32(b[3:], uint32(len(e.Message)))
+	n := 7 + copy(b[7:], e.Message)
+	b[n] = byte(I32)
+	binary.BigEndian.PutUint16(b[n+1:], 2)
+	binary.BigEndian.PutUint32(b[n+3:], uint32(e.Type))
+	b[n+7] = byte(Stop)
+}
+
+// ParseApplicationException reads the struct from body. Unknown fields are
+// passed over, absent ones are zero, a message longer than ErrorMessageBytes is
+// cut: the text comes from the peer and goes to logs.
+func ParseApplicationException(body []byte) (exception ApplicationException, err error) {
+	pos := 0
+	for {
+		if len(body) < pos+1 {
+			return exception, &Error{Kind: Truncated, Offset: pos, Detail: "application exception ends inside a field header"}
+		}
+		t := Type(body[pos])
+		if t == Stop {
+			return exception, nil
+		}
+		if len(body) < pos+3 {
+			return exception, &Error{Kind: Truncated, Offset: pos, Detail: "application exception ends inside a field header"}
+		}
+		id := binary.BigEndian.Uint16(body[pos+1:])
+		pos += 3
+		size, err := Skip(body[pos:], t, limits.Depth)
+		if err != nil {
+			return exception, fmt.Errorf("application exception field %d: %w", id, err)
+		}
+		value := body[pos : pos+size]
+		switch {
+		case id == 1 && t == String:
+			text := value[4:]
+			exception.Message = string(text[:min(len(text), limits.ErrorMessageBytes)])
+		case id == 2 && t == I32:
+			exception.Type = ExceptionType(int32(binary.BigEndian.Uint32(value)))
+		}
+		pos += size
+	}
+}
+
+// CleanMessage makes a text fit to leave for a peer: valid UTF-8 of at most
+// ErrorMessageBytes.
+func CleanMessage(text string) string {
+	const mark = "... (cut)"
+	if len(text) > limits.ErrorMessageBytes {
+		text = text[:limits.ErrorMessageBytes-len(mark)] + mark
+	}
+	return strings.ToValidUTF8(text, "\uFFFD")
+}

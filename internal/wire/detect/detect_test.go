@@ -1,0 +1,166 @@
+package detect_test
+
+import (
+	"bytes"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/fulmar-rpc/fulmar/internal/limits"
+	"github.com/fulmar-rpc/fulmar/internal/testkit"
+	"github.com/fulmar-rpc/fulmar/internal/wire"
+	"github.com/fulmar-rpc/fulmar/internal/wire/detect"
+)
+
+// smallLimits make limits easy to reach in a transcript.
+func smallLimits() limits.Message {
+	return limits.Message{Bytes: 1000, Depth: 4, DecodeBytesMax: limits.DecodeBytesMax}
+}
+
+var bothProtocols = wire.SetOf(wire.Bare, wire.Framed)
+
+// TestDecoder_Transcripts plays conversations from testdata: "listen" opens a
+// connection on which the named protocols are allowed, "feed" makes bytes
+// arrive and prints what comes out.
+func TestDecoder_Transcripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no transcripts: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			var connection *connection
+			testkit.Transcript(t, file, func(command, input string) string {
+				words := strings.Fields(command)
+				switch words[0] {
+				case "listen":
+					connection = listen(words[1:])
+					return "ok"
+				case "feed":
+					b, err := testkit.Hex(input)
+					if err != nil {
+						t.Fatal(err)
+					}
+					return connection.feed(b)
+				}
+				t.Fatalf("unknown command %q", command)
+				return ""
+			})
+		})
+	}
+}
+
+// connection is a receiver that keeps what its Decoder did not use yet.
+type connection struct {
+	decoder detect.Decoder
+	arrived []byte
+}
+
+func listen(protocols []string) *connection {
+	var allowed wire.Set
+	for _, name := range protocols {
+		for _, p := range []wire.Protocol{wire.Bare, wire.Framed} {
+			if p.String() == name {
+				allowed |= wire.SetOf(p)
+			}
+		}
+	}
+	return &connection{decoder: detect.NewDecoder(allowed, smallLimits())}
+}
+
+func (c *connection) feed(b []byte) string {
+	c.arrived = append(c.arrived, b...)
+	var out strings.Builder
+	for len(c.arrived) > 0 {
+		message, used, need, err := c.decoder.Next(c.arrived)
+		if err != nil {
+			fmt.Fprintf(&out, "error: %v\n", err)
+			return out.String()
+		}
+		if used == 0 {
+			fmt.Fprintf(&out, "have %d bytes, need %d\n", len(c.arrived), need)
+			return out.String()
+		}
+		fmt.Fprintf(&out, "%v %v %q, sequence id %d, body % x\n", message.Protocol, message.Type, message.Name, message.Sequence, message.Body)
+		if message.Invalid != nil {
+			fmt.Fprintf(&out, "  invalid: %v\n", message.Invalid)
+		}
+		if used > len(c.arrived) {
+			fmt.Fprintf(&out, "  %d bytes to throw away\n", used-len(c.arrived))
+		}
+		if message.Last {
+			fmt.Fprintf(&out, "  last\n")
+			return out.String()
+		}
+		c.arrived = c.arrived[min(used, len(c.arrived)):]
+	}
+	return out.String()
+}
+
+func TestDetect_AnswersHTTPInHTTP(t *testing.T) {
+	_, _, err := detect.Detect([]byte("GET / HTTP/1.1\r\n"), bothProtocols)
+	refusal, ok := err.(*wire.Error)
+	if !ok || !strings.HasPrefix(refusal.Answer, "HTTP/1.1 400 ") {
+		t.Fatalf("Detect: %#v; want an answer in HTTP", err)
+	}
+	head, body, _ := strings.Cut(refusal.Answer, "\r\n\r\n")
+	if want := fmt.Sprintf("Content-Length: %d", len(body)); !strings.Contains(head, want) {
+		t.Errorf("the answer's body has %d bytes, its head is %q", len(body), head)
+	}
+}
+
+// FuzzDecoder: whatever arrives, and however it is cut, the same messages come
+// out, nothing outside the input is returned, and a need is always more than
+// there is.
+func FuzzDecoder(f *testing.F) {
+	call := []byte{0, 0, 0, 0x1a, 0x80, 1, 0, 1, 0, 0, 0, 4, 'E', 'c', 'h', 'o', 0, 0, 0, 7, 0x0b, 0, 1, 0, 0, 0, 2, 'h', 'i', 0}
+	f.Add(append(bytes.Clone(call), call[4:]...), 9)
+	f.Add([]byte("GET / HTTP/1.1\r\n\r\n"), 3)
+	f.Add([]byte{0x16, 3, 1, 2, 0, 1, 0}, 4)
+	f.Add([]byte{0, 0, 3, 0xe9, 0x80, 1, 0, 1, 0, 0, 0, 1, 'x', 0, 0, 0, 1}, 8)
+	f.Fuzz(func(t *testing.T, b []byte, cut int) {
+		whole := decodeAll(t, b, len(b))
+		if cut <= 0 || cut >= len(b) {
+			return
+		}
+		if pieces := decodeAll(t, b, cut); pieces != whole {
+			t.Fatalf("at once:\n%scut at %d:\n%s", whole, cut, pieces)
+		}
+	})
+}
+
+// decodeAll feeds b in pieces of the given size and returns a description of
+// what came out. A bare message that is broken is only known to be so when the
+// broken part has arrived, so what it aliases is left out.
+func decodeAll(t *testing.T, b []byte, piece int) string {
+	decoder := detect.NewDecoder(bothProtocols, smallLimits())
+	var out strings.Builder
+	start := 0
+	for have := min(piece, len(b)); ; have = min(have+piece, len(b)) {
+		for start < have {
+			arrived := b[start:have]
+			message, used, need, err := decoder.Next(arrived)
+			if err != nil {
+				return out.String() + "error\n"
+			}
+			if used == 0 {
+				if need <= len(arrived) {
+					t.Fatalf("have %d bytes, need %d", len(arrived), need)
+				}
+				break
+			}
+			if len(message.Body)+len(message.Name) > used {
+				t.Fatalf("a message of %d bytes has %d bytes of content", used, len(message.Body)+len(message.Name))
+			}
+			fmt.Fprintf(&out, "%v %q %d % x %v\n", message.Protocol, message.Name, message.Sequence, message.Body, message.Invalid)
+			if message.Last {
+				return out.String() + "last\n"
+			}
+			start += used
+		}
+		if have == len(b) {
+			return out.String()
+		}
+	}
+}
