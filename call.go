@@ -1,0 +1,79 @@
+package fulmar
+
+import (
+	"context"
+	"time"
+)
+
+// Side tells the two ends of a call apart.
+type Side uint8
+
+// The sides.
+const (
+	SideClient Side = iota
+	SideServer
+)
+
+// String returns "client" or "server".
+func (s Side) String() string { return [...]string{"client", "server"}[s] }
+
+// Call is what a handler may know about the call it serves. It is a value: it
+// stays valid for ever and never changes.
+type Call struct {
+	service  string
+	method   string
+	oneway   bool
+	protocol Protocol
+	peer     string
+	local    string
+	deadline time.Time
+}
+
+// Service returns the name of the service in the IDL.
+func (c Call) Service() string { return c.service }
+
+// Method returns the name of the method in the IDL.
+func (c Call) Method() string { return c.method }
+
+// Oneway reports whether no reply will be sent.
+func (c Call) Oneway() bool { return c.oneway }
+
+// Protocol returns how the caller framed the call.
+func (c Call) Protocol() Protocol { return c.protocol }
+
+// Peer returns the caller's socket address, Local the server's.
+func (c Call) Peer() string { return c.peer }
+
+// Local returns the server's socket address.
+func (c Call) Local() string { return c.local }
+
+// Deadline returns when the caller stops waiting, if it said so.
+func (c Call) Deadline() (deadline time.Time, ok bool) { return c.deadline, !c.deadline.IsZero() }
+
+// callKey is the context key of a *Call.
+type callKey struct{}
+
+// CallFrom returns the call that ctx belongs to, in a handler and everything it
+// passes its context to. ok is false outside of one.
+func CallFrom(ctx context.Context) (call Call, ok bool) {
+	found, ok := ctx.Value(callKey{}).(*Call)
+	if !ok {
+		return Call{}, false
+	}
+	return *found, true
+}
+
+// CallOption changes one call; Timeout makes one.
+type CallOption struct {
+	timeout time.Duration
+}
+
+// Timeout limits a call to d, in place of ClientConfig.Timeout. A negative d
+// means no limit. A deadline of the context that is earlier still counts.
+func Timeout(d time.Duration) CallOption {
+	if d == 0 {
+		// An explicit zero is a deadline that has passed, not the default.
+		d = 1
+	}
+	return CallOption{timeout: d}
+}

@@ -1,0 +1,205 @@
+package fulmar
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fulmar-rpc/fulmar/eventloop"
+	"github.com/fulmar-rpc/fulmar/internal/limits"
+	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
+	"github.com/fulmar-rpc/fulmar/internal/transport"
+	"github.com/fulmar-rpc/fulmar/internal/wire"
+)
+
+// Client calls one target. It connects when it is first used. It is safe for
+// concurrent use; make one per target and keep it.
+type Client struct {
+	config   ClientConfig
+	protocol Protocol
+	timeout  time.Duration
+	limits   limits.Message
+	pool     *transport.Pool
+	next     UnaryNext
+}
+
+// NewClient returns a client for the target of config. Close it in the end.
+func NewClient(config ClientConfig) (*Client, error) {
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	network, address, err := parseAddress(config.Target)
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{
+		config:   config,
+		protocol: config.Protocol,
+		timeout:  limits.Or(config.Timeout, limits.CallTimeout, 0),
+		limits:   messageLimits(config.MaxMessageBytes, config.MaxDepth, config.DecodeBytesPerWireByte, config.MaxDecodeBytes),
+	}
+	if c.protocol == 0 {
+		c.protocol = Framed
+	}
+	c.pool = transport.NewPool(transport.PoolConfig{
+		Dial:           func(ctx context.Context) (*eventloop.Conn, error) { return c.dial(ctx, network, address) },
+		Protocol:       wire.Protocol(c.protocol),
+		Limits:         c.limits,
+		Connections:    limits.Or(config.MaxConnections, limits.ClientConnections, int(^uint(0)>>1)),
+		Waiting:        limits.Or(config.MaxWaiting, limits.ClientWaiting, int(^uint(0)>>1)),
+		IdleTimeout:    limits.Or(config.IdleTimeout, limits.ClientIdleTimeout, 0),
+		ConnectTimeout: limits.Or(config.ConnectTimeout, limits.ConnectTimeout, 0),
+	})
+	c.next = chain(config.Interceptors, c.invoke)
+	return c, nil
+}
+
+func (c *Client) dial(ctx context.Context, network, address string) (*eventloop.Conn, error) {
+	// The buffer must hold a whole reply, because it is decoded in one piece.
+	config := eventloop.Config{ReadBufferBytes: c.limits.Bytes + limits.ReadAheadBytes}
+	if c.config.Dial == nil {
+		return eventloop.Dial(ctx, network, address, config)
+	}
+	conn, err := c.config.Dial(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	return eventloop.NewConn(conn, config), nil
+}
+
+// Close closes all connections. Calls in progress fail, later ones too.
+func (c *Client) Close() error {
+	c.pool.Close()
+	return nil
+}
+
+// Call makes one call; generated clients use it. See Caller.
+func (c *Client) Call(ctx context.Context, method *MethodDesc, request, reply any, options ...CallOption) error {
+	start := time.Now()
+	timeout := c.timeout
+	for _, option := range options {
+		if option.timeout != 0 {
+			timeout = max(option.timeout, 0)
+		}
+	}
+	if timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
+	}
+	state := &unaryState{
+		side:     SideClient,
+		method:   method,
+		peer:     c.config.Target,
+		protocol: c.protocol,
+		request:  request,
+		reply:    reply,
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		state.limit = deadline.Sub(start)
+	}
+	err := c.next(ctx, Unary{state})
+	// Fill in what only this place knows; errors of interceptors stay as they
+	// are.
+	if e, ok := err.(*Error); ok && e.method == "" && e.phase != PhaseNone {
+		e.method, e.address, e.elapsed = method.fullName(), c.config.Target, time.Since(start)
+	}
+	return err
+}
+
+// invoke is the end of the interceptor chain: it makes the call.
+func (c *Client) invoke(ctx context.Context, call Unary) error {
+	state := call.state
+	if err := ctx.Err(); err != nil {
+		return callFailure(err, state.limit)
+	}
+	request := c.pool.NewRequest(state.method.Name, state.method.Oneway)
+	defer request.Release()
+	if err := state.method.Codec.AppendBody(request.Body(), state.request, c.limits); err != nil {
+		return &Error{code: encodeCode(err), message: err.Error(), phase: PhaseEncode, executed: ExecutedNo, cause: err}
+	}
+	conn, message, err := c.exchange(ctx, request)
+	if err != nil {
+		return callFailure(err, state.limit)
+	}
+	// Decoding copies what it keeps, so the connection can go on afterwards.
+	defer conn.Release()
+	if state.method.Oneway {
+		return nil
+	}
+	return c.readReply(message, state)
+}
+
+// encodeCode returns the code for a request that cannot be encoded.
+func encodeCode(err error) Code {
+	var wireError *thriftwire.Error
+	if errors.As(err, &wireError) {
+		return codeOfWire(wireError)
+	}
+	return InvalidArgument
+}
+
+// exchange sends the request over a connection of the pool. If the peer had
+// closed a pooled connection before any of the request was accepted, it tries
+// once more: nothing was sent, so nothing can have been executed.
+func (c *Client) exchange(ctx context.Context, request *transport.Request) (*transport.ClientConn, wire.Message, error) {
+	for attempt := 0; ; attempt++ {
+		conn, err := c.pool.Acquire(ctx)
+		if err != nil {
+			return nil, wire.Message{}, err
+		}
+		message, err := conn.Exchange(ctx, request)
+		if err == nil {
+			return conn, message, nil
+		}
+		conn.Discard()
+		if c.pool.Closed() {
+			err = fmt.Errorf("%w (%w)", err, transport.ErrClosed)
+		}
+		var failed *transport.CallError
+		if !errors.As(err, &failed) || failed.Sent || !conn.Reused() || attempt > 0 || ctx.Err() != nil {
+			return nil, wire.Message{}, err
+		}
+	}
+}
+
+// readReply decodes a reply or an application exception.
+func (c *Client) readReply(message wire.Message, state *unaryState) error {
+	if message.Type == thriftwire.Exception {
+		exception, err := thriftwire.ParseApplicationException(message.Body)
+		if err != nil {
+			return c.badReply(err)
+		}
+		return &Error{
+			code:      codeOfException(exception.Type),
+			message:   exception.Message,
+			origin:    OriginRemote,
+			phase:     PhaseReply,
+			executed:  ExecutedMaybe,
+			exception: exception.Type,
+		}
+	}
+	if err := state.method.Codec.ReadBody(message.Body, state.reply, c.limits); err != nil {
+		return c.badReply(err)
+	}
+	if reply, ok := state.reply.(replyMessage); ok {
+		err := reply.ReplyError()
+		if missing, ok := err.(*Error); ok {
+			missing.origin, missing.phase = OriginRemote, PhaseReply
+		}
+		return err
+	}
+	return nil
+}
+
+// badReply is the error for a reply that cannot be decoded: the handler ran, its
+// result is lost.
+func (c *Client) badReply(err error) *Error {
+	e := &Error{code: Internal, message: err.Error(), origin: OriginTransport, phase: PhaseReply, executed: ExecutedYes, cause: err}
+	var wireError *thriftwire.Error
+	if errors.As(err, &wireError) {
+		e.code = codeOfWire(wireError)
+	}
+	return e
+}

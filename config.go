@@ -1,0 +1,225 @@
+package fulmar
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net"
+	"time"
+
+	"github.com/fulmar-rpc/fulmar/internal/limits"
+	"github.com/fulmar-rpc/fulmar/internal/wire"
+)
+
+// Protocol is how messages are framed on a connection.
+type Protocol uint8
+
+// The protocols. The zero Protocol means the default of the place it is used.
+const (
+	// Bare is Thrift Binary without framing, "buffered" in Apache Thrift.
+	Bare = Protocol(wire.Bare)
+	// Framed is Thrift Binary behind a length.
+	Framed = Protocol(wire.Framed)
+)
+
+// String returns the name in lower case.
+func (p Protocol) String() string { return wire.Protocol(p).String() }
+
+// MarshalText returns the name.
+func (p Protocol) MarshalText() ([]byte, error) {
+	if p == 0 {
+		return nil, nil
+	}
+	return []byte(p.String()), nil
+}
+
+// UnmarshalText reads a name; the empty one is the zero Protocol.
+func (p *Protocol) UnmarshalText(text []byte) error {
+	switch string(text) {
+	case "":
+		*p = 0
+	case "bare":
+		*p = Bare
+	case "framed":
+		*p = Framed
+	default:
+		return fmt.Errorf("protocol %.40q is not known (known: %s)", text, supported)
+	}
+	return nil
+}
+
+// supported is every protocol there is.
+const supported = wire.Set(1<<wire.Bare | 1<<wire.Framed)
+
+// ServerConfig configures a Server. The zero value serves every protocol on
+// port 8888. In every number and duration 0 is the default that the field
+// names, and a negative value switches the limit off.
+type ServerConfig struct {
+	// Address to listen on: "host:port", "unix:///path" or "unix:@abstract".
+	// Port 0 picks a free one; see Server.Listen. Default ":8888".
+	Address string
+	// Listener to use instead of Address. The Server closes it.
+	Listener net.Listener `json:"-"`
+	// Protocols that connections may speak. Default: all.
+	Protocols []Protocol
+
+	// MaxMessageBytes bounds a request, and a reply. A longer request is
+	// refused, and the connection goes on if its framing allows. Default 16 MiB.
+	MaxMessageBytes int
+	// MaxDepth bounds the nesting of structs and containers. Default 64; off
+	// means 10,000, which the stack still holds.
+	MaxDepth int
+	// DecodeBytesPerWireByte times the length of a request, plus 64 KiB, is how
+	// much memory decoding it may take. Lists of structs with many optional
+	// fields of which few are set may need more; see docs/guide/limits.md.
+	// Default 64.
+	DecodeBytesPerWireByte int
+	// MaxDecodeBytes caps the memory that decoding one request may take. Default
+	// 256 MiB.
+	MaxDecodeBytes int64
+	// MaxConnections bounds open connections; more are closed at once. Default:
+	// 90 % of the file descriptors that the process may open.
+	MaxConnections int
+
+	// FirstByteTimeout closes connections that say nothing at first. Default
+	// 10 s.
+	FirstByteTimeout time.Duration
+	// FrameTimeout closes connections on which a message takes longer to arrive
+	// than this plus its size at 64 KiB/s. Default 5 s.
+	FrameTimeout time.Duration
+	// IdleTimeout closes connections without a call. Keep it above the
+	// clients'. Default 10 min.
+	IdleTimeout time.Duration
+	// WriteStallTimeout closes connections whose peer reads nothing although
+	// bytes wait for it. Default 30 s.
+	WriteStallTimeout time.Duration
+	// DrainTimeout is how long Serve waits for running calls after its context
+	// ended. Default 30 s; off means for ever.
+	DrainTimeout time.Duration
+
+	// Interceptors around every call, the first outermost.
+	Interceptors []UnaryInterceptor `json:"-"`
+	// Logger for what operators should know. Default slog.Default().
+	Logger *slog.Logger `json:"-"`
+}
+
+// Validate returns every problem of the configuration, joined, or nil.
+func (c ServerConfig) Validate() error {
+	var problems []error
+	if c.Listener == nil && c.Address != "" {
+		if _, _, err := parseAddress(c.Address); err != nil {
+			problems = append(problems, fmt.Errorf("server config: Address: %w", err))
+		}
+	}
+	for i, p := range c.Protocols {
+		if !supported.Has(wire.Protocol(p)) {
+			problems = append(problems, fmt.Errorf("server config: Protocols[%d]: %d is not a protocol (known: %s)", i, p, supported))
+		}
+	}
+	for i, interceptor := range c.Interceptors {
+		if interceptor == nil {
+			problems = append(problems, fmt.Errorf("server config: Interceptors[%d] is nil", i))
+		}
+	}
+	return errors.Join(append(problems, checkMessageLimits("server config", c.MaxMessageBytes, c.MaxDepth)...)...)
+}
+
+func (c ServerConfig) allowed() wire.Set {
+	if len(c.Protocols) == 0 {
+		return supported
+	}
+	var set wire.Set
+	for _, p := range c.Protocols {
+		set |= wire.SetOf(wire.Protocol(p))
+	}
+	return set
+}
+
+// ClientConfig configures a Client. In every number and duration 0 is the
+// default that the field names, and a negative value switches the limit off.
+type ClientConfig struct {
+	// Target to call: "host:port", "unix:///path" or "unix:@abstract".
+	// Required.
+	Target string
+	// Protocol to speak. Default Framed.
+	Protocol Protocol
+
+	// Timeout of a call, unless the option Timeout says otherwise. A deadline of
+	// the context that is earlier counts. Default 5 s.
+	Timeout time.Duration
+	// ConnectTimeout bounds one attempt to connect. Default 500 ms.
+	ConnectTimeout time.Duration
+	// IdleTimeout closes pooled connections that are not used. Keep it below
+	// the server's. Default 30 s.
+	IdleTimeout time.Duration
+	// MaxConnections bounds open connections, and with the protocols that carry
+	// one call at a time also the calls in progress. Default 512.
+	MaxConnections int
+	// MaxWaiting bounds the calls that wait for a connection; more fail at once.
+	// Default 10,000.
+	MaxWaiting int
+
+	// MaxMessageBytes bounds a request and a reply. Default 16 MiB.
+	MaxMessageBytes int
+	// MaxDepth bounds the nesting of structs and containers. Default 64; off
+	// means 10,000, which the stack still holds.
+	MaxDepth int
+	// DecodeBytesPerWireByte times the length of a reply, plus 64 KiB, is how
+	// much memory decoding it may take. Lists of structs with many optional
+	// fields of which few are set may need more; see docs/guide/limits.md.
+	// Default 64.
+	DecodeBytesPerWireByte int
+	// MaxDecodeBytes caps the memory that decoding one reply may take. Default
+	// 256 MiB.
+	MaxDecodeBytes int64
+
+	// Interceptors around every call, the first outermost.
+	Interceptors []UnaryInterceptor `json:"-"`
+	// Dial opens connections in place of the net package's dialer. network is
+	// "tcp" or "unix", address the target's.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error) `json:"-"`
+}
+
+// Validate returns every problem of the configuration, joined, or nil.
+func (c ClientConfig) Validate() error {
+	var problems []error
+	if c.Target == "" {
+		problems = append(problems, errors.New("client config: Target is empty"))
+	} else if _, _, err := parseAddress(c.Target); err != nil {
+		problems = append(problems, fmt.Errorf("client config: Target: %w", err))
+	}
+	if c.Protocol != 0 && !supported.Has(wire.Protocol(c.Protocol)) {
+		problems = append(problems, fmt.Errorf("client config: Protocol: %d is not a protocol (known: %s)", c.Protocol, supported))
+	}
+	for i, interceptor := range c.Interceptors {
+		if interceptor == nil {
+			problems = append(problems, fmt.Errorf("client config: Interceptors[%d] is nil", i))
+		}
+	}
+	return errors.Join(append(problems, checkMessageLimits("client config", c.MaxMessageBytes, c.MaxDepth)...)...)
+}
+
+// depthOff is what "no limit" means for nesting: the deepest that fits into a
+// goroutine's stack with room to spare.
+const depthOff = 10000
+
+func checkMessageLimits(config string, messageBytes, depth int) (problems []error) {
+	if messageBytes > limits.FrameLengthMax {
+		problems = append(problems, fmt.Errorf("%s: MaxMessageBytes: %d is more than a frame can hold (limit %d)", config, messageBytes, limits.FrameLengthMax))
+	}
+	if depth > depthOff {
+		problems = append(problems, fmt.Errorf("%s: MaxDepth: %d is more than the stack is sure to hold (limit %d)", config, depth, depthOff))
+	}
+	return problems
+}
+
+func messageLimits(messageBytes, depth, decodeFactor int, decodeBytes int64) limits.Message {
+	return limits.Message{
+		Bytes:                  limits.Or(messageBytes, limits.MessageBytes, limits.FrameLengthMax),
+		Depth:                  limits.Or(depth, limits.Depth, depthOff),
+		DecodeBytesPerWireByte: limits.Or(int64(decodeFactor), limits.DecodeBytesPerWireByte, math.MaxInt64),
+		DecodeBytesMax:         limits.Or[int64](decodeBytes, limits.DecodeBytesMax, math.MaxInt64),
+	}
+}

@@ -1,0 +1,230 @@
+package fulmar
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
+	"github.com/fulmar-rpc/fulmar/internal/transport"
+)
+
+// Origin says where an Error arose.
+type Origin uint8
+
+// The origins.
+const (
+	// OriginLocal: in this process, before or after the network.
+	OriginLocal Origin = iota
+	// OriginTransport: on the way between the two.
+	OriginTransport
+	// OriginRemote: the peer said so.
+	OriginRemote
+)
+
+// String returns the name in lower case.
+func (o Origin) String() string {
+	return [...]string{"local", "transport", "remote"}[o]
+}
+
+// Executed says whether the handler of a failed call ran. Retries depend on it:
+// only a call that was certainly not executed may always be repeated.
+type Executed uint8
+
+// The answers.
+const (
+	ExecutedMaybe Executed = iota
+	ExecutedNo
+	ExecutedYes
+)
+
+// String returns the answer as a clause for error texts.
+func (e Executed) String() string {
+	return [...]string{"maybe executed", "not executed", "executed"}[e]
+}
+
+// Phase is how far a call had come when it failed.
+type Phase uint8
+
+// The phases of a call, in order. PhaseNone is that of errors which did not
+// arise in a call of this process's client.
+const (
+	PhaseNone Phase = iota
+	PhaseEncode
+	PhaseAcquire
+	PhaseConnect
+	PhaseWrite
+	PhaseWait
+	PhaseReply
+)
+
+// String returns what the call was doing.
+func (p Phase) String() string {
+	return [...]string{
+		"", "encoding the request", "waiting for a connection", "connecting",
+		"writing the request", "waiting for the reply", "reading the reply",
+	}[p]
+}
+
+// Error is what a call fails with, unless the IDL declares an exception for it.
+// It is immutable; errors.As finds it, errors.Is finds its cause.
+type Error struct {
+	code     Code
+	message  string
+	origin   Origin
+	executed Executed
+	phase    Phase
+	method   string
+	address  string
+	elapsed  time.Duration
+	cause    error
+	// exception is the type that Thrift has for exactly this error; 0 if the
+	// code decides.
+	exception thriftwire.ExceptionType
+}
+
+// NewError returns an Error for a handler to return. The message goes to the
+// caller.
+func NewError(code Code, message string) *Error {
+	return &Error{code: code, message: message, executed: ExecutedYes}
+}
+
+// Errorf is NewError with a format; %w makes its operand the cause.
+func Errorf(code Code, format string, args ...any) *Error {
+	formatted := fmt.Errorf(format, args...)
+	e := NewError(code, formatted.Error())
+	e.cause = errors.Unwrap(formatted)
+	return e
+}
+
+// MissingReply is the error for a reply that holds neither a result nor an
+// exception: what a handler gets for returning (nil, nil), and a caller for a
+// peer that sends such a reply. Generated code calls it.
+func MissingReply(method string) error {
+	return &Error{
+		code:      Internal,
+		message:   method + ": neither a result nor an error",
+		executed:  ExecutedYes,
+		exception: thriftwire.ExceptionMissingResult,
+	}
+}
+
+// Code returns what kind of failure it is.
+func (e *Error) Code() Code { return e.code }
+
+// Message returns the text without the circumstances that Error adds.
+func (e *Error) Message() string { return e.message }
+
+// Origin returns where the error arose.
+func (e *Error) Origin() Origin { return e.origin }
+
+// Executed returns whether the handler ran.
+func (e *Error) Executed() Executed { return e.executed }
+
+// Phase returns how far the call had come.
+func (e *Error) Phase() Phase { return e.phase }
+
+// Method returns "Service.method" of the call, empty outside of one.
+func (e *Error) Method() string { return e.method }
+
+// Address returns the peer's address, empty if there was none.
+func (e *Error) Address() string { return e.address }
+
+// Elapsed returns how long the call had taken.
+func (e *Error) Elapsed() time.Duration { return e.elapsed }
+
+// Unwrap returns the cause, which may be nil.
+func (e *Error) Unwrap() error { return e.cause }
+
+// Error returns "Orders.place: deadline exceeded: no reply (waiting for the
+// reply, 127.0.0.1:8888, after 200ms, maybe executed)".
+func (e *Error) Error() string {
+	var text strings.Builder
+	if e.method != "" {
+		text.WriteString(e.method + ": ")
+	}
+	text.WriteString(e.code.String() + ": " + e.message)
+	if e.phase == PhaseNone {
+		return text.String()
+	}
+	text.WriteString(" (" + e.phase.String())
+	if e.address != "" {
+		text.WriteString(", " + e.address)
+	}
+	fmt.Fprintf(&text, ", after %v, %v)", e.elapsed.Round(10*time.Microsecond), e.executed)
+	return text.String()
+}
+
+// callFailure converts a failure of the transport in a call that may take limit.
+func callFailure(err error, limit time.Duration) *Error {
+	e := &Error{code: Unavailable, origin: OriginTransport, phase: PhaseAcquire, executed: ExecutedNo, cause: err}
+	var failed *transport.CallError
+	if errors.As(err, &failed) {
+		e.phase = Phase(failed.Phase)
+		if failed.Sent {
+			e.executed = ExecutedMaybe
+		}
+	}
+	e.message = reason(err)
+	var reply *transport.ReplyError
+	var wire *thriftwire.Error
+	switch code := CodeOf(err); {
+	case code == DeadlineExceeded:
+		e.code, e.message = code, fmt.Sprintf("no result within %v", limit.Round(time.Microsecond))
+	case code == Canceled:
+		e.code, e.message = code, "canceled by the caller"
+	case errors.Is(err, transport.ErrClosed):
+		e.code, e.origin = Canceled, OriginLocal
+	case errors.Is(err, transport.ErrExhausted):
+		e.code, e.origin = ResourceExhausted, OriginLocal
+	case errors.As(err, &reply):
+		e.code, e.exception = Internal, reply.Exception
+	case errors.As(err, &wire):
+		e.code = codeOfWire(wire)
+	}
+	return e
+}
+
+// codeOfWire returns the code for bytes from a peer, or a value of ours, that
+// break the rules of the encoding.
+func codeOfWire(err *thriftwire.Error) Code {
+	switch err.Kind {
+	case thriftwire.LimitExceeded:
+		return ResourceExhausted
+	case thriftwire.BadValue:
+		return InvalidArgument
+	default:
+		return Internal
+	}
+}
+
+// reason returns the text of err without the addresses that package net puts
+// into it: they are a field of Error, and must not leave for another peer.
+func reason(err error) string {
+	var operation *net.OpError
+	if errors.As(err, &operation) && operation.Err != nil {
+		return operation.Op + ": " + operation.Err.Error()
+	}
+	return err.Error()
+}
+
+// exceptionFor returns what a handler's error tells the peer: neither stacks nor
+// addresses of other servers.
+func exceptionFor(err error) thriftwire.ApplicationException {
+	var e *Error
+	if !errors.As(err, &e) {
+		return thriftwire.ApplicationException{
+			Type:    exceptionOfCode(CodeOf(err)),
+			Message: err.Error(),
+		}
+	}
+	exception := thriftwire.ApplicationException{Type: e.exception, Message: err.Error()}
+	if e.exception == 0 {
+		exception.Type = exceptionOfCode(e.code)
+	}
+	// Whatever err says around e stays; e itself shrinks to what may be told.
+	exception.Message = strings.ReplaceAll(exception.Message, e.Error(), e.message)
+	return exception
+}

@@ -1,0 +1,125 @@
+package eventloop
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"time"
+
+	"github.com/fulmar-rpc/fulmar/internal/limits"
+)
+
+// Engine selects how a listener waits for bytes.
+type Engine uint8
+
+const (
+	// EngineDefault is the best engine for the platform, at present EngineStd.
+	EngineDefault Engine = iota
+	// EngineStd runs one goroutine for each connection on Go's own network
+	// poller. It works with every net.Conn and on every platform.
+	EngineStd
+)
+
+// The smallest values that make sense, so that a forgotten unit is noticed.
+const (
+	readBufferBytesMin   = 512
+	writeStallTimeoutMin = 10 * time.Millisecond
+	// keepAliveMin is the resolution of TCP keep-alive.
+	keepAliveMin = time.Second
+)
+
+// Config describes listeners and connections. The zero value is ready to use:
+// 0 means the default that the field documents, a negative value switches it
+// off. A Config is copied when it is used.
+type Config struct {
+	// Engine selects how served connections wait for bytes.
+	Engine Engine
+
+	// ReadBufferBytes is how many unread bytes a connection holds before it
+	// stops reading, and so the longest piece that a Reader can return. What
+	// arrives in one read, up to 64 KiB, may come on top. Default: one message
+	// of the largest size, 16 MiB, and 64 KiB. Negative: unlimited.
+	ReadBufferBytes int
+
+	// WriteStallTimeout closes a connection whose peer takes no bytes for this
+	// long while some wait to be written. Every byte that it takes starts the
+	// time anew. It may fire late by a quarter. Default: 30 s. Negative: never.
+	WriteStallTimeout time.Duration
+
+	// MaxConnections is how many connections a listener keeps open; further
+	// ones are accepted and closed at once. Default: 90 % of the file
+	// descriptors that the process may have, after 64 in reserve. Negative:
+	// unlimited.
+	MaxConnections int
+
+	// KeepAlive is the interval of TCP keep-alive for connections that Listen
+	// accepts and Dial opens. Default: 15 s. Negative: off.
+	KeepAlive time.Duration
+
+	// OnOpen is called for each connection before its first byte is read.
+	OnOpen func(*Conn) `json:"-"`
+
+	// OnEOF is called at most once for each served connection, when the peer
+	// has stopped sending and the handler has been called with all bytes that
+	// came before; never at the same time as the handler, and before OnClose.
+	// The connection closes afterwards unless it is held.
+	OnEOF func(*Conn) `json:"-"`
+
+	// OnClose is called exactly once for each connection, for served ones after
+	// the last call of the handler has returned. The error is nil when the peer
+	// stopped sending in good order, after Close, and at Shutdown; otherwise it
+	// tells why the connection ended. io.ErrUnexpectedEOF means that the peer
+	// stopped while the handler waited for more.
+	OnClose func(*Conn, error) `json:"-"`
+
+	// Logger receives what no caller can be told: panics in handlers and
+	// failed accepts. Default: slog.Default().
+	Logger *slog.Logger `json:"-"`
+}
+
+// Validate reports all values that cannot work.
+func (c Config) Validate() error {
+	var problems []error
+	report := func(format string, args ...any) {
+		problems = append(problems, fmt.Errorf("eventloop config: "+format, args...))
+	}
+	if c.Engine > EngineStd {
+		report("Engine: unknown (limit %d, got %d)", EngineStd, c.Engine)
+	}
+	if c.ReadBufferBytes > 0 && c.ReadBufferBytes < readBufferBytesMin {
+		report("ReadBufferBytes: too small (limit %d, got %d)", readBufferBytesMin, c.ReadBufferBytes)
+	}
+	if c.WriteStallTimeout > 0 && c.WriteStallTimeout < writeStallTimeoutMin {
+		report("WriteStallTimeout: too short (limit %v, got %v)", writeStallTimeoutMin, c.WriteStallTimeout)
+	}
+	if c.KeepAlive > 0 && c.KeepAlive < keepAliveMin {
+		report("KeepAlive: too short (limit %v, got %v)", keepAliveMin, c.KeepAlive)
+	}
+	return errors.Join(problems...)
+}
+
+// withDefaults returns c with every 0 replaced and every "off" turned into the
+// value that has no effect: the largest limit, or a timeout of 0.
+func (c Config) withDefaults() Config {
+	c.ReadBufferBytes = limits.Or(c.ReadBufferBytes, limits.MessageBytes+limits.ReadAheadBytes, math.MaxInt)
+	c.WriteStallTimeout = limits.Or(c.WriteStallTimeout, limits.WriteStallTimeout, 0)
+	if c.MaxConnections == 0 {
+		c.MaxConnections = connectionsFor(descriptorLimit())
+	}
+	c.MaxConnections = limits.Or(c.MaxConnections, math.MaxInt, math.MaxInt)
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return c
+}
+
+// connectionsFor returns how many connections one listener may keep in a
+// process that may open this many files.
+func connectionsFor(descriptors uint64) int {
+	if descriptors <= limits.ConnectionsReserve {
+		return 1
+	}
+	share := (descriptors - limits.ConnectionsReserve) / 10 * 9
+	return int(max(1, min(share, math.MaxInt)))
+}

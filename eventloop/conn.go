@@ -1,0 +1,228 @@
+package eventloop
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
+)
+
+// Conn is a connection: a net.Conn with a Reader and a Writer that do not copy.
+//
+// Methods are safe for concurrent use unless they say otherwise; Close and
+// CloseWithError may be called at any time.
+type Conn struct {
+	socket net.Conn
+	config *Config
+	// listener is nil for connections that were not accepted by one.
+	listener *Listener
+	context  atomic.Pointer[any]
+
+	reader     Reader
+	writer     Writer
+	writerPool sync.Once
+	// readMu keeps concurrent calls of Read apart while they take buffered
+	// bytes. It is not held while one waits.
+	readMu sync.Mutex
+	// source waits for a socket without holding memory; nil if the socket
+	// cannot do that.
+	source *rawSource
+
+	outbound outbound
+	served   *served // nil for dialled connections
+
+	// mu guards what follows and the fields of served.
+	mu     sync.Mutex
+	closed bool
+	// cause is what OnClose is told.
+	cause error
+	// readDeadline is the user's. The engine replaces the socket's for as long
+	// as it takes to interrupt a read.
+	readDeadline time.Time
+	closeSocket  sync.Once
+}
+
+var _ net.Conn = (*Conn)(nil)
+
+func newConn(socket net.Conn, config *Config) *Conn {
+	c := &Conn{socket: socket, config: config}
+	c.reader.conn = c
+	c.writer.conn = c
+	c.outbound.init(socket, config.WriteStallTimeout)
+	return c
+}
+
+// NewConn returns a connection over one that the caller brings and that it must
+// not use any more. Of config, only what concerns a single dialled connection
+// counts.
+func NewConn(conn net.Conn, config Config) *Conn {
+	config = config.withDefaults()
+	c := newConn(conn, &config)
+	if config.OnOpen != nil {
+		config.OnOpen(c)
+	}
+	return c
+}
+
+// Reader returns what reads the connection without copying. The methods of the
+// Reader, and Read, must not be called at the same time.
+func (c *Conn) Reader() *Reader { return &c.reader }
+
+// Writer returns what collects bytes to be written at once.
+func (c *Conn) Writer() *Writer {
+	if c.served == nil {
+		// Many dialled connections never use it, and an empty pool takes 1 KiB.
+		c.writerPool.Do(func() { c.writer.buffer.Init(linkbuf.NewPool()) })
+	}
+	return &c.writer
+}
+
+// Context returns what SetContext was last called with, or nil.
+func (c *Conn) Context() any {
+	if value := c.context.Load(); value != nil {
+		return *value
+	}
+	return nil
+}
+
+// SetContext attaches a value of the user's.
+func (c *Conn) SetContext(value any) { c.context.Store(&value) }
+
+// Read reads bytes that have arrived, or waits for some. On a served connection
+// only the handler may call it, and what it returned is consumed for good, also
+// if the handler returns ErrMore.
+func (c *Conn) Read(p []byte) (int, error) {
+	c.readMu.Lock()
+	if c.reader.Len() > 0 {
+		defer c.readMu.Unlock()
+		return c.reader.read(p), nil
+	}
+	c.readMu.Unlock()
+	n, err := c.socket.Read(p)
+	c.countRead(n)
+	return n, err
+}
+
+// fill reads once into the Reader. It returns how many bytes arrived.
+func (c *Conn) fill() (int, error) {
+	var n int
+	var err error
+	if c.source != nil {
+		n, err = c.source.fill()
+	} else {
+		n, err = c.socket.Read(c.reader.room(waitBytes, 1))
+		c.reader.end += n
+	}
+	c.countRead(n)
+	return n, err
+}
+
+func (c *Conn) countRead(n int) {
+	if c.listener != nil {
+		c.listener.stats.bytesRead.Add(uint64(n))
+	}
+}
+
+// LocalAddr returns the address of this end.
+func (c *Conn) LocalAddr() net.Addr { return c.socket.LocalAddr() }
+
+// RemoteAddr returns the address of the peer.
+func (c *Conn) RemoteAddr() net.Addr { return c.socket.RemoteAddr() }
+
+// SetDeadline sets both deadlines.
+func (c *Conn) SetDeadline(t time.Time) error {
+	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
+}
+
+// SetReadDeadline bounds reads, also those that wait already. A served
+// connection that waits for bytes at that time is closed, with an error for
+// which errors.Is(err, os.ErrDeadlineExceeded) holds.
+func (c *Conn) SetReadDeadline(t time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.readDeadline = t
+	if c.served != nil && c.served.std.ownsDeadline {
+		return nil
+	}
+	return c.socket.SetReadDeadline(t)
+}
+
+// SetWriteDeadline bounds writes, also those that wait already. It applies in
+// addition to Config.WriteStallTimeout.
+func (c *Conn) SetWriteDeadline(t time.Time) error {
+	return c.outbound.setDeadline(t)
+}
+
+// Close closes the connection at once. Bytes that were written are still sent,
+// but if received bytes are unread, TCP resets the connection, and the peer may
+// lose what it has not read; a handler whose last words must arrive returns an
+// error instead. Further calls do nothing.
+func (c *Conn) Close() error { return c.CloseWithError(nil) }
+
+// CloseWithError is Close, with the error that OnClose is told.
+func (c *Conn) CloseWithError(err error) error {
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return nil
+	}
+	c.closed = true
+	if c.served == nil || !c.served.failed { // else the handler's error stays
+		c.cause = err
+	}
+	if c.served != nil {
+		c.served.engine.poke(c)
+	}
+	c.mu.Unlock()
+	closeErr := c.shutSocket()
+	if c.served == nil && c.config.OnClose != nil {
+		c.config.OnClose(c, err)
+	}
+	return closeErr
+}
+
+// shutSocket closes the socket unless that has happened.
+func (c *Conn) shutSocket() (err error) {
+	c.closeSocket.Do(func() { err = c.socket.Close() })
+	return err
+}
+
+// CloseWrite tells the peer that nothing more will be sent, after what is being
+// written now. Reading goes on. The error is errors.ErrUnsupported if the
+// connection has no such thing.
+func (c *Conn) CloseWrite() error {
+	socket, ok := c.socket.(interface{ CloseWrite() error })
+	if !ok {
+		return fmt.Errorf("eventloop: close write on %T: %w", c.socket, errors.ErrUnsupported)
+	}
+	c.outbound.lock()
+	defer c.outbound.unlock()
+	return socket.CloseWrite()
+}
+
+// CheckIdle returns nil if nothing is unread and the peer has not closed the
+// connection, as far as can be seen without waiting. It is for connections that
+// waited in a pool: nobody may be reading from them. The error is ErrUnread,
+// io.EOF, or what a read would return. Connections of other types than TCP and
+// Unix sockets are asked for a method CheckIdle of their own, and taken to be
+// idle if they have none.
+func (c *Conn) CheckIdle() error {
+	if c.reader.Len() > 0 {
+		return ErrUnread
+	}
+	return c.checkSocketIdle()
+}
+
+func (c *Conn) checkSocketIdle() error {
+	if raw := rawSocket(c.socket); raw != nil {
+		return peekSocket(raw)
+	}
+	if checker, ok := c.socket.(interface{ CheckIdle() error }); ok {
+		return checker.CheckIdle()
+	}
+	return nil
+}

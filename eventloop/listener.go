@@ -1,0 +1,334 @@
+package eventloop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/fulmar-rpc/fulmar/internal/limits"
+	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
+)
+
+// Listener accepts connections and serves them. Its methods are safe for
+// concurrent use.
+type Listener struct {
+	socket net.Listener
+	config Config
+	engine engine
+	pool   linkbuf.Pool
+	stats  counters
+	panics logLimiter
+	// draining makes connections close as soon as they are idle. Whoever sets
+	// it pokes them afterwards.
+	draining atomic.Bool
+
+	mu          sync.Mutex
+	connections map[*Conn]struct{}
+	serving     bool // Serve was called
+	accepting   bool // Serve's loop runs
+	stopped     bool // no further connections
+	ending      bool // Shutdown or Close was called
+	// stopAccept ends the pause after an accept that failed.
+	stopAccept  chan struct{}
+	closeSocket func() error // at most once
+	// ended is closed when the listener is ending and nothing of it is left.
+	ended     chan struct{}
+	endedOnce sync.Once
+}
+
+// Stats counts what happened on a Listener since it exists.
+type Stats struct {
+	// Accepted counts connections that were served, Refused those that were
+	// closed at once because of MaxConnections, Open those that are served now.
+	Accepted, Refused, Open uint64
+	// AcceptErrors counts failed accepts.
+	AcceptErrors uint64
+	// BytesRead and BytesWritten count what all connections carried.
+	BytesRead, BytesWritten uint64
+}
+
+type counters struct {
+	accepted, refused, acceptErrors, bytesRead, bytesWritten atomic.Uint64
+}
+
+// Listen listens on a network "tcp", "tcp4", "tcp6" or "unix". The address of a
+// Unix socket is its path, or a name after an "@" in Linux's abstract namespace.
+func Listen(network, address string, config Config) (*Listener, error) {
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	if err := checkNetwork(network); err != nil {
+		return nil, err
+	}
+	// A Listener keeps listening after its caller's context has ended.
+	listen := net.ListenConfig{KeepAlive: config.KeepAlive}
+	socket, err := listen.Listen(context.Background(), network, address)
+	if err != nil {
+		return nil, fmt.Errorf("eventloop: %w", err)
+	}
+	return newListener(socket, config), nil
+}
+
+func checkNetwork(network string) error {
+	switch network {
+	case "tcp", "tcp4", "tcp6", "unix":
+		return nil
+	default:
+		return fmt.Errorf("eventloop: unknown network (want tcp, tcp4, tcp6 or unix, got %q)", network)
+	}
+}
+
+// NewListener serves the connections of a listener that the caller brings and
+// that it must not use any more. They must support deadlines, as net.Conn
+// promises.
+func NewListener(listener net.Listener, config Config) (*Listener, error) {
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	return newListener(listener, config), nil
+}
+
+func newListener(socket net.Listener, config Config) *Listener {
+	return &Listener{
+		socket:      socket,
+		config:      config.withDefaults(),
+		engine:      stdEngine{},
+		connections: make(map[*Conn]struct{}),
+		stopAccept:  make(chan struct{}),
+		closeSocket: sync.OnceValue(socket.Close),
+		ended:       make(chan struct{}),
+	}
+}
+
+// Addr returns the address that the Listener listens on.
+func (l *Listener) Addr() net.Addr { return l.socket.Addr() }
+
+// Serve accepts connections and calls the handler for them, until Shutdown or
+// Close; the end of ctx closes. It returns nil when the last connection has
+// ended and its OnClose has returned, so it waits for handlers that run. It can
+// be called once.
+func (l *Listener) Serve(ctx context.Context, handler Handler) error {
+	if handler == nil {
+		return errors.New("eventloop: serve: handler is nil")
+	}
+	l.mu.Lock()
+	if l.serving {
+		l.mu.Unlock()
+		return errors.New("eventloop: serve: called before on this listener")
+	}
+	l.serving = true
+	l.accepting = !l.stopped
+	accepting := l.accepting
+	l.mu.Unlock()
+
+	stop := context.AfterFunc(ctx, func() { l.Close() })
+	defer stop()
+	if accepting {
+		l.acceptAll(handler)
+	}
+	<-l.ended
+	return nil
+}
+
+// acceptAll accepts until the listener is stopped. A failed accept, for example
+// because no file descriptor is free, is tried again after a pause.
+func (l *Listener) acceptAll(handler Handler) {
+	defer l.acceptEnded()
+	pause := limits.AcceptBackoffMin
+	for {
+		socket, err := l.socket.Accept()
+		switch {
+		case err == nil:
+			pause = limits.AcceptBackoffMin
+			l.admit(socket, handler)
+			continue
+		case l.isStopped():
+			return
+		case errors.Is(err, net.ErrClosed):
+			l.config.Logger.Warn("eventloop: the listening socket was closed from outside", "address", l.Addr())
+			return
+		}
+		l.stats.acceptErrors.Add(1)
+		l.config.Logger.Warn("eventloop: accept failed", "address", l.Addr(), "error", err, "retry_in", pause)
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-l.stopAccept:
+			timer.Stop()
+		}
+		pause = min(2*pause, limits.AcceptBackoffMax)
+	}
+}
+
+func (l *Listener) acceptEnded() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.accepting = false
+	l.checkEnded()
+}
+
+func (l *Listener) isStopped() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.stopped
+}
+
+// admit serves an accepted connection, or closes it at once if it may not.
+func (l *Listener) admit(socket net.Conn, handler Handler) {
+	l.mu.Lock()
+	if l.stopped || len(l.connections) >= l.config.MaxConnections {
+		l.mu.Unlock()
+		l.stats.refused.Add(1)
+		_ = socket.Close()
+		return
+	}
+	c := newConn(socket, &l.config)
+	c.listener = l
+	c.served = &served{engine: l.engine, handler: handler}
+	c.source = newRawSource(socket, &c.reader)
+	c.reader.pool = &l.pool
+	c.writer.buffer.Init(&l.pool)
+	l.connections[c] = struct{}{}
+	l.mu.Unlock()
+	l.stats.accepted.Add(1)
+	l.engine.serve(c)
+}
+
+// remove forgets a connection that has ended.
+func (l *Listener) remove(c *Conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.connections, c)
+	l.checkEnded()
+}
+
+// checkEnded is called with l.mu held whenever something of the listener ended.
+func (l *Listener) checkEnded() {
+	if l.ending && !l.accepting && len(l.connections) == 0 {
+		l.endedOnce.Do(func() { close(l.ended) })
+	}
+}
+
+// StopAccepting closes the listening socket. Connections are served on.
+func (l *Listener) StopAccepting() error {
+	l.mu.Lock()
+	if !l.stopped {
+		l.stopped = true
+		close(l.stopAccept)
+	}
+	l.mu.Unlock()
+	return l.closeSocket()
+}
+
+// Shutdown stops accepting and closes each connection as soon as no handler
+// runs for it, nothing is unread and it is not held. It returns when all have
+// ended. When ctx ends first, it closes those that are left and returns the
+// error of ctx. A handler must not call it, it would wait for itself.
+func (l *Listener) Shutdown(ctx context.Context) error {
+	err := l.StopAccepting()
+	l.draining.Store(true)
+	for _, c := range l.end() {
+		c.mu.Lock()
+		l.engine.poke(c)
+		c.mu.Unlock()
+	}
+	select {
+	case <-l.ended:
+		return err
+	case <-ctx.Done():
+		_ = l.Close()
+		return ctx.Err()
+	}
+}
+
+// Close stops accepting and closes all connections. It does not wait for
+// handlers; Serve does.
+func (l *Listener) Close() error {
+	err := l.StopAccepting()
+	for _, c := range l.end() {
+		_ = c.Close()
+	}
+	return err
+}
+
+// end lets Serve return once nothing is left, and returns what is.
+func (l *Listener) end() []*Conn {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ending = true
+	l.checkEnded()
+	return l.snapshot()
+}
+
+func (l *Listener) snapshot() []*Conn {
+	all := make([]*Conn, 0, len(l.connections))
+	for c := range l.connections {
+		all = append(all, c)
+	}
+	return all
+}
+
+// Connections calls yield for each connection that is open now, until it
+// returns false.
+func (l *Listener) Connections(yield func(*Conn) bool) {
+	l.mu.Lock()
+	all := l.snapshot()
+	l.mu.Unlock()
+	for _, c := range all {
+		if !yield(c) {
+			return
+		}
+	}
+}
+
+// Stats returns the counters.
+func (l *Listener) Stats() Stats {
+	l.mu.Lock()
+	open := len(l.connections)
+	l.mu.Unlock()
+	return Stats{
+		Accepted:     l.stats.accepted.Load(),
+		Refused:      l.stats.refused.Load(),
+		Open:         uint64(open),
+		AcceptErrors: l.stats.acceptErrors.Load(),
+		BytesRead:    l.stats.bytesRead.Load(),
+		BytesWritten: l.stats.bytesWritten.Load(),
+	}
+}
+
+// logPanic logs what a user's function did to its goroutine. Peers can cause
+// it, so the number of lines is bounded.
+func (l *Listener) logPanic(c *Conn, err error, stack []byte) {
+	if ok, suppressed := l.panics.allow(time.Now()); ok {
+		l.config.Logger.Error(err.Error(), "peer", c.RemoteAddr(), "suppressed_before", suppressed, "stack", string(stack))
+	}
+}
+
+// logLimiter lets PeerLogsPerSecond lines pass in every second.
+type logLimiter struct {
+	mu         sync.Mutex
+	second     time.Time // when the current second began
+	lines      int
+	suppressed int
+}
+
+// allow tells whether a line may be written, and how many were not since the
+// last one.
+func (l *logLimiter) allow(now time.Time) (ok bool, suppressed int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now.Sub(l.second) >= time.Second {
+		l.second, l.lines = now, 0
+	}
+	if l.lines >= limits.PeerLogsPerSecond {
+		l.suppressed++
+		return false, 0
+	}
+	l.lines++
+	suppressed, l.suppressed = l.suppressed, 0
+	return true, suppressed
+}

@@ -1,0 +1,218 @@
+package eventloop
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
+)
+
+const (
+	// waitBytes is the room in which a connection waits that can only wait
+	// inside a read: enough for a 1 KiB message and its headers, and cheap
+	// enough for 10,000 idle connections, 20 MB.
+	waitBytes = 2 << 10
+
+	// readBytes is the room for one read of a socket that is known to be
+	// readable, and readBytesMin what must be left of it before more is taken.
+	// A loopback read of 64 KiB costs twice one of 1 byte; more does not make
+	// it cheaper.
+	readBytes    = 64 << 10
+	readBytesMin = 16 << 10
+
+	// keepBytes is what a dialled connection keeps when everything is read.
+	keepBytes = 64 << 10
+)
+
+// Reader reads what has arrived on a connection, without copying it. The slices
+// that it returns are valid until the handler returns; on a dialled connection
+// until the next call that consumes or waits. They must not be written to.
+//
+// On a served connection a Reader never waits: it returns ErrMore if too few
+// bytes are there. It belongs to the handler. On a dialled connection it waits
+// until the read deadline and belongs to one goroutine at a time.
+//
+// A method that fails has consumed nothing.
+type Reader struct {
+	conn *Conn
+	// pool provides the memory of served connections. It is nil for dialled
+	// ones: Close may come from any goroutine while another looks at a slice,
+	// so their memory is left to the garbage collector.
+	pool *linkbuf.Pool
+
+	// buf[start:end] is what arrived and was not consumed.
+	buf        []byte
+	start, end int
+
+	// mark is where the handler continues after ErrMore: start when it was
+	// called, or at the last Commit.
+	mark int
+
+	// offset is the position of buf[0] in the stream, by which a search
+	// recognises what it has seen before.
+	offset   uint64
+	searched search
+}
+
+// search remembers that delimiter is not among the length bytes at offset.
+// Without it a peer that sends a long line byte by byte would make the handler
+// look at every byte again for each new one.
+type search struct {
+	offset    uint64
+	length    int
+	delimiter byte
+}
+
+// Len returns how many bytes can be read without waiting.
+func (r *Reader) Len() int { return r.end - r.start }
+
+// Buffered returns all bytes that can be read without waiting, and consumes
+// none.
+func (r *Reader) Buffered() []byte { return r.buf[r.start:r.end:r.end] }
+
+// Peek returns the next n bytes and does not consume them. On a dialled
+// connection the error is io.EOF if the peer closed it and nothing is left,
+// io.ErrUnexpectedEOF if less than n bytes are left.
+func (r *Reader) Peek(n int) ([]byte, error) {
+	if err := r.require(n); err != nil {
+		return nil, err
+	}
+	return r.buf[r.start : r.start+n : r.start+n], nil
+}
+
+// Next returns the next n bytes and consumes them. It fails as Peek does.
+func (r *Reader) Next(n int) ([]byte, error) {
+	next, err := r.Peek(n)
+	r.start += len(next)
+	return next, err
+}
+
+// Skip consumes the next n bytes. It fails as Peek does.
+func (r *Reader) Skip(n int) error {
+	_, err := r.Next(n)
+	return err
+}
+
+// Until returns the bytes up to and including the first delimiter, and consumes
+// them. It fails as Peek does.
+func (r *Reader) Until(delimiter byte) ([]byte, error) {
+	for {
+		seen := 0
+		if s := r.searched; s.delimiter == delimiter && s.offset == r.offset+uint64(r.start) {
+			seen = s.length
+		}
+		if i := bytes.IndexByte(r.buf[r.start+seen:r.end], delimiter); i >= 0 {
+			return r.Next(seen + i + 1)
+		}
+		r.searched = search{r.offset + uint64(r.start), r.Len(), delimiter}
+		if err := r.require(r.Len() + 1); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// Commit makes what was consumed so far consumed for good, also if the handler
+// returns ErrMore.
+func (r *Reader) Commit() { r.mark = r.start }
+
+// require makes sure that n bytes are there, or tells why they are not.
+func (r *Reader) require(n int) error {
+	switch {
+	case n < 0:
+		return fmt.Errorf("eventloop reader: negative length (got %d)", n)
+	case n <= r.Len():
+		return nil
+	case n > r.conn.config.ReadBufferBytes:
+		return fmt.Errorf("eventloop reader: %w (limit %d, got %d)", errTooLong, r.conn.config.ReadBufferBytes, n)
+	case r.conn.served != nil:
+		return ErrMore
+	}
+	for r.Len() < n {
+		r.settle()
+		_, err := r.conn.fill()
+		if err != nil && r.Len() < n {
+			if errors.Is(err, io.EOF) && r.Len() > 0 {
+				return io.ErrUnexpectedEOF
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// read is Conn.Read for buffered bytes.
+func (r *Reader) read(p []byte) int {
+	n := copy(p, r.buf[r.start:r.end])
+	r.start += n
+	r.Commit()
+	return n
+}
+
+// --- memory ---
+
+// room returns the free memory behind the content, at least least bytes. If
+// there is less, the content moves, into first bytes or twice its own length:
+// memory follows what has arrived, never what a peer announced.
+func (r *Reader) room(first, least int) []byte {
+	unread := r.Len()
+	switch {
+	case 0 < r.start && unread <= r.start && least <= len(r.buf)-unread:
+		// At least as much was consumed as is moved, so the move is paid for.
+		r.rebase(r.buf)
+	case 0 < len(r.buf) && least <= len(r.buf)-r.end:
+	default:
+		r.move(max(first, 2*unread))
+	}
+	return r.buf[r.end:]
+}
+
+// settle gives back memory that the content does not need while the connection
+// waits.
+func (r *Reader) settle() {
+	unread := r.Len()
+	switch {
+	case unread == 0 && r.pool == nil && len(r.buf) <= keepBytes:
+	case unread == 0:
+		r.release()
+	case len(r.buf) > 4*unread && len(r.buf) > waitBytes:
+		// Four times, and growing by two: a message that arrives piece by piece
+		// is not copied to and fro.
+		r.move(unread)
+	}
+}
+
+// move takes memory of at least size bytes for the content.
+func (r *Reader) move(size int) {
+	var memory []byte
+	if r.pool != nil {
+		memory = r.pool.Get(size)
+	} else {
+		memory = make([]byte, size)
+	}
+	old := r.buf
+	r.rebase(memory[:cap(memory)])
+	r.free(old)
+}
+
+// rebase puts the content at the start of memory, which may be where it is.
+func (r *Reader) rebase(memory []byte) {
+	n := copy(memory, r.buf[r.start:r.end])
+	r.offset += uint64(r.start)
+	r.buf, r.start, r.end, r.mark = memory, 0, n, 0
+}
+
+// release gives back all memory and what is in it.
+func (r *Reader) release() {
+	old := r.buf
+	r.offset += uint64(r.end)
+	r.buf, r.start, r.end, r.mark = nil, 0, 0, 0
+	r.free(old)
+}
+
+func (r *Reader) free(memory []byte) {
+	if r.pool != nil && memory != nil {
+		r.pool.Put(memory)
+	}
+}

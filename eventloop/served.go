@@ -1,0 +1,285 @@
+package eventloop
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+
+	"github.com/fulmar-rpc/fulmar/internal/assert"
+)
+
+// Handler is called when a connection has bytes to read, on a goroutine of the
+// engine and one call at a time for each connection. It should consume what it
+// can from conn.Reader.
+//
+// After nil, it is called again at once if it consumed something and bytes are
+// left, else when more have arrived. ErrMore, or an error that wraps it, means
+// that the unread bytes are not a whole message yet: reading goes back to where
+// the call began, or to the last Reader.Commit, and it is called again when
+// more have arrived. After Conn.Wake it is called even if nothing arrived, and
+// maybe nothing is unread.
+//
+// Any other error closes the connection, after what was written to conn.Writer
+// has been flushed and the peer had a moment to read it. A panic closes only
+// this connection.
+//
+// What the handler leaves in conn.Writer is flushed when the handler has
+// returned and is not called again at once.
+type Handler func(conn *Conn) error
+
+// action is what a served connection needs next from its engine.
+type action uint8
+
+const (
+	// actionWait: nothing, until poke.
+	actionWait action = iota
+	// actionRead: call fill, then arrived.
+	actionRead
+	// actionHandle: call handle.
+	actionHandle
+	// actionEOF: call tellEOF.
+	actionEOF
+	// actionLinger: the handler failed. Let the peer read the last words, then
+	// close.
+	actionLinger
+	// actionFinish: call finish, and forget the connection.
+	actionFinish
+)
+
+// engine runs served connections. For each it calls open, then does whatever
+// next says until that is finish, all of it one step at a time.
+type engine interface {
+	// serve takes over a connection. It returns at once.
+	serve(c *Conn)
+	// poke makes the engine ask next again, also while it waits for bytes. It
+	// is called with c.mu held.
+	poke(c *Conn)
+}
+
+// served is the state of a served connection that decides what to do next,
+// guarded by Conn.mu. No step waits for another: each event is a flag that stays
+// until next has seen it, so none can be lost between a look and a wait.
+//
+//	          fill              handle
+//	waiting -------> arrived ----------> waiting, again, or failed
+//	   ^                                    |        |
+//	   |  Wake, ResumeReading, Release      |        v
+//	   +------------------------------------+     linger, finish
+type served struct {
+	engine  engine
+	handler Handler
+	std     stdState
+
+	fresh bool // bytes arrived that the handler has not been shown
+	again bool // the handler left bytes and wants another call at once
+	wake  bool // Wake was called
+	// released: the last hold ended after the peer stopped sending.
+	released bool
+
+	paused  bool
+	holds   int
+	eof     bool
+	eofTold bool
+	readErr error // other than EOF
+	failed  bool  // the handler wants the connection closed
+}
+
+// Hold says that work is in progress for a served connection: it stays open
+// when the peer stops sending, and Listener.Shutdown waits for it. Each Hold
+// needs one Release.
+func (c *Conn) Hold() {
+	if c.served == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.served.holds++
+}
+
+// Release ends a Hold. If the peer has stopped sending and it was the last one,
+// the handler is called once more if bytes are unread, and then the connection
+// closes.
+func (c *Conn) Release() {
+	s := c.served
+	if s == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s.holds--
+	assert.That(s.holds >= 0, "eventloop: Release without Hold")
+	if s.holds == 0 {
+		s.released = s.eof
+		// Without this, Shutdown would wait until the peer sends something.
+		if s.eof || c.listener.draining.Load() {
+			s.engine.poke(c)
+		}
+	}
+}
+
+// Wake makes the engine call the handler even if no bytes arrive, as soon as it
+// is not running. Several calls may become one. On a dialled connection it does
+// nothing.
+func (c *Conn) Wake() {
+	c.change(func(s *served) { s.wake = true })
+}
+
+// PauseReading stops reading from a served connection, at the latest when a
+// read that is in progress has returned. What has arrived is kept, and handled
+// as usual. Nobody notices then that the peer closes the connection. On a
+// dialled connection it does nothing.
+func (c *Conn) PauseReading() {
+	c.change(func(s *served) { s.paused = true })
+}
+
+// ResumeReading ends PauseReading.
+func (c *Conn) ResumeReading() {
+	c.change(func(s *served) { s.paused = false })
+}
+
+func (c *Conn) change(set func(*served)) {
+	if c.served == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	set(c.served)
+	c.served.engine.poke(c)
+}
+
+// --- what engines call ---
+
+// next returns what to do now. It is called with c.mu held, by the goroutine
+// that runs the connection.
+func (c *Conn) next() action {
+	s := c.served
+	unread := c.reader.Len()
+	switch {
+	case c.closed:
+		return actionFinish
+	case s.failed:
+		return actionLinger
+	case s.fresh, s.again, s.wake, s.released && unread > 0:
+		s.fresh, s.again, s.wake, s.released = false, false, false, false
+		return actionHandle
+	case s.readErr != nil:
+		c.closed, c.cause = true, s.readErr
+		return actionFinish
+	case s.eof && !s.eofTold:
+		s.eofTold = true
+		return actionEOF
+	case s.eof && s.holds == 0:
+		c.closed = true
+		if unread > 0 {
+			c.cause = io.ErrUnexpectedEOF
+		}
+		return actionFinish
+	case unread == 0 && s.holds == 0 && c.listener.draining.Load() && c.checkSocketIdle() == nil:
+		c.closed = true
+		return actionFinish
+	case s.eof, s.paused, unread >= c.config.ReadBufferBytes:
+		return actionWait
+	default:
+		return actionRead
+	}
+}
+
+// arrived records what fill returned. It is called with c.mu held.
+func (s *served) arrived(n int, err error) {
+	s.fresh = s.fresh || n > 0
+	switch {
+	case err == nil:
+	case errors.Is(err, io.EOF):
+		s.eof = true
+	default:
+		s.readErr = err
+	}
+}
+
+// open calls OnOpen.
+func (c *Conn) open() {
+	if c.config.OnOpen != nil {
+		c.isolate("OnOpen", func(c *Conn) error { c.config.OnOpen(c); return nil })
+	}
+}
+
+// tellEOF calls OnEOF.
+func (c *Conn) tellEOF() {
+	if c.config.OnEOF != nil {
+		c.isolate("OnEOF", func(c *Conn) error { c.config.OnEOF(c); return nil })
+	}
+}
+
+// handle calls the handler and does what it asks for.
+func (c *Conn) handle() {
+	r := &c.reader
+	began := r.start
+	r.Commit()
+	err := c.isolate("handler", c.served.handler)
+	more := errors.Is(err, ErrMore)
+	if more {
+		r.start = r.mark
+	}
+	again := err == nil && r.start != began && r.Len() > 0
+	if !again || c.writer.Len() >= readBytes {
+		// An error has closed the connection.
+		_ = c.writer.Flush()
+	}
+	if !again {
+		r.settle()
+	}
+	if more && r.Len() >= c.config.ReadBufferBytes {
+		err, more = fmt.Errorf("eventloop: %w (limit %d)", errTooLong, c.config.ReadBufferBytes), false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.served.again = again
+	if err != nil && !more {
+		c.served.failed = true
+		if !c.closed {
+			c.cause = err
+		}
+	}
+}
+
+// finish closes the socket, calls OnClose and gives all memory back. It is the
+// last thing that happens to a connection.
+func (c *Conn) finish() {
+	// Deferred, because OnClose may end the goroutine.
+	defer c.listener.remove(c)
+	defer c.reader.release()
+	defer c.writer.buffer.Release()
+	_ = c.shutSocket()
+	c.mu.Lock()
+	c.closed = true
+	cause := c.cause
+	c.mu.Unlock()
+	if c.config.OnClose != nil {
+		c.isolate("OnClose", func(c *Conn) error { c.config.OnClose(c, cause); return nil })
+	}
+}
+
+// isolate calls what a user wrote. If it panics or ends its goroutine, only this
+// connection is closed.
+func (c *Conn) isolate(what string, call func(*Conn) error) (err error) {
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		// Nothing to recover means runtime.Goexit: the goroutine ends, and err
+		// is lost, but not the closing.
+		value := recover()
+		if value == nil {
+			err = fmt.Errorf("eventloop: %s ended its goroutine", what)
+		} else {
+			err = fmt.Errorf("eventloop: %s panicked: %v", what, value)
+		}
+		c.listener.logPanic(c, err, debug.Stack())
+		c.CloseWithError(err)
+	}()
+	err = call(c)
+	returned = true
+	return err
+}

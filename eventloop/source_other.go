@@ -1,0 +1,20 @@
+//go:build !unix
+
+package eventloop
+
+import (
+	"net"
+	"syscall"
+)
+
+// rawSource is not available here: the system reports that a read is done, not
+// that a socket is readable. Connections wait inside a read.
+type rawSource struct{}
+
+func newRawSource(net.Conn, *Reader) *rawSource { return nil }
+
+func (*rawSource) fill() (int, error) { return 0, nil }
+
+func rawSocket(net.Conn) syscall.RawConn { return nil }
+
+func peekSocket(syscall.RawConn) error { return nil }

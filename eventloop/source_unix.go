@@ -1,0 +1,124 @@
+//go:build unix
+
+package eventloop
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"syscall"
+)
+
+// rawSource reads a socket with memory that is taken when the socket is
+// readable, so a connection that waits holds none.
+type rawSource struct {
+	socket net.Conn
+	raw    syscall.RawConn
+	reader *Reader
+	// attempt is the method of this name, bound once instead of at every read.
+	attemptFunc func(fd uintptr) bool
+	n           int
+	err         error
+}
+
+// newRawSource returns nil if socket is not a plain socket.
+func newRawSource(socket net.Conn, reader *Reader) *rawSource {
+	raw := rawSocket(socket)
+	if raw == nil {
+		return nil
+	}
+	s := &rawSource{socket: socket, raw: raw, reader: reader}
+	s.attemptFunc = s.attempt
+	return s
+}
+
+// fill reads once into the Reader.
+func (s *rawSource) fill() (int, error) {
+	s.n, s.err = 0, nil
+	if err := s.raw.Read(s.attemptFunc); err != nil {
+		return 0, err
+	}
+	return s.n, s.err
+}
+
+// attempt returns false if nothing can be read yet.
+func (s *rawSource) attempt(fd uintptr) bool {
+	n, err := retryRead(int(fd), s.reader.room(readBytes, readBytesMin))
+	switch {
+	case errors.Is(err, syscall.EAGAIN):
+		s.reader.settle()
+		return false
+	case err != nil:
+		s.err = s.readError(err)
+	case n == 0:
+		s.err = io.EOF
+	default:
+		s.n = n
+		s.reader.end += n
+	}
+	return true
+}
+
+func (s *rawSource) readError(err error) error {
+	local, remote := s.socket.LocalAddr(), s.socket.RemoteAddr()
+	return &net.OpError{Op: "read", Net: local.Network(), Source: local, Addr: remote, Err: os.NewSyscallError("read", err)}
+}
+
+func retryRead(fd int, p []byte) (int, error) {
+	for {
+		n, err := syscall.Read(fd, p)
+		if err != syscall.EINTR {
+			return n, err
+		}
+	}
+}
+
+// rawSocket returns access to the descriptor of a stream socket, nil for
+// everything else. It looks for exact types: a type that embeds one of these
+// has the method SyscallConn too, but may read something else than the socket.
+func rawSocket(conn net.Conn) syscall.RawConn {
+	var raw syscall.RawConn
+	var err error
+	switch conn := conn.(type) {
+	case *net.TCPConn:
+		raw, err = conn.SyscallConn()
+	case *net.UnixConn:
+		if conn.LocalAddr().Network() != "unix" { // unixpacket keeps message boundaries
+			return nil
+		}
+		raw, err = conn.SyscallConn()
+	}
+	if err != nil {
+		return nil
+	}
+	return raw
+}
+
+// peekSocket returns nil if a read would have to wait.
+func peekSocket(raw syscall.RawConn) error {
+	var n int
+	var err error
+	// Control, unlike Read, does not wait for others that read.
+	controlErr := raw.Control(func(fd uintptr) {
+		var b [1]byte
+		for {
+			n, _, err = syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK)
+			if err != syscall.EINTR {
+				return
+			}
+		}
+	})
+	switch {
+	case controlErr != nil:
+		return controlErr
+	case errors.Is(err, syscall.EAGAIN):
+		return nil
+	case err != nil:
+		return os.NewSyscallError("recvfrom", err)
+	case n == 0:
+		return io.EOF
+	default:
+		return ErrUnread
+	}
+}

@@ -1,0 +1,115 @@
+package eventloop
+
+import (
+	"errors"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/fulmar-rpc/fulmar/internal/limits"
+)
+
+// stdEngine runs each connection on a goroutine of its own, which waits in a
+// read and calls the handler itself. To interrupt the read it sets a deadline
+// in the past, the one way that every net.Conn has.
+type stdEngine struct{}
+
+// stdState is what stdEngine keeps for a connection, guarded by Conn.mu.
+type stdState struct {
+	changed sync.Cond // something that next looks at, while nobody reads
+	reading bool      // the goroutine is in fill, or about to be
+	// ownsDeadline: the socket's read deadline is the engine's, not the user's.
+	ownsDeadline bool
+}
+
+func (e stdEngine) serve(c *Conn) {
+	c.served.std.changed.L = &c.mu
+	go e.run(c)
+}
+
+func (e stdEngine) run(c *Conn) {
+	defer c.finish()
+	c.open()
+	for {
+		switch e.await(c) {
+		case actionRead:
+			n, err := c.fill()
+			e.fillReturned(c, n, err)
+		case actionHandle:
+			c.handle()
+		case actionEOF:
+			c.tellEOF()
+		case actionLinger:
+			e.linger(c)
+			return
+		case actionFinish:
+			return
+		}
+	}
+}
+
+// await returns the next action that is not waiting.
+func (stdEngine) await(c *Conn) action {
+	std := &c.served.std
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for {
+		next := c.next()
+		if next != actionWait {
+			std.reading = next == actionRead
+			return next
+		}
+		std.changed.Wait()
+	}
+}
+
+func (stdEngine) fillReturned(c *Conn, n int, err error) {
+	std := &c.served.std
+	if n == 0 {
+		c.reader.settle()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	std.reading = false
+	if std.ownsDeadline {
+		std.ownsDeadline = false
+		// If the user's deadline has passed too, the next read will tell.
+		_ = c.socket.SetReadDeadline(c.readDeadline)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			err = nil
+		}
+	}
+	c.served.arrived(n, err)
+}
+
+func (stdEngine) poke(c *Conn) {
+	std := &c.served.std
+	if std.reading && !std.ownsDeadline {
+		std.ownsDeadline = true
+		// It fails only if the socket is closed, which ends the read as well.
+		_ = c.socket.SetReadDeadline(time.Unix(1, 0))
+	}
+	std.changed.Signal()
+}
+
+// linger tells the peer that nothing more will come, and reads until it has
+// closed its side or LingerTimeout or LingerBytes are used up. Closing with
+// unread bytes would reset the connection, and the peer could lose the reply
+// that says what it did wrong.
+func (stdEngine) linger(c *Conn) {
+	if c.CloseWrite() != nil {
+		return
+	}
+	c.mu.Lock()
+	c.served.std.ownsDeadline = true
+	_ = c.socket.SetReadDeadline(time.Now().Add(limits.LingerTimeout))
+	c.mu.Unlock()
+	for thrown := 0; thrown < limits.LingerBytes; {
+		c.reader.release()
+		n, err := c.fill()
+		if err != nil {
+			return
+		}
+		thrown += n
+	}
+}

@@ -1,0 +1,213 @@
+package eventloop
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"time"
+)
+
+// stallSteps is how many deadlines make up the stall timeout. A deadline is set
+// at most once per step and connection, since setting one costs as much as
+// writing to a pipe; in return a stall is noticed up to two steps late.
+const stallSteps = 8
+
+// gatherBytes is how much is copied together for connections without vectored
+// writes: a TLS record. Written one by one, a header and its message would
+// become two records.
+const gatherBytes = 16 << 10
+
+// scratchKept is how long a list of pieces a connection keeps, 3 KiB.
+const scratchKept = 128
+
+// outbound is the writing side of a connection.
+type outbound struct {
+	socket net.Conn
+	// vectored tells that net.Buffers writes all pieces with one system call.
+	vectored bool
+	// locked holds a token while someone writes. It is a channel because in a
+	// bubble of testing/synctest time must go on while others wait for a writer
+	// that waits for its peer; it stands still while one waits for a Mutex.
+	locked chan struct{}
+
+	// pending is what is still to be written, a view into scratch.
+	pending net.Buffers
+	scratch [][]byte
+	// broken is why nothing more can be written, set when a piece was written
+	// in part.
+	broken error
+
+	stall time.Duration // 0: off
+
+	// mu guards the deadlines: user is the user's, armed the one by which the
+	// writer next looks whether the peer takes anything.
+	mu    sync.Mutex
+	user  time.Time
+	armed time.Time
+}
+
+func (o *outbound) init(socket net.Conn, stall time.Duration) {
+	switch socket.(type) {
+	case *net.TCPConn, *net.UnixConn:
+		o.vectored = true
+	}
+	o.socket = socket
+	o.locked = make(chan struct{}, 1)
+	o.stall = stall
+}
+
+func (o *outbound) lock()   { o.locked <- struct{}{} }
+func (o *outbound) unlock() { <-o.locked }
+
+// Write writes p. Concurrent calls of Write and WriteBuffers do not mix their
+// bytes.
+func (c *Conn) Write(p []byte) (int, error) {
+	n, err := c.outbound.write([][]byte{p}, false)
+	c.countWritten(n)
+	if errors.Is(err, ErrWriteStalled) {
+		// Nobody else would notice it.
+		c.CloseWithError(err)
+	}
+	return int(n), err
+}
+
+// WriteBuffers writes all buffers, in order and as one piece: the bytes of
+// other writers come before or after. It returns how many bytes were written;
+// if some were but not all, or the socket failed, it closes the connection,
+// because a stream with a gap is of no use. It keeps and changes neither the
+// buffers nor the slice that lists them.
+func (c *Conn) WriteBuffers(buffers [][]byte) (int64, error) {
+	n, err := c.outbound.write(buffers, true)
+	c.countWritten(n)
+	if err != nil && gap(n, err) {
+		c.CloseWithError(err)
+	}
+	return n, err
+}
+
+// gap tells whether a write of a whole piece that failed leaves the stream
+// unusable. It does not if the user's deadline passed before the first byte.
+func gap(written int64, err error) bool {
+	return written > 0 || !errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+func (c *Conn) countWritten(n int64) {
+	if c.listener != nil {
+		c.listener.stats.bytesWritten.Add(uint64(n))
+	}
+}
+
+// write writes buffers. If whole is set, a gap makes all later writes fail.
+func (o *outbound) write(buffers [][]byte, whole bool) (int64, error) {
+	o.lock()
+	defer o.unlock()
+	if o.broken != nil {
+		return 0, o.broken
+	}
+	o.scratch = append(o.scratch[:0], buffers...)
+	if !o.vectored {
+		o.gather()
+	}
+	o.pending = o.scratch
+	n, err := o.writePending()
+	o.pending = nil
+	clear(o.scratch)
+	if cap(o.scratch) > scratchKept {
+		o.scratch = nil
+	}
+	if err != nil && whole && gap(n, err) {
+		o.broken = err
+	}
+	return n, err
+}
+
+// gather copies short pieces together.
+func (o *outbound) gather() {
+	length := 0
+	for _, b := range o.scratch {
+		length += len(b)
+	}
+	if len(o.scratch) < 2 || length > gatherBytes {
+		return
+	}
+	joined := make([]byte, 0, length)
+	for _, b := range o.scratch {
+		joined = append(joined, b...)
+	}
+	clear(o.scratch)
+	o.scratch = append(o.scratch[:0], joined)
+}
+
+// writePending writes until everything is written, the user's deadline passes,
+// or the peer takes nothing for the stall timeout.
+func (o *outbound) writePending() (written int64, err error) {
+	var progress time.Time
+	if o.stall > 0 {
+		progress = time.Now()
+		o.arm(progress)
+	}
+	for {
+		n, err := o.writeSome()
+		written += n
+		if err == nil || o.stall == 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+			return written, err
+		}
+		now := time.Now()
+		if o.userDeadlinePassed(now) {
+			return written, err
+		}
+		if n > 0 {
+			progress = now
+		}
+		if now.Sub(progress) >= o.stall {
+			return written, fmt.Errorf("eventloop: %w (limit %v, %d bytes written)", ErrWriteStalled, o.stall, written)
+		}
+		o.arm(now)
+	}
+}
+
+// writeSome writes until everything is written or the socket's deadline passes.
+func (o *outbound) writeSome() (int64, error) {
+	if len(o.pending) != 1 {
+		return o.pending.WriteTo(o.socket)
+	}
+	n, err := o.socket.Write(o.pending[0])
+	o.pending[0] = o.pending[0][n:]
+	return int64(n), err
+}
+
+// arm makes sure that a write which starts now returns within two steps, and
+// not before one.
+func (o *outbound) arm(now time.Time) {
+	step := o.stall / stallSteps
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.armed.Sub(now) < step {
+		o.armed = now.Add(2 * step)
+		// An error means that the socket is closed; the write will say so.
+		_ = o.socket.SetWriteDeadline(o.earlier())
+	}
+}
+
+func (o *outbound) setDeadline(t time.Time) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.user = t
+	return o.socket.SetWriteDeadline(o.earlier())
+}
+
+// earlier returns the deadline that comes first, zero if there is none.
+func (o *outbound) earlier() time.Time {
+	if o.user.IsZero() || !o.armed.IsZero() && o.armed.Before(o.user) {
+		return o.armed
+	}
+	return o.user
+}
+
+func (o *outbound) userDeadlinePassed(now time.Time) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return !o.user.IsZero() && !now.Before(o.user)
+}

@@ -1,0 +1,46 @@
+package eventloop
+
+import (
+	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
+)
+
+// Writer collects bytes for one vectored write. It belongs to one goroutine at
+// a time, on a served connection to the handler. What the handler leaves in it
+// is flushed when the handler has returned and is not called again at once, so
+// the replies to requests that arrived together leave together.
+//
+// Whoever writes to it on a dialled connection must call Flush, which gives the
+// memory back also when it fails.
+type Writer struct {
+	conn   *Conn
+	buffer linkbuf.Buffer
+	slices [][]byte
+}
+
+// Append adds a copy of p.
+func (w *Writer) Append(p []byte) { w.buffer.Append(p) }
+
+// AppendString adds a copy of s.
+func (w *Writer) AppendString(s string) { w.buffer.AppendString(s) }
+
+// Reserve adds n bytes and returns them, to be filled in before Flush.
+func (w *Writer) Reserve(n int) []byte { return w.buffer.Reserve(n) }
+
+// Insert adds p itself. The caller must not change p before it was flushed.
+func (w *Writer) Insert(p []byte) { w.buffer.Insert(p) }
+
+// Len returns how many bytes wait for Flush.
+func (w *Writer) Len() int { return w.buffer.Len() }
+
+// Flush writes everything, as Conn.WriteBuffers does. The Writer is empty
+// afterwards, also after an error.
+func (w *Writer) Flush() error {
+	if w.buffer.Len() == 0 {
+		return nil
+	}
+	w.slices = w.buffer.Slices(w.slices[:0])
+	_, err := w.conn.WriteBuffers(w.slices)
+	clear(w.slices)
+	w.buffer.Release()
+	return err
+}

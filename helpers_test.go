@@ -1,0 +1,122 @@
+package fulmar_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"testing"
+
+	"github.com/fulmar-rpc/fulmar"
+	"github.com/fulmar-rpc/fulmar/internal/testservice"
+)
+
+// bothProtocols are the framings that every test of the call path runs with.
+var bothProtocols = []fulmar.Protocol{fulmar.Bare, fulmar.Framed}
+
+// eachProtocol runs a test with every protocol.
+func eachProtocol(t *testing.T, test func(t *testing.T, protocol fulmar.Protocol)) {
+	for _, protocol := range bothProtocols {
+		t.Run(protocol.String(), func(t *testing.T) { test(t, protocol) })
+	}
+}
+
+// running is a server that serves until the test ends.
+type running struct {
+	address string
+	server  *fulmar.Server
+	log     *logRecorder
+	// stop ends Serve gracefully and returns what it returned.
+	stop func() error
+}
+
+// serve runs a server for stub on a free loopback port.
+func serve(t *testing.T, config fulmar.ServerConfig, stub *testservice.Stub) *running {
+	t.Helper()
+	r := &running{log: &logRecorder{}}
+	if config.Address == "" {
+		config.Address = "127.0.0.1:0"
+	}
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.NewTextHandler(r.log, nil))
+	}
+	server, err := fulmar.NewServer(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	testservice.RegisterEchoServer(server, stub)
+	address, err := server.Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.server, r.address = server, address.String()
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(ctx) }()
+	r.stop = sync.OnceValue(func() error {
+		cancel()
+		return <-served
+	})
+	t.Cleanup(func() {
+		if err := r.stop(); err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+	})
+	return r
+}
+
+// dial returns a client for address that is closed when the test ends.
+func dial(t *testing.T, config fulmar.ClientConfig) testservice.EchoClient {
+	t.Helper()
+	client, err := fulmar.NewClient(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := client.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return testservice.NewEchoClient(client)
+}
+
+// connect opens a raw connection that is closed when the test ends.
+func connect(t *testing.T, address string) *net.TCPConn {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn.(*net.TCPConn)
+}
+
+// asError returns err as what every failed call must be.
+func asError(t *testing.T, err error) *fulmar.Error {
+	t.Helper()
+	var e *fulmar.Error
+	if !errors.As(err, &e) {
+		t.Fatalf("%v (%T) is not a *fulmar.Error", err, err)
+	}
+	return e
+}
+
+// logRecorder keeps what a server logs.
+type logRecorder struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logRecorder) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logRecorder) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}

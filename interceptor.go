@@ -1,0 +1,95 @@
+package fulmar
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// UnaryInterceptor wraps unary and oneway calls, on the client or the server.
+// It calls next exactly once to go on, or not at all to answer by itself; what
+// it returns is the outcome. Several run in the order in which the
+// configuration lists them, the first outermost.
+//
+// On the server interceptors run before the request is decoded, so refusing a
+// call costs no decoding.
+type UnaryInterceptor func(ctx context.Context, call Unary, next UnaryNext) error
+
+// UnaryNext goes on with a call.
+type UnaryNext func(ctx context.Context, call Unary) error
+
+// Unary is a call as interceptors see it. It must be used by one goroutine at a
+// time; what its methods return stays valid.
+type Unary struct{ state *unaryState }
+
+type unaryState struct {
+	side   Side
+	method *MethodDesc
+	// implementation is what the server calls.
+	implementation any
+	peer           string
+	protocol       Protocol
+	// limit is how long the call may take, on the client.
+	limit   time.Duration
+	request any
+	// decode makes request on first use; nil once that happened, and on the
+	// client.
+	decode    func() (any, error)
+	decodeErr error
+	reply     any
+}
+
+// Side returns which end of the call this is.
+func (u Unary) Side() Side { return u.state.side }
+
+// Service returns the name of the service in the IDL.
+func (u Unary) Service() string { return u.state.method.Service }
+
+// Method returns the name of the method in the IDL.
+func (u Unary) Method() string { return u.state.method.Name }
+
+// Oneway reports whether the method has no reply.
+func (u Unary) Oneway() bool { return u.state.method.Oneway }
+
+// Protocol returns how the call is framed.
+func (u Unary) Protocol() Protocol { return u.state.protocol }
+
+// Peer returns the other side's address: the caller's on the server, the
+// target on the client.
+func (u Unary) Peer() string { return u.state.peer }
+
+// Request returns the request message, a pointer to the generated arguments
+// struct. On the server the first use decodes it.
+func (u Unary) Request() (any, error) {
+	if u.state.decode != nil {
+		u.state.request, u.state.decodeErr = u.state.decode()
+		u.state.decode = nil
+	}
+	return u.state.request, u.state.decodeErr
+}
+
+// Reply returns the reply message, a pointer to the generated result struct,
+// once next has returned without an error; nil before that on the server, and
+// for oneway methods.
+func (u Unary) Reply() any { return u.state.reply }
+
+// SetReply makes reply, a pointer to the method's generated result struct, the
+// reply of a call that the interceptor answers by itself. Server only: on the
+// client fill in what Reply points to.
+func (u Unary) SetReply(reply any) error {
+	if u.state.side != SideServer {
+		return fmt.Errorf("fulmar: SetReply on the client side of %s", u.state.method.fullName())
+	}
+	u.state.reply = reply
+	return nil
+}
+
+// chain puts interceptors around last, once, when a server or client is made.
+func chain(interceptors []UnaryInterceptor, last UnaryNext) UnaryNext {
+	next := last
+	for i := len(interceptors) - 1; i >= 0; i-- {
+		interceptor, inner := interceptors[i], next
+		next = func(ctx context.Context, call Unary) error { return interceptor(ctx, call, inner) }
+	}
+	return next
+}

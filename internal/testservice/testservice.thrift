@@ -1,0 +1,30 @@
+/** What the tests of the call path serve and call. */
+namespace go testservice
+
+struct Message {
+  1: required string text
+  2: optional i64 number
+  3: list<Message> parts
+  4: map<string, string> labels
+}
+
+exception Refused {
+  1: string reason
+  2: i32 limit
+}
+
+service Base {
+  string version()
+}
+
+service Echo extends Base {
+  Message echo(1: Message message) throws (1: Refused refused)
+  i32 add(1: i32 left, 2: i32 right)
+  void nothing()
+  oneway void notify(1: string text)
+}
+
+/** Has a method of the same name as Echo. */
+service Calculator {
+  i32 add(1: i32 left, 2: i32 right)
+}

@@ -1,0 +1,280 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/fulmar-rpc/fulmar/eventloop"
+	"github.com/fulmar-rpc/fulmar/internal/limits"
+	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
+	"github.com/fulmar-rpc/fulmar/internal/wire"
+	"github.com/fulmar-rpc/fulmar/internal/wire/detect"
+)
+
+// PoolConfig configures a Pool. Every field must be set; limits.Or has been
+// applied to what a user gave.
+type PoolConfig struct {
+	Address  string
+	Dial     func(ctx context.Context) (*eventloop.Conn, error)
+	Protocol wire.Protocol
+	Limits   limits.Message
+	// Connections bounds how many are open, Waiting how many calls queue for
+	// one of them.
+	Connections    int
+	Waiting        int
+	IdleTimeout    time.Duration
+	ConnectTimeout time.Duration
+}
+
+// Pool holds the exclusive connections of a client to one address: each carries
+// one call at a time. Idle ones are reused last in, first out, so that those
+// not needed grow old and are closed. Safe for concurrent use.
+type Pool struct {
+	config  PoolConfig
+	buffers *linkbuf.Pool
+
+	mu sync.Mutex
+	// idle is ordered by age, the longest idle first.
+	idle []*ClientConn
+	// all holds every connection that is open, idle or not.
+	all map[*ClientConn]struct{}
+	// open counts all and connections being dialled.
+	open    int
+	waiters []*waiter
+	reaper  *time.Timer
+	closed  bool
+}
+
+// waiter is a call that waits for a connection. A nil grant allows it to dial.
+type waiter struct{ grant chan *ClientConn }
+
+// ErrClosed is the error of calls on a closed Pool.
+var ErrClosed = errors.New("client is closed")
+
+// NewPool returns an empty Pool. Close must be called in the end.
+func NewPool(config PoolConfig) *Pool {
+	return &Pool{config: config, buffers: linkbuf.NewPool(), all: map[*ClientConn]struct{}{}}
+}
+
+// Acquire returns a connection for one call: an idle one, or a new one, or the
+// first that another call gives back. It fails with a *CallError.
+func (p *Pool) Acquire(ctx context.Context) (*ClientConn, error) {
+	conn, wait, err := p.take()
+	if err != nil {
+		return nil, &CallError{Phase: PhaseAcquire, Err: err}
+	}
+	if wait != nil {
+		select {
+		case conn = <-wait.grant:
+		case <-ctx.Done():
+			p.abandon(wait)
+			return nil, &CallError{Phase: PhaseAcquire, Err: fmt.Errorf(
+				"waiting for one of %d connections: %w", p.config.Connections, ctx.Err())}
+		}
+	}
+	if conn != nil {
+		return conn, nil
+	}
+	return p.dial(ctx)
+}
+
+// take returns an idle connection, or a waiter, or neither: then the caller
+// dials.
+func (p *Pool) take() (*ClientConn, *waiter, error) {
+	for {
+		conn, wait, err := p.takeOnce()
+		if conn == nil || conn.conn.CheckIdle() == nil {
+			return conn, wait, err
+		}
+		// The peer closed it while it was idle.
+		p.discard(conn)
+	}
+}
+
+func (p *Pool) takeOnce() (*ClientConn, *waiter, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch last := len(p.idle) - 1; {
+	case p.closed:
+		return nil, nil, ErrClosed
+	case last >= 0:
+		conn := p.idle[last]
+		p.idle[last] = nil
+		p.idle = p.idle[:last]
+		conn.reused = true
+		return conn, nil, nil
+	case p.open < p.config.Connections:
+		p.open++
+		return nil, nil, nil
+	case len(p.waiters) >= p.config.Waiting:
+		return nil, nil, fmt.Errorf("%d calls already wait for one of %d connections: %w",
+			len(p.waiters), p.config.Connections, ErrExhausted)
+	}
+	wait := &waiter{grant: make(chan *ClientConn, 1)}
+	p.waiters = append(p.waiters, wait)
+	return nil, wait, nil
+}
+
+// ErrExhausted is the error of calls that find the queue for a connection full.
+var ErrExhausted = errors.New("limit reached")
+
+// abandon withdraws a waiter, and passes on what it was granted meanwhile.
+func (p *Pool) abandon(wait *waiter) {
+	p.mu.Lock()
+	for i, w := range p.waiters {
+		if w == wait {
+			p.waiters = append(p.waiters[:i], p.waiters[i+1:]...)
+			p.mu.Unlock()
+			return
+		}
+	}
+	p.mu.Unlock()
+	if conn := <-wait.grant; conn != nil {
+		p.release(conn)
+	} else {
+		p.slotFree()
+	}
+}
+
+// dial opens a connection for a caller that holds a slot for it.
+func (p *Pool) dial(ctx context.Context) (*ClientConn, error) {
+	dialCtx, cancel := ctx, context.CancelFunc(func() {})
+	if p.config.ConnectTimeout > 0 {
+		dialCtx, cancel = context.WithTimeout(ctx, p.config.ConnectTimeout)
+	}
+	defer cancel()
+	raw, err := p.config.Dial(dialCtx)
+	if err != nil {
+		p.slotFree()
+		if ctx.Err() == nil && dialCtx.Err() != nil {
+			// Not the call's deadline: let the caller see which limit it was.
+			err = fmt.Errorf("no connection within the connect timeout of %v: %v", p.config.ConnectTimeout, err)
+		}
+		return nil, &CallError{Phase: PhaseConnect, Err: err}
+	}
+	conn := &ClientConn{
+		pool:    p,
+		conn:    raw,
+		decoder: detect.NewDecoder(wire.SetOf(p.config.Protocol), p.config.Limits),
+	}
+	p.mu.Lock()
+	if p.closed {
+		p.open--
+		p.mu.Unlock()
+		_ = raw.Close()
+		return nil, &CallError{Phase: PhaseConnect, Err: ErrClosed}
+	}
+	p.all[conn] = struct{}{}
+	p.mu.Unlock()
+	return conn, nil
+}
+
+// release takes a usable connection back.
+func (p *Pool) release(conn *ClientConn) {
+	p.mu.Lock()
+	switch {
+	case p.closed:
+		p.mu.Unlock()
+		p.discard(conn)
+		return
+	case len(p.waiters) > 0:
+		conn.reused = true
+		p.grantLocked(conn)
+	default:
+		conn.idleSince = time.Now()
+		p.idle = append(p.idle, conn)
+		p.scheduleReaperLocked()
+	}
+	p.mu.Unlock()
+}
+
+func (p *Pool) grantLocked(conn *ClientConn) {
+	wait := p.waiters[0]
+	p.waiters[0] = nil
+	p.waiters = p.waiters[1:]
+	wait.grant <- conn
+}
+
+// discard closes a connection that cannot be used again.
+func (p *Pool) discard(conn *ClientConn) {
+	_ = conn.conn.Close()
+	p.mu.Lock()
+	_, known := p.all[conn]
+	delete(p.all, conn)
+	p.mu.Unlock()
+	if known {
+		p.slotFree()
+	}
+}
+
+// slotFree lets the next waiter dial, now that one connection fewer is open.
+func (p *Pool) slotFree() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.waiters) > 0 {
+		p.grantLocked(nil)
+		return
+	}
+	p.open--
+}
+
+// scheduleReaperLocked makes sure that the oldest idle connection is looked at
+// when it is due. There is no timer while nothing is idle.
+func (p *Pool) scheduleReaperLocked() {
+	if p.reaper != nil || len(p.idle) == 0 || p.config.IdleTimeout <= 0 {
+		return
+	}
+	p.reaper = time.AfterFunc(time.Until(p.idle[0].idleSince.Add(p.config.IdleTimeout)), p.reap)
+}
+
+func (p *Pool) reap() {
+	p.mu.Lock()
+	due := 0
+	for due < len(p.idle) && time.Since(p.idle[due].idleSince) >= p.config.IdleTimeout {
+		due++
+	}
+	old := append([]*ClientConn(nil), p.idle[:due]...)
+	p.idle = append(p.idle[:0], p.idle[due:]...)
+	p.reaper = nil
+	if !p.closed {
+		p.scheduleReaperLocked()
+	}
+	p.mu.Unlock()
+	for _, conn := range old {
+		p.discard(conn)
+	}
+}
+
+// Close closes all connections. Calls that are using one fail; later calls
+// fail with ErrClosed.
+func (p *Pool) Close() {
+	p.mu.Lock()
+	p.closed = true
+	if p.reaper != nil {
+		p.reaper.Stop()
+		p.reaper = nil
+	}
+	p.idle = nil
+	waiters := p.waiters
+	p.waiters = nil
+	all := p.all
+	p.all = map[*ClientConn]struct{}{}
+	p.mu.Unlock()
+	// A waiter that is allowed to dial finds the pool closed.
+	for _, wait := range waiters {
+		wait.grant <- nil
+	}
+	for conn := range all {
+		_ = conn.conn.Close()
+	}
+}
+
+// Closed reports whether Close was called.
+func (p *Pool) Closed() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.closed
+}
