@@ -9,6 +9,7 @@ import (
 
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
 	"github.com/fulmar-rpc/fulmar/internal/transport"
+	"github.com/fulmar-rpc/fulmar/internal/wire"
 )
 
 // Origin says where an Error arose.
@@ -169,7 +170,8 @@ func callFailure(err error, limit time.Duration) *Error {
 	}
 	e.message = reason(err)
 	var reply *transport.ReplyError
-	var wire *thriftwire.Error
+	var encoding *thriftwire.Error
+	var foreign *wire.Error
 	switch code := CodeOf(err); {
 	case code == DeadlineExceeded:
 		e.code, e.message = code, fmt.Sprintf("no result within %v", limit.Round(time.Microsecond))
@@ -181,8 +183,10 @@ func callFailure(err error, limit time.Duration) *Error {
 		e.code, e.origin = ResourceExhausted, OriginLocal
 	case errors.As(err, &reply):
 		e.code, e.exception = Internal, reply.Exception
-	case errors.As(err, &wire):
-		e.code = codeOfWire(wire)
+	case errors.As(err, &encoding):
+		e.code = codeOfWire(encoding)
+	case errors.As(err, &foreign):
+		e.code = Internal
 	}
 	return e
 }

@@ -117,7 +117,7 @@ func (r *Reader) skip(t Type) {
 		r.pos += size
 		return
 	}
-	size, err := thriftwire.Skip(r.buf[r.pos:], t, r.depth)
+	size, err := thriftwire.Skip(r.buf[r.pos:], t, r.depth, r.maxDepth)
 	if err != nil {
 		wireError := err.(*Error)
 		wireError.Offset += r.pos

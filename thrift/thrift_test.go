@@ -169,7 +169,7 @@ func TestMarshal_RoundTrip(t *testing.T) {
 	if !reflect.DeepEqual(&got, want) {
 		t.Errorf("read back %+v, want %+v", got, want)
 	}
-	size, err := thriftwire.Skip(b, thrift.StructType, 64)
+	size, err := thriftwire.Skip(b, thrift.StructType, 64, 64)
 	if err != nil || size != len(b) {
 		t.Errorf("Skip of what Marshal wrote: %d of %d bytes, %v", size, len(b), err)
 	}
@@ -424,7 +424,7 @@ func FuzzUnmarshal(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var first node
 		err := thrift.Unmarshal(b, &first)
-		size, skipErr := thriftwire.Skip(b, thrift.StructType, limits.Depth)
+		size, skipErr := thriftwire.Skip(b, thrift.StructType, limits.Depth, limits.Depth)
 		if err != nil {
 			var wireError *thrift.Error
 			if !errors.As(err, &wireError) {

@@ -68,7 +68,7 @@ func ParseApplicationException(body []byte) (exception ApplicationException, err
 		}
 		id := binary.BigEndian.Uint16(body[pos+1:])
 		pos += 3
-		size, err := Skip(body[pos:], t, limits.Depth)
+		size, err := Skip(body[pos:], t, limits.Depth, limits.Depth)
 		if err != nil {
 			return exception, fmt.Errorf("application exception field %d: %w", id, err)
 		}

@@ -19,7 +19,11 @@ type Skipper struct {
 	level    int
 	pos      int
 	max      int
-	depth    int
+	// depth is how many levels may nest below the start, limit how many in all.
+	depth int
+	limit int
+	// whole says that there are no more bytes than those given.
+	whole bool
 }
 
 // skipFrame is a struct or container whose end was not reached yet: 8 bytes, so
@@ -38,7 +42,7 @@ type skipFrame struct {
 // Start begins a value of type t at offset in the bytes that Next will be
 // given. max bounds the offset at which the value may end, depth its nesting.
 func (s *Skipper) Start(t Type, offset, max, depth int) {
-	s.pos, s.max, s.depth = offset, max, depth
+	s.pos, s.max, s.depth, s.limit, s.whole = offset, max, depth, depth, false
 	s.overflow = s.overflow[:0]
 	// One element of t: a container that is not on the wire.
 	s.inline[0] = skipFrame{types: [2]Type{t, t}, left: 1}
@@ -55,7 +59,7 @@ func (s *Skipper) top() *skipFrame {
 func (s *Skipper) push(frame skipFrame) error {
 	// The first frame is not on the wire.
 	if s.level > s.depth {
-		return DepthError(s.depth, s.pos)
+		return DepthError(s.limit, s.pos)
 	}
 	if s.level < len(s.inline) {
 		s.inline[s.level] = frame
@@ -219,7 +223,7 @@ func (s *Skipper) needs(b []byte, n int) (need int, err error) {
 	if n <= s.max {
 		return n, nil
 	}
-	if len(b) >= s.max {
+	if s.whole {
 		return 0, &Error{Kind: Truncated, Offset: s.pos, Detail: fmt.Sprintf("value reaches byte %d, but the message ends at %d", n, len(b))}
 	}
 	return 0, &Error{Kind: LimitExceeded, Offset: s.pos, Detail: fmt.Sprintf("value reaches byte %d (limit %d)", n, s.max)}
@@ -231,10 +235,12 @@ func DepthError(limit, offset int) *Error {
 }
 
 // Skip returns the size of the value of type t at the start of b, which holds
-// everything there is.
-func Skip(b []byte, t Type, depth int) (int, error) {
+// everything there is. It may nest depth levels, of limit that were allowed in
+// all before a decoder came here.
+func Skip(b []byte, t Type, depth, limit int) (int, error) {
 	var s Skipper
 	s.Start(t, 0, len(b), depth)
+	s.limit, s.whole = limit, true
 	end, _, err := s.Next(b)
 	if err != nil {
 		return 0, err

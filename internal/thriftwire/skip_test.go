@@ -63,12 +63,12 @@ func TestSkip_FindsTheEnd(t *testing.T) {
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {
 			// Bytes behind the value must not matter.
-			size, err := thriftwire.Skip(append(bytes.Clone(test.bytes), 0xff, 0xff), test.t, 64)
+			size, err := thriftwire.Skip(append(bytes.Clone(test.bytes), 0xff, 0xff), test.t, 64, 64)
 			if err != nil || size != len(test.bytes) {
 				t.Fatalf("Skip = %d, %v; want %d", size, err, len(test.bytes))
 			}
 			for cut := range test.bytes {
-				if _, err := thriftwire.Skip(test.bytes[:cut], test.t, 64); err == nil {
+				if _, err := thriftwire.Skip(test.bytes[:cut], test.t, 64, 64); err == nil {
 					t.Errorf("Skip of the first %d of %d bytes succeeded", cut, len(test.bytes))
 				}
 			}
@@ -123,7 +123,7 @@ func TestSkip_RefusesWhatCannotBe(t *testing.T) {
 	}
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := thriftwire.Skip(test.bytes, test.t, 64)
+			_, err := thriftwire.Skip(test.bytes, test.t, 64, 64)
 			var wireError *thriftwire.Error
 			if !errors.As(err, &wireError) {
 				t.Fatalf("Skip: %v; want a *thriftwire.Error", err)
@@ -147,7 +147,7 @@ func TestSkipper_StopsAtItsLimit(t *testing.T) {
 func TestSkip_AllocatesNothing(t *testing.T) {
 	bytes := nestedLists(10)
 	if n := testing.AllocsPerRun(100, func() {
-		if _, err := thriftwire.Skip(bytes, thriftwire.List, 64); err != nil {
+		if _, err := thriftwire.Skip(bytes, thriftwire.List, 64, 64); err != nil {
 			t.Fatal(err)
 		}
 	}); n != 0 {
@@ -209,7 +209,7 @@ func FuzzSkip(f *testing.F) {
 	}
 	f.Add(uint8(thriftwire.Map), []byte{11, 12, 0x01, 0x31, 0x2d, 0x00}, 3)
 	f.Fuzz(func(t *testing.T, kind uint8, b []byte, cut int) {
-		size, err := thriftwire.Skip(b, thriftwire.Type(kind), 64)
+		size, err := thriftwire.Skip(b, thriftwire.Type(kind), 64, 64)
 		if size < 0 || size > len(b) {
 			t.Fatalf("size %d of %d bytes", size, len(b))
 		}

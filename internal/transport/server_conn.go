@@ -226,7 +226,8 @@ func (c *serverConn) dispatch(message wire.Message, beyond int) {
 	if !message.Last {
 		c.discard = max(beyond, 0)
 	}
-	if message.Invalid == nil {
+	if call.invalid == nil {
+		call.invalid = thriftwire.CheckName(message.Name)
 		call.Body = append(make([]byte, 0, len(message.Body)), message.Body...)
 	}
 	c.mu.Lock()

@@ -48,9 +48,6 @@ func (d *Decoder) Next(b []byte, m limits.Message) (message wire.Message, used, 
 		return message, 0, need, err
 	}
 	message.Header = header
-	if err == nil {
-		err = thriftwire.CheckName(header.Name)
-	}
 	if err != nil {
 		return d.broken(message, len(b), err)
 	}

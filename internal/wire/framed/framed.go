@@ -66,7 +66,6 @@ func Next(b []byte, m limits.Message) (message wire.Message, used, need int, err
 		message.Invalid = &thriftwire.Error{Kind: thriftwire.Truncated, Offset: len(payload), Detail: fmt.Sprintf(
 			"frame of %d bytes ends inside the message header (%d bytes)", length, headerNeed)}
 	default:
-		message.Invalid = thriftwire.CheckName(header.Name)
 		message.Body = payload[size:]
 	}
 	return message, used, 0, nil

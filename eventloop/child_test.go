@@ -1,0 +1,5 @@
+package eventloop_test
+
+const descriptorLimitChild = "FULMAR_TEST_DESCRIPTOR_LIMIT"
+
+func runDescriptorLimitChild() {}

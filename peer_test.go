@@ -1,0 +1,476 @@
+package fulmar_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fulmar-rpc/fulmar"
+	"github.com/fulmar-rpc/fulmar/internal/testservice"
+	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
+	"github.com/fulmar-rpc/fulmar/thrift"
+)
+
+// message returns a message of the Binary protocol as bytes.
+func message(kind thriftwire.MessageType, name string, sequence int32, body []byte) []byte {
+	b := make([]byte, thriftwire.AppendedHeaderSize(name))
+	thriftwire.PutHeader(b, kind, name, sequence)
+	return append(b, body...)
+}
+
+// frame puts the length before a message.
+func frame(message []byte) []byte {
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(message))), message...)
+}
+
+// body returns a generated struct as bytes.
+func body(t *testing.T, s thrift.Struct) []byte {
+	t.Helper()
+	b, err := thrift.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// readFrame reads one framed message and takes it apart.
+func readFrame(t *testing.T, r io.Reader) (thriftwire.Header, []byte) {
+	t.Helper()
+	var length [4]byte
+	if _, err := io.ReadFull(r, length[:]); err != nil {
+		t.Fatalf("reading a reply: %v", err)
+	}
+	payload := make([]byte, binary.BigEndian.Uint32(length[:]))
+	if _, err := io.ReadFull(r, payload); err != nil {
+		t.Fatalf("reading a reply of %d bytes: %v", len(payload), err)
+	}
+	header, size, _, err := thriftwire.ParseHeader(payload)
+	if err != nil || size == 0 {
+		t.Fatalf("the reply % x has no header: %v", payload, err)
+	}
+	return header, payload[size:]
+}
+
+// wantException reads one framed message, which must be an exception.
+func wantException(t *testing.T, r io.Reader, sequence int32, kind thriftwire.ExceptionType, text string) {
+	t.Helper()
+	header, body := readFrame(t, r)
+	exception, err := thriftwire.ParseApplicationException(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if header.Type != thriftwire.Exception || header.Sequence != sequence || exception.Type != kind || !strings.Contains(exception.Message, text) {
+		t.Errorf("got %v %d with exception %d %q; want sequence %d, exception %d with %q",
+			header.Type, header.Sequence, exception.Type, exception.Message, sequence, kind, text)
+	}
+}
+
+func write(t *testing.T, w io.Writer, pieces ...[]byte) {
+	t.Helper()
+	for _, piece := range pieces {
+		if _, err := w.Write(piece); err != nil {
+			t.Fatalf("writing: %v", err)
+		}
+	}
+}
+
+// addCall returns the bare message of a call Echo.add(left, right).
+func addCall(t *testing.T, sequence, left, right int32) []byte {
+	return message(thriftwire.Call, "add", sequence, body(t, &testservice.EchoAddArgs{Left: left, Right: right}))
+}
+
+// wantSum reads one framed reply to add.
+func wantSum(t *testing.T, r io.Reader, sequence, sum int32) {
+	t.Helper()
+	header, body := readFrame(t, r)
+	var result testservice.EchoAddResult
+	if err := thrift.Unmarshal(body, &result); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := result.Success.Get(); header.Type != thriftwire.Reply || string(header.Name) != "add" || header.Sequence != sequence || got != sum {
+		t.Errorf("got %v %q %d with %d; want the reply %d with %d", header.Type, header.Name, header.Sequence, got, sequence, sum)
+	}
+}
+
+func adder() *testservice.Stub {
+	return &testservice.Stub{
+		OnAdd: func(_ context.Context, left, right int32) (int32, error) { return left + right, nil },
+	}
+}
+
+func TestServer_AnswersPipelinedCallsInOrder(t *testing.T) {
+	server := serve(t, fulmar.ServerConfig{}, adder())
+	conn := connect(t, server.address)
+	var all []byte
+	const calls = 200
+	for i := range int32(calls) {
+		all = append(all, frame(addCall(t, i, i, 1))...)
+	}
+	write(t, conn, all)
+	for i := range int32(calls) {
+		wantSum(t, conn, i, i+1)
+	}
+}
+
+func TestServer_AnswersAPeerThatStoppedSending(t *testing.T) {
+	server := serve(t, fulmar.ServerConfig{}, adder())
+	conn := connect(t, server.address)
+	write(t, conn, frame(addCall(t, 1, 1, 1)), frame(addCall(t, 2, 2, 2)), frame(addCall(t, 3, 3, 3)))
+	if err := conn.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range int32(3) {
+		wantSum(t, conn, i+1, 2*(i+1))
+	}
+	if n, err := conn.Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("after the last reply: %d, %v; want EOF", n, err)
+	}
+}
+
+func TestServer_ProtocolsMayAlternate(t *testing.T) {
+	server := serve(t, fulmar.ServerConfig{}, adder())
+	conn := connect(t, server.address)
+	for i := range int32(3) {
+		write(t, conn, frame(addCall(t, i, i, i)))
+		wantSum(t, conn, i, 2*i)
+		call := addCall(t, 100+i, 5, 5)
+		write(t, conn, call)
+		reply := make([]byte, len(message(thriftwire.Reply, "add", 0, body(t, &testservice.EchoAddResult{Success: thrift.Some[int32](10)}))))
+		if _, err := io.ReadFull(conn, reply); err != nil || reply[0] != 0x80 || reply[3] != byte(thriftwire.Reply) {
+			t.Fatalf("the bare reply is % x, %v", reply, err)
+		}
+	}
+}
+
+// TestServer_RefusesBadMessagesAndGoesOn: a frame has an end whatever is in it,
+// so one bad message costs one call.
+func TestServer_RefusesBadMessagesAndGoesOn(t *testing.T) {
+	// A message without its required text.
+	missing := []byte{0x0c, 0, 1, 0, 0}
+	depth := append(bytes.Repeat([]byte{0x0c, 0, 99}, 100_000), make([]byte, 100_001)...)
+	cases := map[string]struct {
+		message []byte
+		kind    thriftwire.ExceptionType
+		text    string
+	}{
+		"unknown method":     {message(thriftwire.Call, "nope", 7, []byte{0}), thriftwire.ExceptionUnknownMethod, `unknown method "nope"`},
+		"unknown service":    {message(thriftwire.Call, "Nope:add", 7, []byte{0}), thriftwire.ExceptionUnknownService, `unknown service "Nope"`},
+		"other spelling":     {message(thriftwire.Call, "Add", 7, []byte{0}), thriftwire.ExceptionUnknownMethod, "unknown method"},
+		"no name":            {message(thriftwire.Call, "", 7, []byte{0}), thriftwire.ExceptionProtocolError, "empty method name"},
+		"a reply":            {message(thriftwire.Reply, "add", 7, []byte{0}), thriftwire.ExceptionInvalidMessageType, "a reply is not a call"},
+		"unknown type":       {message(9, "add", 7, []byte{0}), thriftwire.ExceptionProtocolError, "unknown message type 9"},
+		"missing field":      {message(thriftwire.Call, "echo", 7, missing), thriftwire.ExceptionProtocolError, "required but absent: text"},
+		"truncated":          {message(thriftwire.Call, "add", 7, []byte{8, 0, 1, 0}), thriftwire.ExceptionProtocolError, "i32 needs 4 bytes"},
+		"20,000,000 entries": {message(thriftwire.Call, "echo", 7, []byte{0x0c, 0, 1, 0x0d, 0, 4, 0x0b, 0x0b, 1, 0x31, 0x2d, 0}), thriftwire.ExceptionProtocolError, "declares 20000000 elements"},
+		"100,000 levels":     {message(thriftwire.Call, "echo", 7, depth), thriftwire.ExceptionProtocolError, "deeper than 64"},
+		"trailing bytes":     {message(thriftwire.Call, "nothing", 7, []byte{0, 0, 0}), thriftwire.ExceptionProtocolError, "2 bytes follow"},
+		"no header":          {[]byte{0x80, 1, 0, 1}, thriftwire.ExceptionProtocolError, "ends inside the message header"},
+		"too long":           {message(thriftwire.Call, "echo", 7, make([]byte, 2<<20)), thriftwire.ExceptionProtocolError, "limit 1048576"},
+	}
+	server := serve(t, fulmar.ServerConfig{MaxMessageBytes: 1 << 20}, adder())
+	for name, test := range cases {
+		t.Run(name, func(t *testing.T) {
+			conn := connect(t, server.address)
+			sequence := int32(7)
+			if name == "no header" {
+				sequence = 0
+			}
+			write(t, conn, frame(test.message))
+			wantException(t, conn, sequence, test.kind, test.text)
+			write(t, conn, frame(addCall(t, 8, 1, 2)))
+			wantSum(t, conn, 8, 3)
+		})
+	}
+}
+
+// TestServer_ClosesWhatHasNoEnd: where a bare message that is broken ends is
+// unknown; it is answered, and the connection closed.
+func TestServer_ClosesWhatHasNoEnd(t *testing.T) {
+	server := serve(t, fulmar.ServerConfig{MaxMessageBytes: 1000}, adder())
+	cases := map[string][]byte{
+		"bare, 20,000,000 entries": message(thriftwire.Call, "echo", 7, []byte{0x0d, 0, 4, 0x0b, 0x0b, 1, 0x31, 0x2d, 0}),
+		"bare, too long":           message(thriftwire.Call, "echo", 7, append([]byte{0x0b, 0, 1, 0, 1, 0, 0}, make([]byte, 1<<16)...)),
+		"framed, far too long":     frame(message(thriftwire.Call, "echo", 7, make([]byte, 5000))),
+	}
+	for name, b := range cases {
+		t.Run(name, func(t *testing.T) {
+			conn := connect(t, server.address)
+			write(t, conn, b)
+			answer, err := io.ReadAll(conn)
+			if err != nil {
+				t.Fatalf("reading until the end: %v", err)
+			}
+			if !bytes.Contains(answer, []byte{0x80, 1, 0, byte(thriftwire.Exception)}) || !bytes.Contains(answer, []byte("limit")) && !bytes.Contains(answer, []byte("declares")) {
+				t.Errorf("the answer is %q; want an exception", answer)
+			}
+		})
+	}
+}
+
+func TestServer_TellsForeignProtocolsApart(t *testing.T) {
+	server := serve(t, fulmar.ServerConfig{}, adder())
+	conn := connect(t, server.address)
+	write(t, conn, []byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"))
+	answer, err := io.ReadAll(conn)
+	if err != nil || !bytes.HasPrefix(answer, []byte("HTTP/1.1 400 ")) {
+		t.Errorf("HTTP was answered by %q, %v", answer, err)
+	}
+	if want := "first bytes 47 45 54 20 2f 20 48 54: HTTP/1.1, not enabled"; !strings.Contains(server.log.String(), want) {
+		t.Errorf("the log does not say %q:\n%s", want, server.log)
+	}
+	conn = connect(t, server.address)
+	write(t, conn, []byte{0x16, 3, 1, 2, 0, 1, 0, 1})
+	if answer, err := io.ReadAll(conn); len(answer) > 0 || err != nil && !errors.Is(err, net.ErrClosed) && !strings.Contains(err.Error(), "reset") {
+		t.Errorf("TLS was answered by % x, %v", answer, err)
+	}
+}
+
+func TestServer_AllowsOnlyTheProtocolsOfItsList(t *testing.T) {
+	server := serve(t, fulmar.ServerConfig{Protocols: []fulmar.Protocol{fulmar.Framed}}, adder())
+	if _, err := dial(t, fulmar.ClientConfig{Target: server.address}).Add(context.Background(), 1, 2); err != nil {
+		t.Errorf("framed: %v", err)
+	}
+	_, err := dial(t, fulmar.ClientConfig{Target: server.address, Protocol: fulmar.Bare}).Add(context.Background(), 1, 2)
+	if e := asError(t, err); e.Code() != fulmar.Unavailable {
+		t.Errorf("bare: %v; want Unavailable", err)
+	}
+}
+
+// TestServer_LogsOfPeersAreBounded: whoever sends rubbish cannot fill a disk.
+func TestServer_LogsOfPeersAreBounded(t *testing.T) {
+	server := serve(t, fulmar.ServerConfig{}, adder())
+	const attempts = 200
+	for range attempts {
+		conn := connect(t, server.address)
+		write(t, conn, []byte("rubbish!"))
+		_, _ = io.ReadAll(conn)
+		_ = conn.Close()
+	}
+	if lines := strings.Count(server.log.String(), "\n"); lines > attempts/2 {
+		t.Errorf("%d log lines for %d bad connections", lines, attempts)
+	}
+}
+
+// TestServer_CallsEndWithTheirConnection: the context of a handler ends when the
+// peer resets the connection.
+func TestServer_CallsEndWithTheirConnection(t *testing.T) {
+	started, ended := make(chan struct{}), make(chan error, 1)
+	server := serve(t, fulmar.ServerConfig{}, &testservice.Stub{
+		OnNothing: func(ctx context.Context) error {
+			close(started)
+			<-ctx.Done()
+			ended <- context.Cause(ctx)
+			return ctx.Err()
+		},
+	})
+	conn := connect(t, server.address)
+	write(t, conn, frame(message(thriftwire.Call, "nothing", 1, []byte{0})))
+	<-started
+	if err := conn.SetLinger(0); err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.Close()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("the handler's context ended with %v", err)
+	}
+}
+
+// fakeServer answers each connection's first framed call with what reply says.
+func fakeServer(t *testing.T, reply func(call thriftwire.Header) []byte) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			var length [4]byte
+			if _, err := io.ReadFull(conn, length[:]); err == nil {
+				payload := make([]byte, binary.BigEndian.Uint32(length[:]))
+				_, _ = io.ReadFull(conn, payload)
+				header, _, _, _ := thriftwire.ParseHeader(payload)
+				_, _ = conn.Write(reply(header))
+			}
+			_ = conn.Close()
+		}
+	}()
+	t.Cleanup(func() {
+		_ = listener.Close()
+		<-done
+	})
+	return listener.Addr().String()
+}
+
+// TestClient_RefusesWrongReplies: whatever a server answers, the call ends with
+// an error that says what was wrong.
+func TestClient_RefusesWrongReplies(t *testing.T) {
+	sum := body(t, &testservice.EchoAddResult{Success: thrift.Some[int32](3)})
+	cases := map[string]struct {
+		reply    func(call thriftwire.Header) []byte
+		code     fulmar.Code
+		executed fulmar.Executed
+		text     string
+	}{
+		"wrong sequence id": {func(call thriftwire.Header) []byte {
+			return frame(message(thriftwire.Reply, "add", call.Sequence+1, sum))
+		}, fulmar.Internal, fulmar.ExecutedMaybe, "sequence id"},
+		"wrong method": {func(call thriftwire.Header) []byte {
+			return frame(message(thriftwire.Reply, "sub", call.Sequence, sum))
+		}, fulmar.Internal, fulmar.ExecutedMaybe, `for method "sub"`},
+		"a call": {func(call thriftwire.Header) []byte {
+			return frame(message(thriftwire.Call, "add", call.Sequence, sum))
+		}, fulmar.Internal, fulmar.ExecutedMaybe, "a call arrived instead of a reply"},
+		"no result": {func(call thriftwire.Header) []byte {
+			return frame(message(thriftwire.Reply, "add", call.Sequence, []byte{0}))
+		}, fulmar.Internal, fulmar.ExecutedYes, "neither a result nor an error"},
+		"broken body": {func(call thriftwire.Header) []byte {
+			return frame(message(thriftwire.Reply, "add", call.Sequence, []byte{8, 0, 0, 1}))
+		}, fulmar.Internal, fulmar.ExecutedYes, "i32 needs 4 bytes"},
+		"exception without a name": {func(thriftwire.Header) []byte {
+			exception := thriftwire.ApplicationException{Type: thriftwire.ExceptionUnknownMethod, Message: "what?"}
+			b := make([]byte, exception.Size())
+			exception.Put(b)
+			return frame(message(thriftwire.Exception, "", 0, b))
+		}, fulmar.Unimplemented, fulmar.ExecutedMaybe, "what?"},
+		"broken exception": {func(call thriftwire.Header) []byte {
+			return frame(message(thriftwire.Exception, "add", call.Sequence, []byte{0x0b, 0, 1, 0x7f}))
+		}, fulmar.Internal, fulmar.ExecutedYes, "application exception"},
+		"too long": {func(thriftwire.Header) []byte {
+			return append([]byte{0x3f, 0xff, 0xff, 0xff}, message(thriftwire.Reply, "add", 1, sum)...)
+		}, fulmar.ResourceExhausted, fulmar.ExecutedMaybe, "message of 1073741823 bytes (limit 16777216)"},
+		"HTTP":           {func(thriftwire.Header) []byte { return []byte("HTTP/1.1 400 Bad Request\r\n\r\n") }, fulmar.Internal, fulmar.ExecutedMaybe, "first bytes 48 54 54 50"},
+		"half a reply":   {func(thriftwire.Header) []byte { return []byte{0, 0, 0, 30, 0x80, 1} }, fulmar.Unavailable, fulmar.ExecutedMaybe, "EOF"},
+		"nothing at all": {func(thriftwire.Header) []byte { return nil }, fulmar.Unavailable, fulmar.ExecutedMaybe, "EOF"},
+		"zero length":    {func(thriftwire.Header) []byte { return []byte{0, 0, 0, 0, 0, 0} }, fulmar.Internal, fulmar.ExecutedMaybe, ""},
+	}
+	for name, test := range cases {
+		t.Run(name, func(t *testing.T) {
+			api := dial(t, fulmar.ClientConfig{Target: fakeServer(t, test.reply)})
+			_, err := api.Add(context.Background(), 1, 2)
+			e := asError(t, err)
+			if e.Code() != test.code || e.Executed() != test.executed || !strings.Contains(err.Error(), test.text) {
+				t.Errorf("%v: code %v, %v; want %v, %v and %q", err, e.Code(), e.Executed(), test.code, test.executed, test.text)
+			}
+		})
+	}
+}
+
+// TestClient_DropsConnectionsWithMoreThanTheReply: bytes that nobody asked for
+// must not become the reply of the next call.
+func TestClient_DropsConnectionsWithMoreThanTheReply(t *testing.T) {
+	extra := func(call thriftwire.Header) []byte {
+		reply := frame(message(thriftwire.Reply, "add", call.Sequence, body(t, &testservice.EchoAddResult{Success: thrift.Some[int32](3)})))
+		forged := frame(message(thriftwire.Reply, "add", call.Sequence+1, body(t, &testservice.EchoAddResult{Success: thrift.Some[int32](666)})))
+		return append(reply, forged...)
+	}
+	api := dial(t, fulmar.ClientConfig{Target: fakeServer(t, extra), MaxConnections: 1})
+	for range 20 {
+		if sum, err := api.Add(context.Background(), 1, 2); sum != 3 || err != nil {
+			t.Fatalf("Add = %d, %v; want 3", sum, err)
+		}
+	}
+}
+
+func TestClient_RefusesToSendTooMuch(t *testing.T) {
+	server := serve(t, fulmar.ServerConfig{}, &testservice.Stub{})
+	api := dial(t, fulmar.ClientConfig{Target: server.address, MaxMessageBytes: 1000})
+	_, err := api.Echo(context.Background(), &testservice.Message{Text: strings.Repeat("x", 1001)})
+	e := asError(t, err)
+	if e.Code() != fulmar.ResourceExhausted || e.Executed() != fulmar.ExecutedNo || e.Phase() != fulmar.PhaseEncode || !strings.Contains(err.Error(), "limit 1000") {
+		t.Errorf("Echo: %v", err)
+	}
+	if _, err := api.Echo(context.Background(), &testservice.Message{Text: "x"}); err != nil {
+		t.Errorf("Echo afterwards: %v", err)
+	}
+}
+
+// TestClient_SurvivesAServerThatRestarts: pooled connections that the server
+// closed meanwhile are not used again.
+func TestClient_SurvivesAServerThatRestarts(t *testing.T) {
+	first := serve(t, fulmar.ServerConfig{}, adder())
+	api := dial(t, fulmar.ClientConfig{Target: first.address})
+	if _, err := api.Add(context.Background(), 1, 2); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := api.Add(context.Background(), 1, 2); asError(t, err).Executed() != fulmar.ExecutedNo {
+		t.Errorf("while nobody serves: %v; want not executed", err)
+	}
+	serve(t, fulmar.ServerConfig{Address: first.address}, adder())
+	for range 3 {
+		if _, err := api.Add(context.Background(), 1, 2); err != nil {
+			t.Errorf("after the restart: %v", err)
+		}
+	}
+}
+
+func TestClient_WaitsForOneOfItsConnections(t *testing.T) {
+	release := make(chan struct{})
+	server := serve(t, fulmar.ServerConfig{}, &testservice.Stub{
+		OnNothing: func(context.Context) error { <-release; return nil },
+		OnAdd:     func(_ context.Context, left, right int32) (int32, error) { return left + right, nil },
+	})
+	api := dial(t, fulmar.ClientConfig{Target: server.address, MaxConnections: 1, MaxWaiting: 1})
+	blocked := make(chan error, 1)
+	go func() { blocked <- api.Nothing(context.Background()) }()
+	// Only one call may wait; which of these finds the place is up to them.
+	results := make(chan error, 3)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	for range 3 {
+		go func() { _, err := api.Add(ctx, 1, 2); results <- err }()
+	}
+	for range 2 {
+		e := asError(t, <-results)
+		if e.Code() != fulmar.ResourceExhausted || e.Executed() != fulmar.ExecutedNo || e.Phase() != fulmar.PhaseAcquire {
+			t.Errorf("a call too many: %v", e)
+		}
+	}
+	close(release)
+	if err := <-blocked; err != nil {
+		t.Errorf("the first call: %v", err)
+	}
+	if err := <-results; err != nil {
+		t.Errorf("the call that waited: %v", err)
+	}
+}
+
+func TestClient_Close(t *testing.T) {
+	release := make(chan struct{})
+	started := make(chan struct{})
+	server := serve(t, fulmar.ServerConfig{}, &testservice.Stub{
+		OnNothing: func(context.Context) error { close(started); <-release; return nil },
+	})
+	defer close(release)
+	client, err := fulmar.NewClient(fulmar.ClientConfig{Target: server.address})
+	if err != nil {
+		t.Fatal(err)
+	}
+	api := testservice.NewEchoClient(client)
+	running := make(chan error, 1)
+	go func() { running <- api.Nothing(context.Background()) }()
+	<-started
+	if err := client.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if e := asError(t, <-running); e.Code() != fulmar.Canceled || e.Executed() != fulmar.ExecutedMaybe {
+		t.Errorf("the call in progress: %v", e)
+	}
+	if e := asError(t, api.Nothing(context.Background())); e.Code() != fulmar.Canceled || e.Executed() != fulmar.ExecutedNo || !strings.Contains(e.Error(), "client is closed") {
+		t.Errorf("a later call: %v", e)
+	}
+}

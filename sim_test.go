@@ -1,0 +1,449 @@
+package fulmar_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fulmar-rpc/fulmar"
+	"github.com/fulmar-rpc/fulmar/internal/limits"
+	"github.com/fulmar-rpc/fulmar/internal/simnet"
+	"github.com/fulmar-rpc/fulmar/internal/testservice"
+	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
+	"github.com/fulmar-rpc/fulmar/thrift"
+)
+
+const simAddress = "server:1"
+
+// simulation is a server and a client on an in-memory network, in virtual time.
+type simulation struct {
+	t       *testing.T
+	network *simnet.Network
+	client  *fulmar.Client
+	api     testservice.EchoClient
+	log     *logRecorder
+	// stop ends Serve gracefully; served receives what it returned.
+	stop   context.CancelFunc
+	served chan error
+}
+
+// simulate runs test inside a synctest bubble and takes everything down
+// afterwards.
+func simulate(t *testing.T, network simnet.Config, server fulmar.ServerConfig, client fulmar.ClientConfig, stub *testservice.Stub, test func(s *simulation)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s := &simulation{t: t, network: simnet.New(network), log: &logRecorder{}, served: make(chan error, 1)}
+		listener, err := s.network.Listen(simAddress)
+		if err != nil {
+			t.Fatal(err)
+		}
+		server.Listener = listener
+		server.Logger = slog.New(slog.NewTextHandler(s.log, nil))
+		running, err := fulmar.NewServer(server)
+		if err != nil {
+			t.Fatal(err)
+		}
+		testservice.RegisterEchoServer(running, stub)
+		ctx, cancel := context.WithCancel(context.Background())
+		s.stop = cancel
+		go func() { s.served <- running.Serve(ctx) }()
+
+		client.Target, client.Dial = simAddress, s.network.Dial
+		if s.client, err = fulmar.NewClient(client); err != nil {
+			t.Fatal(err)
+		}
+		s.api = testservice.NewEchoClient(s.client)
+		test(s)
+		if err := s.client.Close(); err != nil {
+			t.Error(err)
+		}
+		cancel()
+		_ = running.Close()
+		<-s.served
+	})
+}
+
+// connect opens a raw connection to the server.
+func (s *simulation) connect() net.Conn {
+	s.t.Helper()
+	conn, err := s.network.Dial(context.Background(), "tcp", simAddress)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return conn
+}
+
+// TestServer_ClosesPeersThatAreTooSlow: whatever prefix of a message arrives
+// before a peer falls silent, and however slowly it dribbles, its connection is
+// closed in time (S4 of the fault scenarios).
+func TestServer_ClosesPeersThatAreTooSlow(t *testing.T) {
+	call := frame(addCall(t, 1, 1, 2))
+	const slack = time.Second
+	cases := map[string]struct {
+		sent   []byte
+		within time.Duration
+	}{
+		"0 bytes":              {nil, limits.FirstByteTimeout},
+		"1 byte":               {call[:1], limits.DetectTimeout},
+		"4 bytes":              {call[:4], limits.DetectTimeout},
+		"8 bytes":              {call[:8], limits.FrameTimeout},
+		"header less 1":        {call[:len("\x00\x00\x00\x00\x80\x01\x00\x01\x00\x00\x00\x03add\x00\x00\x00\x01")-1], limits.FrameTimeout},
+		"message less 1":       {call[:len(call)-1], limits.FrameTimeout},
+		"1 byte, bare":         {call[4:5], limits.DetectTimeout},
+		"8 bytes, bare":        {call[4:12], limits.FrameTimeout},
+		"all but 1, bare":      {call[4 : len(call)-1], limits.FrameTimeout},
+		"1 MiB declared":       {[]byte{0, 0x10, 0, 0, 0x80, 1, 0, 1}, limits.FrameTimeout + 16*time.Second},
+		"nothing after a call": {call, limits.ServerIdleTimeout},
+	}
+	for name, test := range cases {
+		t.Run(name, func(t *testing.T) {
+			simulate(t, simnet.Config{}, fulmar.ServerConfig{}, fulmar.ClientConfig{}, adder(), func(s *simulation) {
+				conn := s.connect()
+				write(t, conn, test.sent)
+				start := time.Now()
+				_, _ = io.Copy(io.Discard, conn)
+				_ = conn.Close()
+				if took := time.Since(start); took > test.within+slack || took < test.within-slack {
+					t.Errorf("closed after %v, want %v", took, test.within)
+				}
+			})
+		})
+	}
+	t.Run("a byte a second", func(t *testing.T) {
+		simulate(t, simnet.Config{}, fulmar.ServerConfig{}, fulmar.ClientConfig{}, adder(), func(s *simulation) {
+			conn := s.connect()
+			start := time.Now()
+			for _, b := range call {
+				if _, err := conn.Write([]byte{b}); err != nil {
+					break
+				}
+				time.Sleep(time.Second)
+			}
+			_, _ = io.Copy(io.Discard, conn)
+			_ = conn.Close()
+			if took := time.Since(start); took > limits.DetectTimeout+limits.FrameTimeout+2*time.Second {
+				t.Errorf("a dribbling peer was closed after %v", took)
+			}
+		})
+	})
+}
+
+// TestServer_SlowHandlersAreNotSlowPeers: time that a handler takes does not
+// count against the connection.
+func TestServer_SlowHandlersAreNotSlowPeers(t *testing.T) {
+	stub := adder()
+	stub.OnNothing = func(context.Context) error { time.Sleep(time.Hour); return nil }
+	simulate(t, simnet.Config{}, fulmar.ServerConfig{}, fulmar.ClientConfig{Timeout: -1, MaxConnections: 1}, stub, func(s *simulation) {
+		if err := s.api.Nothing(context.Background()); err != nil {
+			t.Errorf("a call of an hour: %v", err)
+		}
+		if sum, err := s.api.Add(context.Background(), 1, 2); sum != 3 || err != nil {
+			t.Errorf("the call after it: %d, %v", sum, err)
+		}
+	})
+}
+
+func TestServer_StopsGracefully(t *testing.T) {
+	eachProtocol(t, func(t *testing.T, protocol fulmar.Protocol) {
+		stub := adder()
+		stub.OnNothing = func(context.Context) error { time.Sleep(10 * time.Second); return nil }
+		simulate(t, simnet.Config{Delay: time.Millisecond}, fulmar.ServerConfig{}, fulmar.ClientConfig{Protocol: protocol, Timeout: time.Minute}, stub, func(s *simulation) {
+			// An idle connection, one that runs a call, and half a message.
+			if _, err := s.api.Add(context.Background(), 1, 2); err != nil {
+				t.Fatal(err)
+			}
+			result := make(chan error, 1)
+			go func() { result <- s.api.Nothing(context.Background()) }()
+			half := s.connect()
+			write(t, half, frame(addCall(t, 1, 1, 2))[:10])
+			time.Sleep(time.Second)
+			start := time.Now()
+			s.stop()
+			time.Sleep(100 * time.Millisecond)
+			if _, err := s.network.Dial(context.Background(), "tcp", simAddress); err == nil {
+				t.Error("a stopping server accepted a connection")
+			}
+			if err := <-result; err != nil {
+				t.Errorf("the running call: %v", err)
+			}
+			if err := <-s.served; err != nil {
+				t.Errorf("Serve: %v", err)
+			}
+			if took := time.Since(start); took < 9*time.Second || took > 11*time.Second {
+				t.Errorf("stopping took %v, the call needed 9 s more", took)
+			}
+			s.served <- nil
+			_ = half.Close()
+		})
+	})
+}
+
+func TestServer_StopHasALimit(t *testing.T) {
+	ended := make(chan error, 1)
+	stub := &testservice.Stub{OnNothing: func(ctx context.Context) error {
+		<-ctx.Done()
+		ended <- ctx.Err()
+		return ctx.Err()
+	}}
+	simulate(t, simnet.Config{}, fulmar.ServerConfig{DrainTimeout: 3 * time.Second}, fulmar.ClientConfig{Timeout: time.Minute}, stub, func(s *simulation) {
+		result := make(chan error, 1)
+		go func() { result <- s.api.Nothing(context.Background()) }()
+		time.Sleep(time.Second)
+		start := time.Now()
+		s.stop()
+		err := <-s.served
+		if err == nil || !strings.Contains(err.Error(), "1 calls still running after 3s") {
+			t.Errorf("Serve: %v", err)
+		}
+		if took := time.Since(start); took < 3*time.Second || took > 4*time.Second {
+			t.Errorf("stopping took %v, the limit is 3 s", took)
+		}
+		if e := asError(t, <-result); e.Code() != fulmar.Unavailable || e.Executed() != fulmar.ExecutedMaybe {
+			t.Errorf("the call that was cut: %v", e)
+		}
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("the handler's context ended with %v", err)
+		}
+		s.served <- nil
+	})
+}
+
+func TestClient_DefaultDeadline(t *testing.T) {
+	stub := &testservice.Stub{OnNothing: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }}
+	simulate(t, simnet.Config{}, fulmar.ServerConfig{}, fulmar.ClientConfig{}, stub, func(s *simulation) {
+		cases := map[string]struct {
+			options []fulmar.CallOption
+			ctx     time.Duration
+			want    time.Duration
+		}{
+			"default":             {nil, 0, limits.CallTimeout},
+			"an option":           {[]fulmar.CallOption{fulmar.Timeout(time.Second)}, 0, time.Second},
+			"a longer option":     {[]fulmar.CallOption{fulmar.Timeout(time.Minute)}, 0, time.Minute},
+			"an earlier context":  {[]fulmar.CallOption{fulmar.Timeout(time.Minute)}, 2 * time.Second, 2 * time.Second},
+			"off, with a context": {[]fulmar.CallOption{fulmar.Timeout(-1)}, time.Hour, time.Hour},
+			"zero has passed":     {[]fulmar.CallOption{fulmar.Timeout(0)}, 0, 0},
+		}
+		for name, test := range cases {
+			ctx, cancel := context.Background(), context.CancelFunc(func() {})
+			if test.ctx > 0 {
+				ctx, cancel = context.WithTimeout(ctx, test.ctx)
+			}
+			start := time.Now()
+			err := s.api.Nothing(ctx, test.options...)
+			cancel()
+			if took := time.Since(start).Round(time.Millisecond); asError(t, err).Code() != fulmar.DeadlineExceeded || took != test.want {
+				t.Errorf("%s: %v after %v, want %v", name, err, took, test.want)
+			}
+		}
+	})
+}
+
+func TestClient_ConnectTimeout(t *testing.T) {
+	simulate(t, simnet.Config{}, fulmar.ServerConfig{}, fulmar.ClientConfig{}, adder(), func(s *simulation) {
+		s.network.Partition(simAddress, true)
+		start := time.Now()
+		_, err := s.api.Add(context.Background(), 1, 2)
+		e := asError(t, err)
+		if took := time.Since(start); e.Phase() != fulmar.PhaseConnect || e.Executed() != fulmar.ExecutedNo || took != limits.ConnectTimeout || !strings.Contains(err.Error(), "connect timeout of 500ms") {
+			t.Errorf("after %v: %v", took, err)
+		}
+		s.network.Partition(simAddress, false)
+		if _, err := s.api.Add(context.Background(), 1, 2); err != nil {
+			t.Errorf("after the partition: %v", err)
+		}
+	})
+}
+
+func TestClient_ClosesIdleConnections(t *testing.T) {
+	simulate(t, simnet.Config{}, fulmar.ServerConfig{}, fulmar.ClientConfig{}, adder(), func(s *simulation) {
+		var wait sync.WaitGroup
+		for range 10 {
+			wait.Go(func() {
+				if _, err := s.api.Add(context.Background(), 1, 2); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wait.Wait()
+		time.Sleep(limits.ClientIdleTimeout + time.Second)
+		synctest.Wait()
+		// A peer that is gone is noticed: the server has no connection left, so
+		// stopping it takes no time.
+		start := time.Now()
+		s.stop()
+		if err := <-s.served; err != nil || time.Since(start) > time.Second {
+			t.Errorf("Serve: %v after %v", err, time.Since(start))
+		}
+		s.served <- nil
+	})
+}
+
+var simSeeds = flag.Int("seeds", 200, "how many seeds the simulation runs")
+var simFirst = flag.Uint64("seed", 1, "the first seed of the simulation; use with -seeds 1 to replay")
+
+// TestSimulation runs clients against a server over a network that delays,
+// splits, cuts and stalls, and checks for every call what must hold whatever
+// happens: it ends once, by its deadline, with its own result; a success was
+// executed, and what is said not to have been executed was not.
+func TestSimulation(t *testing.T) {
+	outcomes := map[fulmar.Code]int{}
+	for i := range *simSeeds {
+		seed := *simFirst + uint64(i)
+		if !t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) { simulateSeed(t, seed, outcomes) }) {
+			t.Fatalf("replay with: go test . -run TestSimulation -seed %d -seeds 1", seed)
+		}
+	}
+	t.Logf("calls by code, 0 is success: %v", outcomes)
+	if *simSeeds < 10 {
+		return
+	}
+	for _, code := range []fulmar.Code{0, fulmar.DeadlineExceeded, fulmar.Unavailable} {
+		if outcomes[code] == 0 {
+			t.Errorf("no call ended with code %d: the simulation does not reach what it is for", code)
+		}
+	}
+}
+
+func simulateSeed(t *testing.T, seed uint64, outcomes map[fulmar.Code]int) {
+	random := rand.New(rand.NewPCG(seed, 0))
+	var mu sync.Mutex
+	executed := map[int32]int{}
+	stub := &testservice.Stub{
+		OnAdd: func(_ context.Context, left, right int32) (int32, error) {
+			mu.Lock()
+			executed[left]++
+			mu.Unlock()
+			time.Sleep(time.Duration(right) * time.Millisecond)
+			return left + right, nil
+		},
+	}
+	network := simnet.Config{
+		Seed:         seed,
+		Delay:        time.Duration(random.IntN(5)) * time.Millisecond,
+		DelayJitter:  time.Duration(random.IntN(20)) * time.Millisecond,
+		SplitPercent: random.IntN(100),
+	}
+	client := fulmar.ClientConfig{
+		Protocol:       bothProtocols[random.IntN(2)],
+		Timeout:        200 * time.Millisecond,
+		MaxConnections: 1 + random.IntN(8),
+	}
+	simulate(t, network, fulmar.ServerConfig{}, client, stub, func(s *simulation) {
+		faults := rand.New(rand.NewPCG(seed, 1))
+		var wait sync.WaitGroup
+		for caller := range int32(8) {
+			pause := time.Duration(random.IntN(10)) * time.Millisecond
+			wait.Go(func() {
+				for call := range int32(10) {
+					id, work := caller*1000+call, (caller*7+call*13)%60
+					start := time.Now()
+					sum, err := s.api.Add(context.Background(), id, work)
+					if took := time.Since(start); took > 250*time.Millisecond {
+						t.Errorf("call %d took %v", id, took)
+					}
+					mu.Lock()
+					outcomes[fulmar.CodeOf(err)]++
+					mu.Unlock()
+					checkOutcome(t, id, work, sum, err, func() int { mu.Lock(); defer mu.Unlock(); return executed[id] })
+					time.Sleep(pause)
+				}
+			})
+		}
+		for range 10 {
+			time.Sleep(time.Duration(faults.IntN(60)) * time.Millisecond)
+			switch faults.IntN(5) {
+			case 0:
+				s.network.Cut(simAddress)
+			case 1:
+				s.network.HalfClose(simAddress)
+			case 2:
+				s.network.Stall(simAddress, true)
+				time.Sleep(time.Duration(faults.IntN(100)) * time.Millisecond)
+				s.network.Stall(simAddress, false)
+			case 3:
+				s.network.Partition(simAddress, true)
+				time.Sleep(time.Duration(faults.IntN(100)) * time.Millisecond)
+				s.network.Partition(simAddress, false)
+			}
+		}
+		wait.Wait()
+		// After the faults everything works again at once.
+		time.Sleep(time.Second)
+		for range 3 {
+			if _, err := s.api.Add(context.Background(), -1, 0); err != nil {
+				t.Errorf("after the faults: %v", err)
+			}
+		}
+	})
+}
+
+func checkOutcome(t *testing.T, id, work, sum int32, err error, executed func() int) {
+	if err == nil {
+		if n := executed(); sum != id+work || n != 1 {
+			t.Errorf("call %d = %d, executed %d times; want %d, once", id, sum, n, id+work)
+		}
+		return
+	}
+	var e *fulmar.Error
+	if !errors.As(err, &e) {
+		t.Errorf("call %d: %v (%T) is not a *fulmar.Error", id, err, err)
+		return
+	}
+	// What is on its way may arrive later: look again when everything has
+	// settled.
+	time.Sleep(time.Second)
+	if n := executed(); e.Executed() == fulmar.ExecutedNo && n != 0 || n > 1 {
+		t.Errorf("call %d: executed %d times, the error says %v", id, n, e)
+	}
+}
+
+// FuzzServer sends arbitrary bytes to a server, cut in two: it must survive, end
+// the connection or answer, and serve another client meanwhile.
+func FuzzServer(f *testing.F) {
+	seed := func(s thrift.Struct) []byte {
+		b, err := thrift.Marshal(s)
+		if err != nil {
+			f.Fatal(err)
+		}
+		return b
+	}
+	add := message(thriftwire.Call, "add", 1, seed(&testservice.EchoAddArgs{Left: 1, Right: 2}))
+	echo := message(thriftwire.Call, "echo", 2, seed(&testservice.EchoEchoArgs{Message: &testservice.Message{Text: "x"}}))
+	f.Add(frame(add), 7)
+	f.Add(append(bytes.Clone(add), echo...), 30)
+	f.Add(append(frame(echo), frame(message(thriftwire.Oneway, "notify", 3, []byte{0}))...), 4)
+	f.Add([]byte("GET / HTTP/1.1\r\n\r\n"), 2)
+	f.Fuzz(func(t *testing.T, b []byte, cut int) {
+		simulate(t, simnet.Config{}, fulmar.ServerConfig{MaxMessageBytes: 1 << 16}, fulmar.ClientConfig{}, adder(), func(s *simulation) {
+			conn := s.connect()
+			cut = min(max(cut, 0), len(b))
+			var writer sync.WaitGroup
+			writer.Go(func() {
+				_, _ = conn.Write(b[:cut])
+				time.Sleep(time.Millisecond)
+				_, _ = conn.Write(b[cut:])
+			})
+			_ = conn.SetReadDeadline(time.Now().Add(time.Hour))
+			if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Error("the connection was still open after an hour")
+			}
+			_ = conn.Close()
+			writer.Wait()
+			if sum, err := s.api.Add(context.Background(), 1, 2); sum != 3 || err != nil {
+				t.Errorf("another client: %d, %v", sum, err)
+			}
+		})
+	})
+}
