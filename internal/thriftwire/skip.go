@@ -226,7 +226,7 @@ func (s *Skipper) needs(b []byte, n int) (need int, err error) {
 	if s.whole {
 		return 0, &Error{Kind: Truncated, Offset: s.pos, Detail: fmt.Sprintf("value reaches byte %d, but the message ends at %d", n, len(b))}
 	}
-	return 0, &Error{Kind: LimitExceeded, Offset: s.pos, Detail: fmt.Sprintf("value reaches byte %d (limit %d)", n, s.max)}
+	return 0, &Error{Kind: LimitExceeded, Offset: s.pos, Detail: fmt.Sprintf("message of at least %d bytes (limit %d)", n, s.max)}
 }
 
 // DepthError is the error for nesting deeper than limit.

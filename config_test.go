@@ -1,0 +1,157 @@
+package fulmar_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/fulmar-rpc/fulmar"
+	"github.com/fulmar-rpc/fulmar/internal/limits"
+	"github.com/fulmar-rpc/fulmar/internal/testservice"
+)
+
+func TestServerConfig_ReportsAllProblemsAtOnce(t *testing.T) {
+	_, err := fulmar.NewServer(fulmar.ServerConfig{
+		Address:         "nowhere",
+		Protocols:       []fulmar.Protocol{fulmar.Framed, 99},
+		MaxMessageBytes: limits.FrameLengthMax + 1,
+		MaxDepth:        10_001,
+		Interceptors:    []fulmar.UnaryInterceptor{nil},
+	})
+	if err == nil {
+		t.Fatal("NewServer succeeded")
+	}
+	for _, want := range []string{`"nowhere" is not host:port`, "Protocols[1]: 99", "MaxMessageBytes", "MaxDepth: 10001", "Interceptors[0] is nil"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("the error does not say %q:\n%v", want, err)
+		}
+	}
+}
+
+func TestClientConfig_ReportsAllProblemsAtOnce(t *testing.T) {
+	_, err := fulmar.NewClient(fulmar.ClientConfig{
+		Protocol:     77,
+		MaxDepth:     1 << 20,
+		Interceptors: []fulmar.UnaryInterceptor{nil},
+	})
+	if err == nil {
+		t.Fatal("NewClient succeeded")
+	}
+	for _, want := range []string{"Target is empty", "Protocol: 77", "MaxDepth: 1048576", "Interceptors[0] is nil"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("the error does not say %q:\n%v", want, err)
+		}
+	}
+}
+
+func TestTarget_Forms(t *testing.T) {
+	good := []string{"127.0.0.1:80", "localhost:0", "[::1]:8888", ":1", "unix:///tmp/socket", "unix:@name"}
+	for _, target := range good {
+		if err := (fulmar.ClientConfig{Target: target}).Validate(); err != nil {
+			t.Errorf("%q: %v", target, err)
+		}
+	}
+	bad := map[string]string{
+		"localhost":                           "not host:port",
+		"localhost:http":                      `port "http" is not a number`,
+		"localhost:65536":                     "from 0 to 65535",
+		"localhost:-1":                        "from 0 to 65535",
+		"dns:///orders:80":                    `scheme "dns" is not known`,
+		"unix:relative":                       "unix:///absolute/path",
+		"unix://host/path":                    "unix:///absolute/path",
+		"unix:@":                              "2 to 107 bytes",
+		"unix:///" + strings.Repeat("x", 107): "2 to 107 bytes (got 108)",
+	}
+	for target, want := range bad {
+		err := (fulmar.ClientConfig{Target: target}).Validate()
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v; want %q", target, err, want)
+		}
+	}
+}
+
+func TestProtocol_Text(t *testing.T) {
+	for _, want := range []fulmar.Protocol{0, fulmar.Bare, fulmar.Framed} {
+		text, err := want.MarshalText()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := fulmar.Protocol(99)
+		if err := got.UnmarshalText(text); err != nil || got != want {
+			t.Errorf("%v became %q and then %v, %v", want, text, got, err)
+		}
+	}
+	var p fulmar.Protocol
+	if err := p.UnmarshalText([]byte("carrier pigeon")); err == nil || !strings.Contains(err.Error(), "bare, framed") {
+		t.Errorf("an unknown protocol: %v", err)
+	}
+}
+
+func TestServer_UnixSockets(t *testing.T) {
+	for _, address := range []string{"unix://" + t.TempDir() + "/socket", "unix:@fulmar-test-" + strings.ReplaceAll(t.TempDir(), "/", "-")} {
+		server := serve(t, fulmar.ServerConfig{Address: address}, adder())
+		api := dial(t, fulmar.ClientConfig{Target: address})
+		if sum, err := api.Add(context.Background(), 1, 2); sum != 3 || err != nil {
+			t.Errorf("%s: Add = %d, %v", address, sum, err)
+		}
+		if err := server.stop(); err != nil {
+			t.Errorf("%s: Serve: %v", address, err)
+		}
+	}
+}
+
+func TestServer_ListenErrorsComeFromServe(t *testing.T) {
+	first := serve(t, fulmar.ServerConfig{}, adder())
+	second, err := fulmar.NewServer(fulmar.ServerConfig{Address: first.address})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := second.Serve(context.Background()); err == nil || !strings.Contains(err.Error(), "in use") {
+		t.Errorf("Serve on a port that is taken: %v", err)
+	}
+	if err := second.Close(); err != nil {
+		t.Errorf("Close of a server that never listened: %v", err)
+	}
+	if err := first.server.Serve(context.Background()); err == nil {
+		t.Error("a second Serve succeeded")
+	}
+}
+
+// mustPanic returns what f panics with.
+func mustPanic(t *testing.T, f func()) (message string) {
+	t.Helper()
+	defer func() {
+		text, ok := recover().(string)
+		if !ok {
+			t.Error("no panic with a text")
+		}
+		message = text
+	}()
+	f()
+	return ""
+}
+
+func TestServer_RegistrationMistakesPanic(t *testing.T) {
+	server, err := fulmar.NewServer(fulmar.ServerConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	testservice.RegisterEchoServer(server, adder())
+	if text := mustPanic(t, func() { testservice.RegisterEchoServer(server, adder()) }); !strings.Contains(text, "service Echo is registered twice") {
+		t.Errorf("twice: %q", text)
+	}
+	if text := mustPanic(t, func() { testservice.RegisterCalculatorServer(server, nil) }); !strings.Contains(text, "Calculator is nil") {
+		t.Errorf("nil: %q", text)
+	}
+	var none *testservice.Stub
+	if text := mustPanic(t, func() { testservice.RegisterCalculatorServer(server, none) }); !strings.Contains(text, "Calculator is nil") {
+		t.Errorf("typed nil: %q", text)
+	}
+	serving := serve(t, fulmar.ServerConfig{}, adder())
+	if _, err := dial(t, fulmar.ClientConfig{Target: serving.address}).Add(context.Background(), 1, 2); err != nil {
+		t.Fatal(err)
+	}
+	if text := mustPanic(t, func() { testservice.RegisterCalculatorServer(serving.server, adder()) }); !strings.Contains(text, "after Serve") {
+		t.Errorf("late: %q", text)
+	}
+}

@@ -1,0 +1,140 @@
+// Command demo is `make demo`: it serves the shop on a free port, calls it in
+// every supported way from Go and from Python, shows what happens when things
+// go wrong, and stops the server in the middle of a call. It prints a line for
+// each step and exits with 1 if anything was not as it should be.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/fulmar-rpc/fulmar"
+	"github.com/fulmar-rpc/fulmar/examples/orders/data"
+	"github.com/fulmar-rpc/fulmar/examples/orders/gen/orders"
+	"github.com/fulmar-rpc/fulmar/examples/orders/shop"
+)
+
+// messageLimit is the server's, so that the demo can exceed it.
+const messageLimit = 1 << 20
+
+// timeLimit ends the demo if something hangs.
+const timeLimit = 2 * time.Minute
+
+func main() {
+	python := flag.String("python", "", "Python with the packages of test/interop/python/requirements.txt; empty leaves out the foreign peer")
+	client := flag.String("client", "python/client.py", "the Python client")
+	flag.Parse()
+	report := newReport(os.Stdout)
+	if err := run(report, *python, *client); err != nil {
+		fmt.Fprintln(os.Stderr, "demo:", err)
+		os.Exit(1)
+	}
+	if !report.finish() {
+		os.Exit(1)
+	}
+}
+
+func run(report *report, python, pythonClient string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), timeLimit)
+	defer cancel()
+	// One copy for the shop, one to compare its answers with.
+	file, err := shop.ReadFile(data.Orders)
+	if err != nil {
+		return err
+	}
+	expected, err := shop.ReadFile(data.Orders)
+	if err != nil {
+		return err
+	}
+	server, err := startServer(ctx, shop.New(file))
+	if err != nil {
+		return err
+	}
+	defer server.stop()
+	fmt.Printf("The shop serves bare and framed Thrift on %s with %d orders.\n\n", server.address, len(expected.Orders))
+
+	for _, protocol := range []fulmar.Protocol{fulmar.Bare, fulmar.Framed} {
+		visit, err := newVisit(server.address, protocol, expected)
+		if err != nil {
+			return err
+		}
+		visit.callEverything(ctx, report)
+		visit.failOnPurpose(ctx, report)
+		visit.close()
+	}
+	if python == "" {
+		fmt.Println("\nNo Python was given: the foreign peer is left out.")
+	} else if err := callFromPython(ctx, report, python, pythonClient, server.address); err != nil {
+		return err
+	}
+	refuseForeign(ctx, report, server)
+	return stopGracefully(ctx, report, server)
+}
+
+// runningServer is the shop's server and the text it logged.
+type runningServer struct {
+	address string
+	log     *logText
+	cancel  context.CancelFunc
+	served  chan error
+}
+
+func startServer(ctx context.Context, implementation *shop.Shop) (*runningServer, error) {
+	log := &logText{}
+	server, err := fulmar.NewServer(fulmar.ServerConfig{
+		Address:         "127.0.0.1:0",
+		MaxMessageBytes: messageLimit,
+		Logger:          log.logger(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	orders.RegisterOrdersServer(server, implementation)
+	address, err := server.Listen()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	running := &runningServer{address: address.String(), log: log, cancel: cancel, served: make(chan error, 1)}
+	go func() { running.served <- server.Serve(ctx) }()
+	return running, nil
+}
+
+// stop ends the server, if stopGracefully did not.
+func (s *runningServer) stop() { s.cancel() }
+
+// stopGracefully stops the server while a call runs: the call ends well, the
+// server then has nothing left to do, and nobody can connect any more.
+func stopGracefully(ctx context.Context, report *report, server *runningServer) error {
+	client, err := fulmar.NewClient(fulmar.ClientConfig{Target: server.address})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }()
+	api := orders.NewOrdersClient(client)
+	counted := make(chan error, 1)
+	go func() {
+		_, err := api.Stocktake(ctx, &orders.StocktakeRequest{MillisecondsPerArticle: 10})
+		counted <- err
+	}()
+	// The call is on its way once another one, sent later, was answered.
+	if _, err := api.Views(ctx, 0); err != nil {
+		return err
+	}
+	report.step("graceful stop during a call", "framed", func() (string, error) {
+		server.cancel()
+		if err := errors.Join(<-counted, <-server.served); err != nil {
+			return "", err
+		}
+		_, err := api.Views(ctx, 0)
+		if fulmar.CodeOf(err) != fulmar.Unavailable {
+			return "", fmt.Errorf("a call after the stop: %v; want unavailable", err)
+		}
+		return "the call was answered, later ones are unavailable", nil
+	})
+	return nil
+}

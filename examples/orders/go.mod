@@ -1,0 +1,7 @@
+module github.com/fulmar-rpc/fulmar/examples/orders
+
+go 1.26.0
+
+require github.com/fulmar-rpc/fulmar v0.0.0
+
+replace github.com/fulmar-rpc/fulmar => ../..

@@ -1,0 +1,16 @@
+package main
+
+import (
+	"bytes"
+	"testing"
+)
+
+func TestQuickstart_PrintsWhatTheReadmeSays(t *testing.T) {
+	var out bytes.Buffer
+	if err := run(&out); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := out.String(), "order 1: 2 of TEA-250\nonly 5 of TEA-250 left\n"; got != want {
+		t.Errorf("printed %q, want %q", got, want)
+	}
+}
