@@ -52,20 +52,24 @@ type Phase uint8
 // The phases of a call, in order. PhaseNone is that of errors which did not
 // arise in a call of this process's client.
 const (
-	PhaseNone Phase = iota
-	PhaseEncode
-	PhaseAcquire
-	PhaseConnect
-	PhaseWrite
-	PhaseWait
-	PhaseReply
+	PhaseNone    Phase = 0
+	PhaseEncode        = Phase(transport.PhaseEncode)
+	PhaseAcquire       = Phase(transport.PhaseAcquire)
+	PhaseConnect       = Phase(transport.PhaseConnect)
+	PhaseWrite         = Phase(transport.PhaseWrite)
+	PhaseWait          = Phase(transport.PhaseWait)
+	PhaseReply         = Phase(transport.PhaseReply)
 )
 
 // String returns what the call was doing.
 func (p Phase) String() string {
 	return [...]string{
-		"", "encoding the request", "waiting for a connection", "connecting",
-		"writing the request", "waiting for the reply", "reading the reply",
+		PhaseEncode:  "encoding the request",
+		PhaseAcquire: "waiting for a connection",
+		PhaseConnect: "connecting",
+		PhaseWrite:   "writing the request",
+		PhaseWait:    "waiting for the reply",
+		PhaseReply:   "reading the reply",
 	}[p]
 }
 

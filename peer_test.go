@@ -189,6 +189,24 @@ func TestServer_RefusesBadMessagesAndGoesOn(t *testing.T) {
 	}
 }
 
+// TestServer_NeverAnswersOneway: an answer that nobody reads would be taken for
+// the answer of the next call, so even an unknown method gets none.
+func TestServer_NeverAnswersOneway(t *testing.T) {
+	server := serve(t, fulmar.ServerConfig{}, adder())
+	conn := connect(t, server.address)
+	for _, call := range [][]byte{
+		message(thriftwire.Oneway, "nope", 1, []byte{0}),
+		message(thriftwire.Oneway, "notify", 2, []byte{0}),
+		message(thriftwire.Call, "notify", 3, []byte{0}),
+		message(thriftwire.Oneway, "notify", 4, []byte{0xff}),
+		message(thriftwire.Oneway, "", 5, []byte{0}),
+	} {
+		write(t, conn, frame(call))
+	}
+	write(t, conn, frame(addCall(t, 6, 1, 2)))
+	wantSum(t, conn, 6, 3)
+}
+
 // TestServer_ClosesWhatHasNoEnd: where a bare message that is broken ends is
 // unknown; it is answered, and the connection closed.
 func TestServer_ClosesWhatHasNoEnd(t *testing.T) {

@@ -145,7 +145,9 @@ func (s *Server) handle(ctx context.Context, in *transport.Inbound) {
 	method, implementation, err := s.resolve(in)
 	if err != nil {
 		s.transport.Log().Warn("call refused", "peer", in.Peer, "method", in.Name, "reason", err.Error())
-		s.sendException(in, in.Name, err)
+		if in.Type != thriftwire.Oneway {
+			s.sendException(in, in.Name, err)
+		}
 		return
 	}
 	info := &Call{

@@ -98,7 +98,7 @@ func (c *ClientConn) Exchange(ctx context.Context, request *Request) (wire.Messa
 	message, err := c.exchange(request)
 	if !stop() && err == nil {
 		// interrupt may hit the next user of the connection: do not have one.
-		c.reused, c.used = false, -1
+		c.used = -1
 	}
 	if err == nil {
 		return message, nil

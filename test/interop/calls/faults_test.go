@@ -1,0 +1,130 @@
+package calls_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fulmar-rpc/fulmar"
+	"github.com/fulmar-rpc/fulmar/test/interop/gen/everything"
+	"github.com/fulmar-rpc/fulmar/test/interop/peer"
+)
+
+// What goes wrong between a Fulmar client and a server in Python.
+
+func TestOutbound_WrongRepliesAreErrors(t *testing.T) {
+	failures := []struct {
+		kind     everything.Misbehaviour
+		code     fulmar.Code
+		origin   fulmar.Origin
+		executed fulmar.Executed
+	}{
+		{everything.Misbehaviour_WRONG_SEQUENCE_ID, fulmar.Internal, fulmar.OriginTransport, fulmar.ExecutedMaybe},
+		{everything.Misbehaviour_WRONG_METHOD_NAME, fulmar.Internal, fulmar.OriginTransport, fulmar.ExecutedMaybe},
+		{everything.Misbehaviour_WRONG_MESSAGE_TYPE, fulmar.Internal, fulmar.OriginTransport, fulmar.ExecutedMaybe},
+		{everything.Misbehaviour_EMPTY_RESULT, fulmar.Internal, fulmar.OriginRemote, fulmar.ExecutedYes},
+		{everything.Misbehaviour_HANG_UP, fulmar.Unavailable, fulmar.OriginTransport, fulmar.ExecutedMaybe},
+	}
+	eachPeer(t, []string{peer.Thriftpy2, peer.Apache}, func(t *testing.T, name, transport string) {
+		api, _ := connect(t, peer.Serve(t, name, transport), transport)
+		for _, want := range failures {
+			t.Run(want.kind.String(), func(t *testing.T) {
+				_, err := api.Misbehave(t.Context(), want.kind)
+				var e *fulmar.Error
+				if !errors.As(err, &e) || e.Code() != want.code || e.Origin() != want.origin || e.Executed() != want.executed {
+					t.Errorf("got %v (%+v), want %+v", err, e, want)
+				}
+				if answer, err := api.Misbehave(t.Context(), everything.Misbehaviour_NONE); err != nil || answer != 1 {
+					t.Errorf("the next call: %d, %v", answer, err)
+				}
+			})
+		}
+	})
+}
+
+func TestOutbound_UnknownMethodIsUnimplemented(t *testing.T) {
+	for transport := range protocols() {
+		t.Run(transport, func(t *testing.T) {
+			// thriftpy2 knows nothing of UUIDs, so its server lacks the service.
+			api, apache := connect(t, peer.Serve(t, peer.Thriftpy2, transport), transport)
+			_, err := apache.NilUUID(t.Context())
+			var e *fulmar.Error
+			if !errors.As(err, &e) || e.Code() != fulmar.Unimplemented || e.Origin() != fulmar.OriginRemote {
+				t.Errorf("got %v", err)
+			}
+			if err := api.Ping(t.Context()); err != nil {
+				t.Errorf("the next call: %v", err)
+			}
+		})
+	}
+}
+
+func TestOutbound_SlowServersMeetTheDeadline(t *testing.T) {
+	eachPeer(t, []string{peer.Thriftpy2, peer.Apache}, func(t *testing.T, name, transport string) {
+		api, _ := connect(t, peer.Serve(t, name, transport), transport)
+		if err := api.Ping(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		_, err := api.Pause(t.Context(), 2000, fulmar.Timeout(50*time.Millisecond))
+		var e *fulmar.Error
+		if !errors.As(err, &e) || e.Code() != fulmar.DeadlineExceeded || e.Executed() != fulmar.ExecutedMaybe {
+			t.Fatalf("got %v", err)
+		}
+		if e.Elapsed() > time.Second {
+			t.Errorf("gave up after %v", e.Elapsed())
+		}
+		// The reply to the first call is still to come; it must not be taken for
+		// that to the second.
+		if got, err := api.Pause(t.Context(), 1); err != nil || got != 1 {
+			t.Errorf("the next call: %d, %v", got, err)
+		}
+	})
+}
+
+func TestOutbound_ConnectionsThatTheServerClosedAreReplaced(t *testing.T) {
+	eachPeer(t, []string{peer.Thriftpy2, peer.Apache}, func(t *testing.T, name, transport string) {
+		address := peer.Serve(t, name, transport, "--idle-timeout", "0.2")
+		api, _ := connect(t, address, transport)
+		if err := api.Ping(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		// This connection is as idle, and younger by so much that the server
+		// certainly closes that of the client first.
+		<-time.After(150 * time.Millisecond)
+		younger, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer younger.Close()
+		if _, err := io.ReadAll(younger); err != nil {
+			t.Fatal(err)
+		}
+		if err := api.Ping(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestOutbound_CallsAtTheSameTimeGetTheirOwnReplies(t *testing.T) {
+	const callers, calls = 8, 25
+	eachPeer(t, []string{peer.Thriftpy2, peer.Apache}, func(t *testing.T, name, transport string) {
+		api, _ := connect(t, peer.Serve(t, name, transport), transport)
+		var group sync.WaitGroup
+		for caller := range int32(callers) {
+			group.Go(func() {
+				for call := range int32(calls) {
+					value := caller*calls + call
+					if got, err := api.FlipI32(context.Background(), value); err != nil || got != ^value {
+						t.Errorf("FlipI32(%d): %d, %v", value, got, err)
+						return
+					}
+				}
+			})
+		}
+		group.Wait()
+	})
+}
