@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -257,6 +258,31 @@ func TestServer_AllowsOnlyTheProtocolsOfItsList(t *testing.T) {
 	_, err := dial(t, fulmar.ClientConfig{Target: server.address, Protocol: fulmar.Bare}).Add(context.Background(), 1, 2)
 	if e := asError(t, err); e.Code() != fulmar.Unavailable {
 		t.Errorf("bare: %v; want Unavailable", err)
+	}
+}
+
+// TestServer_SilentPeersCostLittle: a peer that sends the beginning of a message
+// and waits holds a goroutine and a few hundred bytes (S4 of the fault
+// scenarios), whatever length it announced. Both ends are in this process.
+func TestServer_SilentPeersCostLittle(t *testing.T) {
+	const peers, perPeer = 500, 8 << 10
+	server := serve(t, fulmar.ServerConfig{}, adder())
+	api := dial(t, fulmar.ClientConfig{Target: server.address})
+	memory := func() uint64 {
+		if _, err := api.Add(context.Background(), 1, 2); err != nil {
+			t.Fatal(err)
+		}
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc + m.StackInuse
+	}
+	before := memory()
+	for range peers {
+		write(t, connect(t, server.address), []byte{0, 0xff, 0xff, 0xff, 0x80, 1, 0, 1, 0, 0})
+	}
+	if used := memory() - before; used > peers*perPeer {
+		t.Errorf("%d peers hold %d bytes, want at most %d", peers, used, peers*perPeer)
 	}
 }
 

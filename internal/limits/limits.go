@@ -134,6 +134,10 @@ const (
 	// IDLNameBytes bounds an identifier: a method's name must fit
 	// MethodNameBytes.
 	IDLNameBytes = MethodNameBytes
+	// GoStructBytes is how long a generated Go struct may be with the structs
+	// that it holds by value: two fields of the next type each, 30 times over,
+	// would be a gigabyte, and the Go compiler would not finish.
+	GoStructBytes = 1 << 20
 	// IDLErrors is how many errors one run reports.
 	IDLErrors = 100
 )

@@ -1,0 +1,43 @@
+// Package idl loads Thrift interface definitions and turns them into the model
+// that the generator works on.
+//
+// Loading has two steps. First all files are read and parsed, includes
+// included; mistakes found here are reported alone, because most that could be
+// said further on would be their consequences. Then every name is looked up,
+// every constant checked and converted, and the files are grouped into Go
+// packages.
+//
+// Definitions may come from strangers. Files outside the folders that the
+// caller named are not read, and package limits bounds the length, nesting,
+// number and written-out size of what is.
+package idl
+
+import "github.com/fulmar-rpc/fulmar/gen/schema"
+
+// Options says what to load.
+type Options struct {
+	// Files are the definitions to load, as named by the user.
+	Files []string
+	// IncludeDirs are searched for included files, in this order, after the
+	// folder of the including file.
+	IncludeDirs []string
+	// AllowNegativeIDs permits field ids below 1, as old definitions have them.
+	AllowNegativeIDs bool
+	// FileSystem is where files are read; nil means the operating system's.
+	FileSystem FileSystem
+}
+
+// Load reads the files and all that they include. The program is nil if the
+// diagnostics, which are sorted, hold an error.
+func Load(options Options) (*schema.Program, Diagnostics) {
+	found := &collector{}
+	units := loadUnits(options, found)
+	var program *schema.Program
+	if found.errors == 0 {
+		program = resolve(units, options, found)
+	}
+	if found.errors > 0 {
+		program = nil
+	}
+	return program, found.finish()
+}

@@ -1,0 +1,168 @@
+package idl
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/fulmar-rpc/fulmar/gen/schema"
+	"github.com/fulmar-rpc/fulmar/internal/idl/ast"
+)
+
+// state of looking up what a typedef or a constant stands for.
+type state uint8
+
+const (
+	stateNew state = iota
+	stateResolving
+	stateDone
+)
+
+// symbol is a declared name. Exactly one of the schema members is set.
+type symbol struct {
+	what     string // for messages: "struct", "typedef"
+	name     string
+	position schema.Position
+	unit     *unit
+	node     ast.Declaration
+
+	enum      *schema.Enum
+	structure *schema.Struct
+	typedef   *schema.Typedef
+	constant  *schema.Constant
+	service   *schema.Service
+
+	// state and extent are used for typedefs and constants.
+	state  state
+	extent extent
+}
+
+// extent is how much a type or value is when written out.
+type extent struct{ height, size int }
+
+// around returns the extent of something that contains e.
+func (e extent) around(inner extent) extent {
+	return extent{height: max(e.height, inner.height+1), size: e.size + inner.size}
+}
+
+// declareNames fills the scope of every file and the lists of schema.File.
+func (r *resolver) declareNames() {
+	inPackage := make(map[*schema.Package]map[string]*symbol)
+	for _, u := range r.units {
+		scope := inPackage[u.file.Package]
+		if scope == nil {
+			scope = make(map[string]*symbol)
+			inPackage[u.file.Package] = scope
+		}
+		for _, node := range u.tree.Declarations {
+			s := newSymbol(u, node, r.annotations(u, node.Declared().Annotations))
+			switch first := scope[s.name]; {
+			case first == nil:
+				scope[s.name] = s
+				u.declare(s)
+			case first.unit == u:
+				r.found.errorf(s.position, "%s %s: name is taken by the %s at %s", s.what, s.name, first.what, first.position)
+			default:
+				u.declare(s)
+				r.found.errorf(s.position, "%s %s: name is taken in Go package %s by the %s at %s", s.what, s.name, u.file.Package.Path, first.what, first.position)
+			}
+		}
+	}
+}
+
+func (u *unit) declare(s *symbol) {
+	u.names[s.name] = s
+	u.symbols = append(u.symbols, s)
+}
+
+// symbols calls yield for every declaration, in the order of the files.
+func (r *resolver) symbols(yield func(*symbol) bool) {
+	for _, u := range r.units {
+		for _, s := range u.symbols {
+			if r.exhausted() || !yield(s) {
+				return
+			}
+		}
+	}
+}
+
+// newSymbol makes the symbol of a declaration and adds the declaration to the
+// file.
+func newSymbol(u *unit, node ast.Declaration, annotations schema.Annotations) *symbol {
+	head, file := node.Declared(), u.file
+	s := &symbol{name: head.Name.Text, position: u.at(head.Name.Place), unit: u, node: node}
+	switch node := node.(type) {
+	case *ast.Constant:
+		s.what = "const"
+		s.constant = &schema.Constant{Name: s.name, Doc: head.Doc, Annotations: annotations, File: file, Position: s.position}
+		file.Constants = append(file.Constants, s.constant)
+	case *ast.Typedef:
+		s.what = "typedef"
+		s.typedef = &schema.Typedef{Name: s.name, Doc: head.Doc, Annotations: annotations, File: file, Position: s.position}
+		file.Typedefs = append(file.Typedefs, s.typedef)
+	case *ast.Enum:
+		s.what = "enum"
+		s.enum = &schema.Enum{Name: s.name, Doc: head.Doc, Annotations: annotations, File: file, Position: s.position}
+		file.Enums = append(file.Enums, s.enum)
+	case *ast.Struct:
+		s.what = node.Category.String()
+		s.structure = &schema.Struct{Name: s.name, Doc: head.Doc, Category: node.Category, Annotations: annotations, File: file, Position: s.position}
+		file.Structs = append(file.Structs, s.structure)
+	case *ast.Service:
+		s.what = "service"
+		s.service = &schema.Service{Name: s.name, Doc: head.Doc, Annotations: annotations, File: file, Position: s.position}
+		file.Services = append(file.Services, s.service)
+	}
+	return s
+}
+
+// find returns the declaration that a reference names, or nil. An ambiguous
+// reference is reported.
+func (r *resolver) find(u *unit, name ast.Name) *symbol {
+	if s := u.names[name.Text]; s != nil {
+		return s
+	}
+	base, member := splitLast(name.Text)
+	if base == "" {
+		return nil
+	}
+	var candidates []*symbol
+	if base == u.file.Base {
+		candidates = append(candidates, u.names[member])
+	}
+	for _, included := range u.includes[base] {
+		candidates = append(candidates, included.names[member])
+	}
+	candidates = slices.DeleteFunc(candidates, func(s *symbol) bool { return s == nil })
+	if len(candidates) == 0 {
+		return nil
+	}
+	if len(candidates) > 1 {
+		r.found.errorf(u.at(name.Place), "%s: two files are called %s, and the name is declared at %s and at %s", name.Text, base, candidates[0].position, candidates[1].position)
+	}
+	return candidates[0]
+}
+
+// splitLast cuts a reference at its last dot.
+func splitLast(name string) (before, after string) {
+	dot := strings.LastIndexByte(name, '.')
+	if dot < 0 {
+		return "", name
+	}
+	return name[:dot], name[dot+1:]
+}
+
+// hint proposes how to write a name that was not found.
+func (r *resolver) hint(u *unit, name string) string {
+	for _, included := range u.file.Includes {
+		for _, candidate := range u.includes[included.Base] {
+			if candidate.names[name] != nil {
+				return "; is " + included.Base + "." + name + " meant?"
+			}
+		}
+	}
+	base, _ := splitLast(name)
+	if base != "" && u.includes[base] == nil {
+		return "; no included file is called " + base
+	}
+	return ""
+}

@@ -1,0 +1,271 @@
+package idl
+
+import (
+	"cmp"
+	"fmt"
+	"go/token"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/fulmar-rpc/fulmar/gen/schema"
+	"github.com/fulmar-rpc/fulmar/internal/idl/ast"
+	"github.com/fulmar-rpc/fulmar/internal/limits"
+)
+
+// groupPackages gives every file its Go package and returns the packages in the
+// order in which they were met.
+func (r *resolver) groupPackages() []*schema.Package {
+	var packages []*schema.Package
+	byPath := make(map[string]*schema.Package)
+	byFoldedPath := make(map[string]*schema.Package)
+	for _, u := range r.units {
+		namespace := r.goNamespace(u)
+		path := strings.ReplaceAll(namespace.Text, ".", "/")
+		p := byPath[path]
+		if p == nil {
+			p = &schema.Package{Path: path, Name: path[strings.LastIndexByte(path, '/')+1:]}
+			byPath[path] = p
+			packages = append(packages, p)
+			folded := strings.ToLower(path)
+			if other := byFoldedPath[folded]; other != nil {
+				r.found.errorf(u.at(namespace.Place), "Go package %s: differs from Go package %s only in upper and lower case", path, other.Path)
+			}
+			byFoldedPath[folded] = p
+		}
+		for _, other := range p.Files {
+			if strings.EqualFold(other.Base, u.file.Base) {
+				r.found.errorf(u.at(namespace.Place), "Go package %s: its files %s and %s have the same name; rename one or give it another namespace", path, other.Path, u.file.Path)
+			}
+		}
+		u.file.Package = p
+		p.Files = append(p.Files, u.file)
+		p.Root = p.Root || u.main
+	}
+	return packages
+}
+
+// goNamespace returns the dotted name of a file's Go package.
+func (r *resolver) goNamespace(u *unit) ast.Name {
+	for _, namespace := range u.tree.Namespaces {
+		language := namespace.Language.Text
+		if _, declared := u.file.Namespaces[language]; declared {
+			r.found.errorf(u.at(namespace.Language.Place), "namespace %s: is declared twice", language)
+			continue
+		}
+		u.file.Namespaces[language] = namespace.Value.Text
+	}
+	fallback := ast.Name{Text: packageName(u.file.Base), Place: ast.Place{Line: 1, Column: 1}}
+	for _, language := range []string{"go", "*"} {
+		index := slices.IndexFunc(u.tree.Namespaces, func(n ast.Namespace) bool { return n.Language.Text == language })
+		if index < 0 {
+			continue
+		}
+		name := u.tree.Namespaces[index].Value
+		if problem := checkNamespace(name.Text); problem != "" {
+			r.found.errorf(u.at(name.Place), "namespace %s %q: %s", language, clip(name.Text), problem)
+			return fallback
+		}
+		return name
+	}
+	return fallback
+}
+
+// checkNamespace says what keeps a dotted name from being a Go package, which
+// is a folder as well; "" if nothing does.
+func checkNamespace(name string) string {
+	if len(name) > limits.IDLNameBytes {
+		return fmt.Sprintf("is too long (limit %d bytes, got %d)", limits.IDLNameBytes, len(name))
+	}
+	components := strings.Split(name, ".")
+	for _, component := range components {
+		switch {
+		case component == "":
+			return "has an empty component"
+		case strings.ContainsFunc(component, func(c rune) bool { return c != '_' && !isLower(c) && !isUpper(c) && !isDigit(c) }):
+			return fmt.Sprintf("component %q is not an identifier of letters, digits and underscores", clip(component))
+		case component[0] >= '0' && component[0] <= '9':
+			return fmt.Sprintf("component %q begins with a digit", clip(component))
+		case component[0] == '_':
+			return fmt.Sprintf("component %q begins with an underscore, and Go ignores such folders", clip(component))
+		case token.IsKeyword(component):
+			return fmt.Sprintf("component %q is a keyword of Go", component)
+		case component == "vendor":
+			return `component "vendor" has a meaning of its own to Go`
+		}
+	}
+	if components[len(components)-1] == "main" {
+		return `no other Go package can import a package "main"`
+	}
+	return ""
+}
+
+func isLower(c rune) bool { return 'a' <= c && c <= 'z' }
+func isUpper(c rune) bool { return 'A' <= c && c <= 'Z' }
+func isDigit(c rune) bool { return '0' <= c && c <= '9' }
+
+// packageName makes a Go package name of a file's name.
+func packageName(base string) string {
+	name := strings.Map(func(c rune) rune {
+		if isLower(c) || isDigit(c) {
+			return c
+		}
+		return '_'
+	}, strings.ToLower(base))
+	name = strings.TrimLeft(name, "_")
+	if name == "" || isDigit(rune(name[0])) {
+		name = "idl" + name
+	}
+	if checkNamespace(name) != "" {
+		name += "idl"
+	}
+	return name
+}
+
+// packageUses are the packages that something uses, and where first.
+type packageUses map[*schema.Package]schema.Position
+
+// packageGraph has the uses of every package.
+type packageGraph map[*schema.Package]packageUses
+
+// orderPackages fills Imports, refuses cycles and returns imported packages
+// first.
+func (r *resolver) orderPackages(packages []*schema.Package) []*schema.Package {
+	uses := make(packageGraph)
+	ofMethods := make(map[*schema.Service]packageUses)
+	for _, p := range packages {
+		uses[p] = make(packageUses)
+		for _, file := range p.Files {
+			uses.addFile(file, ofMethods)
+		}
+	}
+	for _, p := range packages {
+		delete(uses[p], p)
+		p.Imports = slices.SortedFunc(maps.Keys(uses[p]), func(a, b *schema.Package) int { return cmp.Compare(a.Path, b.Path) })
+	}
+	var ordered []*schema.Package
+	for _, group := range components(packages, func(p *schema.Package) []*schema.Package { return p.Imports }) {
+		ordered = append(ordered, group...)
+		if len(group) > 1 {
+			r.reportImportCycle(group, uses)
+		}
+	}
+	return ordered
+}
+
+// reportImportCycle shows one cycle through the group with the uses that make
+// it up.
+func (r *resolver) reportImportCycle(group []*schema.Package, uses packageGraph) {
+	slices.SortFunc(group, func(a, b *schema.Package) int { return cmp.Compare(a.Path, b.Path) })
+	at := make(map[*schema.Package]int)
+	var path []*schema.Package
+	p := group[0]
+	for {
+		if _, again := at[p]; again {
+			break
+		}
+		at[p] = len(path)
+		path = append(path, p)
+		p = p.Imports[slices.IndexFunc(p.Imports, func(next *schema.Package) bool { return slices.Contains(group, next) })]
+	}
+	path = append(path[at[p]:], p)
+	steps := []string{path[0].Path}
+	for i, from := range path[:len(path)-1] {
+		to := path[i+1]
+		steps = append(steps, fmt.Sprintf("%s (%s)", to.Path, uses[from][to]))
+	}
+	r.found.errorf(uses[path[0]][path[1]], "Go packages import each other, which Go refuses (%s); give the files one namespace go or move what they share to another file", arrows(steps))
+}
+
+func (g packageGraph) addFile(file *schema.File, ofMethods map[*schema.Service]packageUses) {
+	uses := g[file.Package]
+	for _, typedef := range file.Typedefs {
+		uses.addType(typedef.Type, typedef.Type.Position)
+	}
+	for _, constant := range file.Constants {
+		uses.addType(constant.Type, constant.Type.Position)
+		uses.addValue(constant.Value)
+	}
+	for _, s := range file.Structs {
+		uses.addFields(s.Fields)
+	}
+	for _, service := range file.Services {
+		for s := service; s != nil; s = s.Extends {
+			uses.add(s.File.Package, service.Position)
+			for p, position := range usesOfMethods(s, ofMethods) {
+				if s != service {
+					position = service.Position
+				}
+				uses.add(p, position)
+			}
+		}
+	}
+}
+
+// usesOfMethods returns what the methods of a service use, without looking
+// twice: any number of services may inherit them.
+func usesOfMethods(s *schema.Service, known map[*schema.Service]packageUses) packageUses {
+	if uses := known[s]; uses != nil {
+		return uses
+	}
+	uses := make(packageUses)
+	for _, method := range s.Methods {
+		uses.addType(method.Result, method.Result.Position)
+		uses.addFields(method.Arguments)
+		uses.addFields(method.Throws)
+	}
+	known[s] = uses
+	return uses
+}
+
+func (u packageUses) add(p *schema.Package, position schema.Position) {
+	if _, known := u[p]; !known {
+		u[p] = position
+	}
+}
+
+func (u packageUses) addFields(fields []*schema.Field) {
+	for _, field := range fields {
+		u.addType(field.Type, field.Type.Position)
+		u.addValue(field.Default)
+	}
+}
+
+// addType adds what has to be named to write the type down in Go: also what is
+// behind a typedef, because code that handles its elements names them.
+func (u packageUses) addType(t *schema.Type, position schema.Position) {
+	if t == nil {
+		return
+	}
+	if t.Typedef != nil {
+		u.add(t.Typedef.File.Package, position)
+	}
+	if t.Enum != nil {
+		u.add(t.Enum.File.Package, position)
+	}
+	if t.Struct != nil {
+		u.add(t.Struct.File.Package, position)
+	}
+	u.addType(t.Key, position)
+	u.addType(t.Element, position)
+}
+
+// addValue adds the constants that a value names.
+func (u packageUses) addValue(value *schema.Value) {
+	if value == nil {
+		return
+	}
+	if value.Constant != nil {
+		u.add(value.Constant.File.Package, value.Position)
+	}
+	for _, item := range value.List {
+		u.addValue(item)
+	}
+	for _, entry := range value.Entries {
+		u.addValue(entry.Key)
+		u.addValue(entry.Value)
+	}
+	for _, member := range value.Fields {
+		u.addValue(member.Value)
+	}
+}

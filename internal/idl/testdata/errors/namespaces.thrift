@@ -1,0 +1,26 @@
+# load: a.thrift b.thrift c.thrift d.thrift e.thrift f.thrift g.thrift h.thrift i.thrift j.thrift k.thrift
+-- a.thrift --
+namespace go "../../x"
+-- b.thrift --
+namespace go "/absolute"
+-- c.thrift --
+namespace go acme.func.x
+-- d.thrift --
+namespace go "a..b"
+-- e.thrift --
+namespace go "acme.9to5"
+-- f.thrift --
+namespace * "acme-orders"
+-- g.thrift --
+namespace go acme.main
+-- h.thrift --
+namespace go _acme
+-- i.thrift --
+namespace go acme.vendor.x
+-- j.thrift --
+namespace go one
+namespace go two
+namespace py fine
+namespace py again
+-- k.thrift --
+namespace go ""

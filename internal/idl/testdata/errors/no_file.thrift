@@ -1,0 +1,3 @@
+# load: nothing.thrift main.thrift -I nowhere
+-- main.thrift --
+struct Fine {}
