@@ -112,6 +112,10 @@ func TestServer_ListenErrorsComeFromServe(t *testing.T) {
 	if err := second.Close(); err != nil {
 		t.Errorf("Close of a server that never listened: %v", err)
 	}
+	// A call shows that the first Serve has begun.
+	if _, err := dial(t, fulmar.ClientConfig{Target: first.address}).Add(context.Background(), 1, 2); err != nil {
+		t.Fatal(err)
+	}
 	if err := first.server.Serve(context.Background()); err == nil {
 		t.Error("a second Serve succeeded")
 	}

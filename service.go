@@ -58,9 +58,10 @@ type Registrar interface {
 // Caller makes calls; a *Client is one. Generated clients are built on it.
 // Implementations must be safe for concurrent use.
 type Caller interface {
-	// Call sends request and fills in reply; both are messages of the method's
-	// codec. A declared exception is returned as it is, everything else as an
-	// *Error. The request may be reused as soon as Call returns.
+	// Call sends request and fills in reply, which is nil for oneway methods;
+	// both are messages of the method's codec. It returns what the reply's
+	// method ReplyError does, such as a declared exception, and every other
+	// failure as an *Error. The request may be reused as soon as Call returns.
 	Call(ctx context.Context, method *MethodDesc, request, reply any, options ...CallOption) error
 }
 

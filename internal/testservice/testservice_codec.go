@@ -37,7 +37,7 @@ func (s *Message) WriteThrift(w *thrift.Writer) {
 	w.EndStruct()
 }
 
-// ReadThrift sets the fields that arrive.
+// ReadThrift sets the fields that arrive and keeps the others.
 func (s *Message) ReadThrift(r *thrift.Reader) {
 	if !r.BeginStruct() {
 		return
@@ -90,7 +90,7 @@ func (s *Refused) WriteThrift(w *thrift.Writer) {
 	w.EndStruct()
 }
 
-// ReadThrift sets the fields that arrive.
+// ReadThrift sets the fields that arrive and keeps the others.
 func (s *Refused) ReadThrift(r *thrift.Reader) {
 	if !r.BeginStruct() {
 		return
@@ -116,7 +116,7 @@ func (s *BaseVersionArgs) WriteThrift(w *thrift.Writer) {
 	w.EndStruct()
 }
 
-// ReadThrift sets the fields that arrive.
+// ReadThrift sets the fields that arrive and keeps the others.
 func (s *BaseVersionArgs) ReadThrift(r *thrift.Reader) {
 	if !r.BeginStruct() {
 		return
@@ -138,7 +138,7 @@ func (s *BaseVersionResult) WriteThrift(w *thrift.Writer) {
 	w.EndStruct()
 }
 
-// ReadThrift sets the fields that arrive.
+// ReadThrift sets the fields that arrive and keeps the others.
 func (s *BaseVersionResult) ReadThrift(r *thrift.Reader) {
 	if !r.BeginStruct() {
 		return
@@ -168,7 +168,7 @@ func (s *EchoEchoArgs) WriteThrift(w *thrift.Writer) {
 	w.EndStruct()
 }
 
-// ReadThrift sets the fields that arrive.
+// ReadThrift sets the fields that arrive and keeps the others.
 func (s *EchoEchoArgs) ReadThrift(r *thrift.Reader) {
 	if !r.BeginStruct() {
 		return
@@ -205,7 +205,7 @@ func (s *EchoEchoResult) WriteThrift(w *thrift.Writer) {
 	w.EndStruct()
 }
 
-// ReadThrift sets the fields that arrive.
+// ReadThrift sets the fields that arrive and keeps the others.
 func (s *EchoEchoResult) ReadThrift(r *thrift.Reader) {
 	if !r.BeginStruct() {
 		return
@@ -237,7 +237,7 @@ func (s *EchoAddArgs) WriteThrift(w *thrift.Writer) {
 	w.EndStruct()
 }
 
-// ReadThrift sets the fields that arrive.
+// ReadThrift sets the fields that arrive and keeps the others.
 func (s *EchoAddArgs) ReadThrift(r *thrift.Reader) {
 	if !r.BeginStruct() {
 		return
@@ -266,7 +266,7 @@ func (s *EchoAddResult) WriteThrift(w *thrift.Writer) {
 	w.EndStruct()
 }
 
-// ReadThrift sets the fields that arrive.
+// ReadThrift sets the fields that arrive and keeps the others.
 func (s *EchoAddResult) ReadThrift(r *thrift.Reader) {
 	if !r.BeginStruct() {
 		return
@@ -290,7 +290,7 @@ func (s *EchoNothingArgs) WriteThrift(w *thrift.Writer) {
 	w.EndStruct()
 }
 
-// ReadThrift sets the fields that arrive.
+// ReadThrift sets the fields that arrive and keeps the others.
 func (s *EchoNothingArgs) ReadThrift(r *thrift.Reader) {
 	if !r.BeginStruct() {
 		return
@@ -309,7 +309,7 @@ func (s *EchoNothingResult) WriteThrift(w *thrift.Writer) {
 	w.EndStruct()
 }
 
-// ReadThrift sets the fields that arrive.
+// ReadThrift sets the fields that arrive and keeps the others.
 func (s *EchoNothingResult) ReadThrift(r *thrift.Reader) {
 	if !r.BeginStruct() {
 		return
@@ -329,7 +329,7 @@ func (s *EchoNotifyArgs) WriteThrift(w *thrift.Writer) {
 	w.EndStruct()
 }
 
-// ReadThrift sets the fields that arrive.
+// ReadThrift sets the fields that arrive and keeps the others.
 func (s *EchoNotifyArgs) ReadThrift(r *thrift.Reader) {
 	if !r.BeginStruct() {
 		return
@@ -355,7 +355,7 @@ func (s *CalculatorAddArgs) WriteThrift(w *thrift.Writer) {
 	w.EndStruct()
 }
 
-// ReadThrift sets the fields that arrive.
+// ReadThrift sets the fields that arrive and keeps the others.
 func (s *CalculatorAddArgs) ReadThrift(r *thrift.Reader) {
 	if !r.BeginStruct() {
 		return
@@ -384,7 +384,7 @@ func (s *CalculatorAddResult) WriteThrift(w *thrift.Writer) {
 	w.EndStruct()
 }
 
-// ReadThrift sets the fields that arrive.
+// ReadThrift sets the fields that arrive and keeps the others.
 func (s *CalculatorAddResult) ReadThrift(r *thrift.Reader) {
 	if !r.BeginStruct() {
 		return

@@ -43,9 +43,6 @@ func (c *baseClient) Version(ctx context.Context, options ...fulmar.CallOption) 
 	if err := c.caller.Call(ctx, baseVersionMethod, &args, &result, options...); err != nil {
 		return "", err
 	}
-	if err := result.ReplyError(); err != nil {
-		return "", err
-	}
 	return result.Success.Or(""), nil
 }
 
@@ -126,9 +123,6 @@ func (c *echoClient) Version(ctx context.Context, options ...fulmar.CallOption) 
 	if err := c.caller.Call(ctx, echoVersionMethod, &args, &result, options...); err != nil {
 		return "", err
 	}
-	if err := result.ReplyError(); err != nil {
-		return "", err
-	}
 	return result.Success.Or(""), nil
 }
 
@@ -136,9 +130,6 @@ func (c *echoClient) Echo(ctx context.Context, message *Message, options ...fulm
 	args := EchoEchoArgs{Message: message}
 	var result EchoEchoResult
 	if err := c.caller.Call(ctx, echoEchoMethod, &args, &result, options...); err != nil {
-		return nil, err
-	}
-	if err := result.ReplyError(); err != nil {
 		return nil, err
 	}
 	return result.Success, nil
@@ -150,19 +141,13 @@ func (c *echoClient) Add(ctx context.Context, left int32, right int32, options .
 	if err := c.caller.Call(ctx, echoAddMethod, &args, &result, options...); err != nil {
 		return 0, err
 	}
-	if err := result.ReplyError(); err != nil {
-		return 0, err
-	}
 	return result.Success.Or(0), nil
 }
 
 func (c *echoClient) Nothing(ctx context.Context, options ...fulmar.CallOption) error {
 	args := EchoNothingArgs{}
 	var result EchoNothingResult
-	if err := c.caller.Call(ctx, echoNothingMethod, &args, &result, options...); err != nil {
-		return err
-	}
-	return result.ReplyError()
+	return c.caller.Call(ctx, echoNothingMethod, &args, &result, options...)
 }
 
 func (c *echoClient) Notify(ctx context.Context, text string, options ...fulmar.CallOption) error {
@@ -353,9 +338,6 @@ func (c *calculatorClient) Add(ctx context.Context, left int32, right int32, opt
 	args := CalculatorAddArgs{Left: left, Right: right}
 	var result CalculatorAddResult
 	if err := c.caller.Call(ctx, calculatorAddMethod, &args, &result, options...); err != nil {
-		return 0, err
-	}
-	if err := result.ReplyError(); err != nil {
 		return 0, err
 	}
 	return result.Success.Or(0), nil

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"fmt"
+	"path"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fulmar-rpc/fulmar/internal/emit"
+	"github.com/fulmar-rpc/fulmar/internal/idl"
+)
+
+// genOptions are the flags of "fulmar gen".
+type genOptions struct {
+	output        string
+	includeDirs   []string
+	packagePrefix string
+	negativeIDs   bool
+}
+
+func newGenCommand() *cobra.Command {
+	var options genOptions
+	command := &cobra.Command{
+		Use:   "gen [flags] file.thrift...",
+		Short: "Generate Go code from Thrift files",
+		Long: `Generate Go code from Thrift files and everything that they include.
+
+Every Go namespace becomes a package, in a folder of that name below the output
+folder; nothing outside of it is written. Nothing at all is written unless all
+files are free of errors, and a file that is as it should be is not touched. A
+file that an earlier run made from one of the same definitions and that this run
+has no use for is removed; files from other definitions stay.`,
+		Example: "  fulmar gen -o gen -I idl idl/orders.thrift",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(command *cobra.Command, files []string) error {
+			return generate(command, options, files)
+		},
+	}
+	flags := command.Flags()
+	flags.StringVarP(&options.output, "output", "o", "gen", "output folder")
+	flags.StringArrayVarP(&options.includeDirs, "include", "I", nil, "folder to look for included files in, after the folder of the including file (repeatable)")
+	flags.StringVar(&options.packagePrefix, "package-prefix", "", "import path of the output folder (default: found from the nearest go.mod)")
+	flags.BoolVar(&options.negativeIDs, "allow-negative-ids", false, "accept field ids below 1, as old definitions have them")
+	return command
+}
+
+func generate(command *cobra.Command, options genOptions, files []string) error {
+	stderr := command.ErrOrStderr()
+	program, diagnostics := idl.Load(idl.Options{
+		Files:            files,
+		IncludeDirs:      options.includeDirs,
+		AllowNegativeIDs: options.negativeIDs,
+	})
+	fmt.Fprint(stderr, diagnostics)
+	if diagnostics.HasErrors() {
+		return errReported
+	}
+	fail := func(err error) error {
+		fmt.Fprintf(stderr, "fulmar gen: %v\n", err)
+		return errReported
+	}
+	prefix := options.packagePrefix
+	if prefix == "" {
+		var err error
+		if prefix, err = modulePrefix(options.output); err != nil {
+			return fail(err)
+		}
+	}
+	generated, diagnostics := emit.Generate(program, emit.Options{ImportPrefix: prefix})
+	fmt.Fprint(stderr, diagnostics)
+	if diagnostics.HasErrors() {
+		if prefix == "" {
+			fmt.Fprintf(stderr, "fulmar gen: no go.mod above %s: --package-prefix sets the import path of the output folder\n", options.output)
+		}
+		return errReported
+	}
+	changes, err := writeFiles(options.output, generated)
+	if err != nil {
+		return fail(err)
+	}
+	fmt.Fprintf(command.OutOrStdout(), "fulmar gen: %s, %s (%d written, %d unchanged, %d removed)\n",
+		plural(countPackages(generated), "package"), plural(len(generated), "file"),
+		changes.written, len(generated)-changes.written, changes.removed)
+	return nil
+}
+
+func plural(count int, noun string) string {
+	if count != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", count, noun)
+}
+
+func countPackages(files []emit.File) int {
+	folders := map[string]bool{}
+	for _, file := range files {
+		folders[path.Dir(file.Path)] = true
+	}
+	return len(folders)
+}

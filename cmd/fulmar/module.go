@@ -1,0 +1,54 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// modulePrefix returns the import path of a folder, which need not exist, from
+// the nearest go.mod in it or above it; "" if there is none.
+func modulePrefix(folder string) (string, error) {
+	folder, err := filepath.Abs(folder)
+	if err != nil {
+		return "", err
+	}
+	for root := folder; ; root = filepath.Dir(root) {
+		name := filepath.Join(root, "go.mod")
+		content, err := os.ReadFile(name)
+		switch {
+		case err == nil:
+			module := modulePath(string(content))
+			if module == "" {
+				return "", fmt.Errorf("%s: has no module line", name)
+			}
+			below, err := filepath.Rel(root, folder)
+			return path.Join(module, filepath.ToSlash(below)), err
+		case !errors.Is(err, fs.ErrNotExist):
+			return "", err
+		case root == filepath.Dir(root):
+			return "", nil
+		}
+	}
+}
+
+// modulePath returns the module path that a go.mod declares, or "".
+func modulePath(text string) string {
+	for line := range strings.Lines(text) {
+		line, _, _ = strings.Cut(line, "//")
+		words := strings.Fields(line)
+		if len(words) != 2 || words[0] != "module" {
+			continue
+		}
+		if unquoted, err := strconv.Unquote(words[1]); err == nil {
+			return unquoted
+		}
+		return words[1]
+	}
+	return ""
+}

@@ -1,0 +1,236 @@
+package emit_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fulmar-rpc/fulmar/gen/schema"
+	"github.com/fulmar-rpc/fulmar/internal/emit"
+	"github.com/fulmar-rpc/fulmar/internal/idl"
+)
+
+func load(t *testing.T, files idl.Memory) *schema.Program {
+	t.Helper()
+	program, diagnostics := idl.Load(idl.Options{Files: []string{"/main.thrift"}, FileSystem: files})
+	if program == nil {
+		t.Fatal(diagnostics)
+	}
+	return program
+}
+
+// wantDiagnostics fails the test unless generating gives no files and these
+// messages, by their beginnings and in this order.
+func wantDiagnostics(t *testing.T, program *schema.Program, options emit.Options, want ...string) {
+	t.Helper()
+	files, diagnostics := emit.Generate(program, options)
+	if len(files) > 0 {
+		t.Error("files although there are errors")
+	}
+	same := slices.EqualFunc(diagnostics, want, func(d idl.Diagnostic, text string) bool {
+		return strings.HasPrefix(d.String(), text)
+	})
+	if !same {
+		t.Errorf("got\n%swant\n%s", diagnostics, strings.Join(want, "\n"))
+	}
+}
+
+func TestGenerate_ReportsEveryAnnotationItCannotFollow(t *testing.T) {
+	program := load(t, idl.Memory{"/main.thrift": `namespace go x
+struct S { 1: i32 a (go.name = "lower"), 2: i32 b (go.tag = "no tag") } (go.name = "not valid")
+service V {
+  S watch() (streaming.mode = "server")
+  S plain() (streaming.mode = "unary")
+}`})
+	wantDiagnostics(t, program, emit.Options{},
+		`/main.thrift:2:22: annotation go.name: "lower"`,
+		`/main.thrift:2:52: annotation go.tag: "no tag"`,
+		`/main.thrift:2:74: annotation go.name: "not valid"`,
+		`/main.thrift:4:14: method V.watch: streams are not supported yet`,
+	)
+}
+
+func TestGenerate_NeedsPrefixOnlyForImports(t *testing.T) {
+	alone := load(t, idl.Memory{"/main.thrift": "namespace go x\nstruct S { 1: i32 a }"})
+	if _, diagnostics := emit.Generate(alone, emit.Options{ImportPrefix: "not a path"}); len(diagnostics) > 0 {
+		t.Errorf("one package alone: %s", diagnostics)
+	}
+	importing := idl.Memory{
+		"/main.thrift":  "namespace go x\ninclude 'other.thrift'\nstruct S { 1: other.T a, 2: other.T b }",
+		"/other.thrift": "namespace go y\nstruct T {}",
+	}
+	wantDiagnostics(t, load(t, importing), emit.Options{},
+		"main.thrift: package x imports package y, but the import path of the output folder is not known")
+	for _, prefix := range []string{"not a path", "a//b", "../a", "a/..", `a"b`, "a\nb", "/a"} {
+		wantDiagnostics(t, load(t, importing), emit.Options{ImportPrefix: prefix},
+			"main.thrift: package x imports package y, but ")
+	}
+}
+
+func TestGenerate_ChecksItsOwnOptions(t *testing.T) {
+	program := load(t, idl.Memory{"/main.thrift": "namespace go x\nstruct S {}"})
+	files, diagnostics := emit.Generate(program, emit.Options{ThriftImport: "x\"\nimport \"C"})
+	if len(files) > 0 || len(diagnostics) != 1 {
+		t.Errorf("%d files, %s", len(files), diagnostics)
+	}
+	files, diagnostics = emit.Generate(program, emit.Options{ThriftImport: "example.com/other/v2"})
+	if len(diagnostics) > 0 || !strings.Contains(string(files[1].Content), `thrift "example.com/other/v2"`) {
+		t.Errorf("%s\n%s", diagnostics, files[1].Content)
+	}
+}
+
+// TestGenerate_TrustsNoFrontEnd changes a program to what package idl refuses.
+func TestGenerate_TrustsNoFrontEnd(t *testing.T) {
+	text := idl.Memory{"/main.thrift": "namespace go x\n/** doc */\nstruct S { 1: i32 a }"}
+	for _, folder := range []string{"../x", "/x", "x/../../y", "", "x y", "x\\y", ".x", "x/", "ä"} {
+		program := load(t, text)
+		program.Packages[0].Path = folder
+		wantDiagnostics(t, program, emit.Options{}, "main.thrift: package path ")
+	}
+	for _, name := range []string{"func", "", "x y", "x\nimport", "_"} {
+		program := load(t, text)
+		program.Packages[0].Name = name
+		wantDiagnostics(t, program, emit.Options{}, "main.thrift: package name ")
+	}
+	program := load(t, text)
+	program.Files[0].Path = "main\nvar X = 1\x00\xff.thrift"
+	program.Files[0].Base = "../.main\x00"
+	program.Files[0].Structs[0].Doc = "a\x00\xff\u2028\u202e\r\n//go:embed x\n\x0b+build ignore\n\ufeff*/ var Y = 1"
+	files, diagnostics := emit.Generate(program, emit.Options{})
+	if len(diagnostics) > 0 {
+		t.Fatal(diagnostics)
+	}
+	for _, file := range files {
+		checkHarmless(t, file)
+		if !strings.HasPrefix(file.Path, "x/main_") {
+			t.Errorf("path %q", file.Path)
+		}
+		if strings.Contains(string(file.Content), "\nvar") {
+			t.Errorf("a variable was injected:\n%s", file.Content)
+		}
+	}
+}
+
+func TestGenerate_NamesFilesSafely(t *testing.T) {
+	for base, want := range map[string]string{
+		"orders":       "x/orders_types.go",
+		"Orders":       "x/orders_types.go",
+		"foo_linux":    "x/foo_linux_types.go",
+		"foo_test":     "x/foo_test_types.go",
+		"_hidden":      "x/hidden_types.go",
+		".hidden":      "x/hidden_types.go",
+		"a-b c.v1":     "x/a_b_c_v1_types.go",
+		"\u00e4\u00f6": "x/idl_types.go",
+	} {
+		program := load(t, idl.Memory{"/main.thrift": "namespace go x\nconst i32 A = 1"})
+		program.Files[0].Base = base
+		files, diagnostics := emit.Generate(program, emit.Options{})
+		if len(diagnostics) > 0 || len(files) != 1 || files[0].Path != want {
+			t.Errorf("%s: %v, %s", base, files, diagnostics)
+		}
+	}
+}
+
+func TestGenerate_FilesOfAPackageShareItsNames(t *testing.T) {
+	files, diagnostics := emit.Generate(load(t, idl.Memory{
+		"/main.thrift": "namespace go x\ninclude 'b.thrift'\nstruct user_name { 1: b.userName other }\nservice Users { b.userName get() }",
+		"/b.thrift":    "namespace go x\nstruct userName {}\nservice users {}",
+	}), emit.Options{})
+	if len(diagnostics) > 0 {
+		t.Fatal(diagnostics)
+	}
+	var paths []string
+	for _, file := range files {
+		paths = append(paths, file.Path)
+	}
+	want := []string{"x/b_types.go", "x/b_codec.go", "x/b_rpc.go", "x/main_types.go", "x/main_codec.go", "x/main_rpc.go"}
+	if !slices.Equal(paths, want) {
+		t.Errorf("files %v, want %v", paths, want)
+	}
+	if types := string(files[3].Content); !strings.Contains(types, "type UserName_ struct {\n\tOther UserName `json:\"other\"`\n}") {
+		t.Errorf("types:\n%s", types)
+	}
+	mustCheck(t, newChecker(t), files, "example.com/gen")
+}
+
+// doubling declares count structs of two fields of the next one each.
+func doubling(count int, format string) string {
+	var text strings.Builder
+	text.WriteString("namespace go x\nstruct S0 { 3: i32 m }\n")
+	for i := range count {
+		fmt.Fprintf(&text, "struct S%d { "+format+" }\n", i+1, i, i)
+	}
+	return text.String()
+}
+
+// TestGenerate_DefaultsDoNotMultiply writes defaults that, written out, would
+// be a megabyte of code.
+func TestGenerate_DefaultsDoNotMultiply(t *testing.T) {
+	files := generateText(t, doubling(14, "1: S%d a = {'m': 2}, 2: S%d b = {'m': 3}, 3: i32 m"))
+	total := 0
+	for _, file := range files {
+		total += len(file.Content)
+	}
+	if total > 100<<10 {
+		t.Errorf("%d bytes of code", total)
+	}
+	mustCheck(t, newChecker(t), files, "example.com/gen")
+}
+
+func TestGenerate_RefusesStructsOfAnySize(t *testing.T) {
+	program := load(t, idl.Memory{"/main.thrift": doubling(60, "1: S%d a, 2: required S%d b")})
+	wantDiagnostics(t, program, emit.Options{}, "/main.thrift:20:8: struct S18: takes about ")
+	optional := doubling(60, "1: optional S%d a, 2: list<S%d> b")
+	generateText(t, optional)
+}
+
+func TestGenerate_EmptyFilesAreLeftOut(t *testing.T) {
+	files := generateText(t, "namespace go x\n")
+	if len(files) != 0 {
+		t.Errorf("files %v", files)
+	}
+}
+
+func TestGenerate_GoNames(t *testing.T) {
+	for name, want := range map[string]string{
+		"sku": "Sku", "order_id": "OrderID", "orderId": "OrderID", "ID": "ID", "id": "ID", "ids": "IDs", "orderIDs": "OrderIDs",
+		"URL": "URL", "urlPath": "URLPath", "URLPath": "URLPath", "HTTPServer": "HTTPServer", "httpserver": "Httpserver",
+		"outOfStock": "OutOfStock", "MAX_SIZE": "MaxSize", "MAX": "MAX", "MAX_URL": "MaxURL", "sha256Sum": "Sha256Sum",
+		"v1_2": "V1_2", "_1": "X1", "__": "X", "_foo": "Foo", "foo_": "Foo", "foo__bar": "FooBar", "aB": "AB", "iOS": "IOS",
+		"https": "HTTPS", "utf8": "UTF8", "apiKeys": "APIKeys", "uuids": "UUIDs",
+	} {
+		program := load(t, idl.Memory{"/main.thrift": "namespace go x\nstruct S { 1: i32 " + name + " }"})
+		if _, diagnostics := emit.Generate(program, emit.Options{}); len(diagnostics) > 0 {
+			t.Fatal(diagnostics)
+		}
+		if got := program.Files[0].Structs[0].Fields[0].GoName; got != want {
+			t.Errorf("%s is %s, want %s", name, got, want)
+		}
+	}
+}
+
+// TestGenerate_ManySpellingsOfAName has names that differ only in where their
+// underscores are, and so not at all in Go.
+func TestGenerate_ManySpellingsOfAName(t *testing.T) {
+	const bits = 12
+	var fields, structs, methods strings.Builder
+	for number := range 1 << bits {
+		name := "a"
+		for bit := range bits {
+			name += strings.Repeat("_", 1+number>>bit&1) + "b"
+		}
+		fmt.Fprintf(&fields, "%d: i32 %s\n", number+1, name)
+		fmt.Fprintf(&structs, "struct %s {}\n", name)
+		fmt.Fprintf(&methods, "void %s()\n", name)
+	}
+	program := load(t, idl.Memory{"/main.thrift": "namespace go x\n" + structs.String() +
+		"struct S {" + fields.String() + "}\nservice V {" + methods.String() + "}"})
+	if _, diagnostics := emit.Generate(program, emit.Options{}); len(diagnostics) > 0 {
+		t.Fatal(diagnostics)
+	}
+	last := program.Files[0].Structs[1<<bits-1]
+	if want := "ABBBBBBBBBBBB_4095"; last.GoName != want {
+		t.Errorf("last name %s, want %s", last.GoName, want)
+	}
+}

@@ -1,0 +1,151 @@
+package emit_test
+
+import (
+	"bytes"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fulmar-rpc/fulmar/internal/emit"
+	"github.com/fulmar-rpc/fulmar/internal/idl"
+	"github.com/fulmar-rpc/fulmar/internal/testkit"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m) }
+
+// goldenPrefix is where the golden files are packages that tests can import.
+// Wildcards do not reach into testdata, so nothing else builds them.
+const goldenPrefix = "github.com/fulmar-rpc/fulmar/internal/emit/testdata/"
+
+// cases are the folders of testdata with a definition of the same name, which
+// is what is generated; it may include others.
+var cases = []string{"hostile", "inherit", "names", "orders", "recursion", "shapes", "values"}
+
+func TestGenerate_MatchesGoldenFiles(t *testing.T) {
+	for _, name := range cases {
+		t.Run(name, func(t *testing.T) {
+			folder := filepath.Join("testdata", name)
+			files := generateFile(t, filepath.Join(folder, name+".thrift"), goldenPrefix+name+"/golden")
+			var expected []string
+			for _, file := range files {
+				target := filepath.Join(folder, "golden", filepath.FromSlash(file.Path))
+				testkit.Golden(t, target, file.Content)
+				expected = append(expected, target)
+			}
+			for _, found := range goFiles(t, filepath.Join(folder, "golden")) {
+				if !slices.Contains(expected, found) {
+					t.Errorf("%s is not generated any more; remove it", found)
+				}
+			}
+		})
+	}
+}
+
+func TestGenerate_Compiles(t *testing.T) {
+	for _, name := range cases {
+		files := generateFile(t, filepath.Join("testdata", name, name+".thrift"), "example.com/gen")
+		mustCheck(t, newChecker(t), files, "example.com/gen")
+	}
+}
+
+func TestGenerate_IsDeterministic(t *testing.T) {
+	for _, name := range cases {
+		first := generateFile(t, filepath.Join("testdata", name, name+".thrift"), "example.com/gen")
+		second := generateFile(t, filepath.Join("testdata", name, name+".thrift"), "example.com/gen")
+		if !slices.EqualFunc(first, second, func(a, b emit.File) bool {
+			return a.Path == b.Path && bytes.Equal(a.Content, b.Content)
+		}) {
+			t.Errorf("%s: two runs differ", name)
+		}
+	}
+}
+
+// TestGenerate_CarriesNoInstructions looks for everything in the hostile case
+// that would be more than text.
+func TestGenerate_CarriesNoInstructions(t *testing.T) {
+	for _, file := range generateFile(t, "testdata/hostile/hostile.thrift", "example.com/gen") {
+		checkHarmless(t, file)
+	}
+}
+
+// checkHarmless fails the test unless the file is Go without directives, with
+// the comments, imports and declarations of generated code only.
+func checkHarmless(t *testing.T, file emit.File) {
+	t.Helper()
+	if !fs.ValidPath(file.Path) || path.Ext(file.Path) != ".go" {
+		t.Errorf("path %q", file.Path)
+	}
+	tree, err := parser.ParseFile(token.NewFileSet(), file.Path, file.Content, parser.ParseComments)
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", file.Path, err, file.Content)
+	}
+	for _, group := range tree.Comments {
+		for _, comment := range group.List {
+			text, isLine := strings.CutPrefix(comment.Text, "//")
+			if !isLine || text != "" && text[0] != ' ' && text[0] != '\t' {
+				t.Errorf("%s: comment %q", file.Path, comment.Text)
+			}
+			if strings.HasPrefix(strings.TrimSpace(text), "+build") {
+				t.Errorf("%s: build constraint %q", file.Path, comment.Text)
+			}
+		}
+	}
+	for _, spec := range tree.Imports {
+		if spec.Path.Value == `"C"` || spec.Path.Value == `"os"` {
+			t.Errorf("%s: imports %s", file.Path, spec.Path.Value)
+		}
+	}
+	for _, declaration := range tree.Decls {
+		if function, ok := declaration.(*ast.FuncDecl); ok && function.Recv == nil && !function.Name.IsExported() {
+			t.Errorf("%s: function %s", file.Path, function.Name)
+		}
+	}
+}
+
+// generateFile loads a definition from disk and generates it.
+func generateFile(t testing.TB, name, prefix string) []emit.File {
+	t.Helper()
+	return generate(t, idl.Options{Files: []string{name}}, prefix)
+}
+
+// generateText generates the definition main.thrift with this text.
+func generateText(t testing.TB, text string) []emit.File {
+	t.Helper()
+	memory := idl.Memory{"/main.thrift": text}
+	return generate(t, idl.Options{Files: []string{"/main.thrift"}, FileSystem: memory}, "example.com/gen")
+}
+
+func generate(t testing.TB, options idl.Options, prefix string) []emit.File {
+	t.Helper()
+	program, diagnostics := idl.Load(options)
+	if program == nil {
+		t.Fatalf("loading:\n%s", diagnostics)
+	}
+	files, diagnostics := emit.Generate(program, emit.Options{ImportPrefix: prefix})
+	if len(diagnostics) > 0 {
+		t.Fatalf("generating:\n%s", diagnostics)
+	}
+	return files
+}
+
+func goFiles(t testing.TB, folder string) []string {
+	t.Helper()
+	var found []string
+	err := filepath.WalkDir(folder, func(name string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			found = append(found, name)
+		}
+		return err
+	})
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	return found
+}

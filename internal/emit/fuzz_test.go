@@ -1,0 +1,47 @@
+package emit_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/fulmar-rpc/fulmar/internal/emit"
+	"github.com/fulmar-rpc/fulmar/internal/idl"
+)
+
+// FuzzGenerate turns every definition that loads into Go that compiles, has no
+// directives and stays below the output folder.
+func FuzzGenerate(f *testing.F) {
+	names, err := filepath.Glob("testdata/*/*.thrift")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add("main.thrift", string(text))
+	}
+	f.Add("../a-b_linux.x.thrift", "namespace go a.b\nconst map<string, i32> M = {'a': 1}")
+	f.Fuzz(func(t *testing.T, base, text string) {
+		name := filepath.ToSlash(filepath.Join("/", base))
+		memory := idl.Memory{name: text, "/included.thrift": "namespace go other.thrift\nstruct S { 1: i32 i = 1 }\nenum E { A, B }\nconst E C = E.B\nservice V { S get() }"}
+		program, _ := idl.Load(idl.Options{Files: []string{name}, FileSystem: memory})
+		if program == nil {
+			return
+		}
+		const prefix = "example.com/gen"
+		files, diagnostics := emit.Generate(program, emit.Options{ImportPrefix: prefix})
+		if len(diagnostics) > 0 {
+			if len(files) > 0 {
+				t.Error("files although there are errors")
+			}
+			return
+		}
+		for _, file := range files {
+			checkHarmless(t, file)
+		}
+		mustCheck(t, newChecker(t), files, prefix)
+	})
+}

@@ -1,0 +1,150 @@
+package emit
+
+import (
+	"bytes"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/fulmar-rpc/fulmar/gen/schema"
+)
+
+// imports are the imports of one file. They are added by being used.
+type imports struct {
+	generator *generator
+	source    *schema.File
+	// standard and modules map import paths to the names that the file uses.
+	standard map[string]string
+	modules  map[string]string
+	// aliases are the names for other generated packages, the same in all
+	// files of a package.
+	aliases map[*schema.Package]string
+}
+
+// localNames are the identifiers that generated functions use inside. The name
+// of an imported package must not be hidden by one.
+var localNames = []string{
+	"args", "c", "caller", "ctx", "e", "element", "entries", "err", "exception", "i", "implementation", "key", "list",
+	"missing", "n", "name", "ok", "options", "pair", "r", "registrar", "request", "result", "s", "seen", "set",
+	"success", "v", "value", "w",
+}
+
+// importNames are the names of the packages that generated code may import
+// apart from other generated ones.
+var importNames = []string{"context", "errors", "fmt", "fulmar", "math", "strconv", "thrift"}
+
+func (g *generator) newImports(source *schema.File) *imports {
+	return &imports{
+		generator: g,
+		source:    source,
+		standard:  map[string]string{},
+		modules:   map[string]string{},
+		aliases:   g.importAliases(source.Package),
+	}
+}
+
+// importAliases names the packages that the files of pkg may import: those that
+// it uses, and those that they use, because a value may need what is inside a
+// type that is used.
+func (g *generator) importAliases(pkg *schema.Package) map[*schema.Package]string {
+	if aliases, known := g.aliases[pkg]; known {
+		return aliases
+	}
+	taken := newNamespace(slices.Concat(localNames, importNames)...)
+	taken.reserveAll(g.names.scopes[pkg])
+	aliases := map[*schema.Package]string{}
+	for queue := pkg.Imports; len(queue) > 0; queue = queue[1:] {
+		imported := queue[0]
+		if aliases[imported] != "" {
+			continue
+		}
+		aliases[imported] = taken.claimAlias(imported)
+		queue = append(queue[:len(queue):len(queue)], imported.Imports...)
+	}
+	g.aliases[pkg] = aliases
+	return aliases
+}
+
+// claimAlias names an imported package: by its own name, or if that is taken by
+// that of the folder around it as well.
+func (n *namespace) claimAlias(pkg *schema.Package) string {
+	usable := func(alias string) bool {
+		// Functions number their variables where loops nest.
+		variable := strings.TrimRight(alias, "0123456789")
+		return n.free(alias, variable) && !reservedWord(alias)
+	}
+	alias := pkg.Name
+	if elements := strings.Split(pkg.Path, "/"); !usable(alias) && len(elements) > 1 {
+		alias = elements[len(elements)-2] + pkg.Name
+	}
+	alias = n.choose("alias", alias, usable)
+	n.reserve(alias)
+	return alias
+}
+
+// std returns a name of a package of the standard library as the file writes
+// it.
+func (i *imports) std(pkg, name string) string {
+	i.standard[pkg] = pkg
+	return pkg + "." + name
+}
+
+// runtime returns a name of the package fulmar as the file writes it.
+func (i *imports) runtime(name string) string {
+	i.modules[i.generator.options.RuntimeImport] = "fulmar"
+	return "fulmar." + name
+}
+
+// thrift returns a name of the package thrift as the file writes it.
+func (i *imports) thrift(name string) string {
+	i.modules[i.generator.options.ThriftImport] = "thrift"
+	return "thrift." + name
+}
+
+// generated returns a name of a generated package as the file writes it.
+func (i *imports) generated(pkg *schema.Package, name string) string {
+	if pkg == i.source.Package {
+		return name
+	}
+	alias, known := i.aliases[pkg]
+	if !known {
+		panic("emit: package " + pkg.Path + " is not among the imports of package " + i.source.Package.Path)
+	}
+	i.generator.checkPrefix(i.source, pkg)
+	i.modules[i.generator.options.ImportPrefix+"/"+pkg.Path] = alias
+	return alias + "." + name
+}
+
+// write prints the import declaration: standard library, then the rest.
+func (i *imports) write(out *bytes.Buffer) {
+	if len(i.standard)+len(i.modules) == 0 {
+		return
+	}
+	out.WriteString("import (\n")
+	for _, group := range []map[string]string{i.standard, i.modules} {
+		for _, importPath := range slices.Sorted(maps.Keys(group)) {
+			if name := group[importPath]; name != path.Base(importPath) {
+				out.WriteString(name + " ")
+			}
+			out.WriteString(strconv.Quote(importPath) + "\n")
+		}
+		out.WriteString("\n")
+	}
+	out.WriteString(")\n\n")
+}
+
+// checkPrefix reports, once for each package, that it cannot be imported.
+func (g *generator) checkPrefix(source *schema.File, pkg *schema.Package) {
+	prefix := g.options.ImportPrefix
+	if importPath.MatchString(prefix) || g.reported[pkg] {
+		return
+	}
+	g.reported[pkg] = true
+	problem := "the import path of the output folder is not known"
+	if prefix != "" {
+		problem = strconv.Quote(prefix) + " is not a valid import path"
+	}
+	g.errorf(schema.Position{File: source.Path}, "package %s imports package %s, but %s", source.Package.Path, pkg.Path, problem)
+}

@@ -1,0 +1,127 @@
+// Package roundtrip_test runs the code in the golden files of package emit. It
+// is a folder of its own so that golden files that do not compile can still be
+// rewritten by the tests of emit.
+package roundtrip_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/recursion/golden/recursion"
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/shapes/golden/shapes"
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/values/golden/values"
+	"github.com/fulmar-rpc/fulmar/internal/testkit"
+	"github.com/fulmar-rpc/fulmar/thrift"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m) }
+
+// unions are the types of which exactly one field must be set.
+var unions = map[reflect.Type]bool{
+	reflect.TypeFor[shapes.Shape]():         true,
+	reflect.TypeFor[values.Choice]():        true,
+	reflect.TypeFor[recursion.Expression](): true,
+}
+
+// filler gives values to everything it meets, from a seed.
+type filler struct{ random *rand.Rand }
+
+// nesting is how deep filled values go; beyond it optional fields stay absent
+// and containers empty.
+const nesting = 5
+
+// fill sets v, which is nested depth deep.
+func (f filler) fill(v reflect.Value, depth int) {
+	switch {
+	case strings.HasPrefix(v.Type().Name(), "Opt["):
+		f.fillOpt(v, depth)
+		return
+	case unions[v.Type()]:
+		f.fillUnion(v, depth)
+		return
+	}
+	switch v.Kind() {
+	case reflect.Bool:
+		v.SetBool(f.random.IntN(2) == 1)
+	case reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		v.SetInt(int64(f.random.Uint64()) >> (64 - v.Type().Bits()))
+	case reflect.Uint8:
+		v.SetUint(f.random.Uint64N(256))
+	case reflect.Float64:
+		v.SetFloat(f.random.NormFloat64())
+	case reflect.String:
+		v.SetString(fmt.Sprintf("text %d", f.random.IntN(1000)))
+	case reflect.Array:
+		for i := range v.Len() {
+			f.fill(v.Index(i), depth)
+		}
+	case reflect.Pointer:
+		if depth < nesting {
+			v.Set(reflect.New(v.Type().Elem()))
+			f.fill(v.Elem(), depth+1)
+		}
+	case reflect.Slice:
+		f.fillSlice(v, depth)
+	case reflect.Map:
+		v.Set(reflect.MakeMap(v.Type()))
+		for range f.length(depth) {
+			key, element := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+			f.fill(key, depth+1)
+			f.fill(element, depth+1)
+			v.SetMapIndex(key, element)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			f.fill(v.Field(i), depth+1)
+		}
+	default:
+		panic(v.Type().String())
+	}
+}
+
+func (f filler) length(depth int) int {
+	if depth >= nesting {
+		return 0
+	}
+	return f.random.IntN(4)
+}
+
+func (f filler) fillSlice(v reflect.Value, depth int) {
+	length := f.length(depth)
+	v.Set(reflect.MakeSlice(v.Type(), length, length))
+	for i := range length {
+		f.fill(v.Index(i), depth+1)
+	}
+}
+
+func (f filler) fillOpt(v reflect.Value, depth int) {
+	if f.random.IntN(4) == 0 {
+		return
+	}
+	set := v.Addr().MethodByName("Set")
+	value := reflect.New(set.Type().In(0)).Elem()
+	f.fill(value, depth)
+	set.Call([]reflect.Value{value})
+}
+
+// fillUnion sets one field, of a kind that ends where values are deep.
+func (f filler) fillUnion(v reflect.Value, depth int) {
+	number := f.random.IntN(v.NumField())
+	if depth >= nesting {
+		number = 0
+	}
+	field := v.Field(number)
+	for field.IsZero() {
+		f.fill(field, depth)
+	}
+}
+
+// newFilled returns a filled value like prototype.
+func newFilled(prototype thrift.Struct, seed uint64) thrift.Struct {
+	filled := reflect.New(reflect.TypeOf(prototype).Elem())
+	filler{rand.New(rand.NewPCG(seed, 0))}.fill(filled.Elem(), 0)
+	return filled.Interface().(thrift.Struct)
+}

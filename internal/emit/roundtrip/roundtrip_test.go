@@ -1,0 +1,130 @@
+package roundtrip_test
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"testing"
+
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/hostile/golden/hostile"
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/inherit/golden/inherit"
+	deepthrift "github.com/fulmar-rpc/fulmar/internal/emit/testdata/inherit/golden/inherit/deep/thrift"
+	inheritthrift "github.com/fulmar-rpc/fulmar/internal/emit/testdata/inherit/golden/inherit/thrift"
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/inherit/golden/inherit/value"
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/names/golden/names"
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/orders/golden/orders"
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/recursion/golden/recursion"
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/shapes/golden/shapes"
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/values/golden/values"
+	"github.com/fulmar-rpc/fulmar/thrift"
+)
+
+// declared are all declared structs of the golden files, and some arguments and
+// results: those are printed by the same code.
+var declared = []thrift.Struct{
+	hostile.NewTarget(), new(hostile.CommandsRunArgs), new(hostile.CommandsRunResult),
+	inherit.NewMixed(), new(inherit.ChildCombineArgs), new(inherit.ChildCombineResult),
+	deepthrift.NewDeep(), inheritthrift.NewCommon(), inheritthrift.NewGone(), inheritthrift.NewWrapped(),
+	value.NewInner(), value.NewKey(), value.NewValue(),
+	names.NewError(), names.NewFailed(), names.NewGiven(), names.NewHTTPServer(), names.NewNewUser(),
+	names.NewOrdersPlaceArgs(), names.NewOrdersServer(), names.NewThrift(), names.NewThrift2(), names.NewUser_(),
+	names.NewUser__(), names.NewWriteThrift(),
+	orders.NewForbidden(), orders.NewItem(), orders.NewOrder(), orders.NewOutOfStock(), orders.NewPlaceRequest(),
+	new(orders.OrdersPlaceArgs), new(orders.OrdersPlaceResult),
+	recursion.NewA(), recursion.NewB(), recursion.NewC(), recursion.NewCaused(), recursion.NewExpression(),
+	recursion.NewInner(), recursion.NewKeyed(), recursion.NewLeaf(), recursion.NewNode(), recursion.NewOuter(),
+	recursion.NewSum(), recursion.NewTree(),
+	shapes.NewContainers(), shapes.NewEmpty(), shapes.NewFailure(), shapes.NewKeys(), shapes.NewOptional(),
+	shapes.NewPlain(), shapes.NewPoint(), shapes.NewRequired(), shapes.NewShape(), shapes.NewWide(),
+	new(shapes.EchoAStructArgs), new(shapes.EchoAnExceptionArgs), new(shapes.EchoPairsResult), new(shapes.EchoAUnionResult),
+	values.NewChoice(), values.NewHolder(), values.NewOptionals(), values.NewPoint(), values.NewRefused(),
+	values.NewSettings(), new(values.DefaultsGetArgs), new(values.DefaultsGetResult),
+}
+
+func TestDeclared_IsComplete(t *testing.T) {
+	var listed []string
+	for _, s := range declared {
+		listed = append(listed, reflect.TypeOf(s).Elem().String())
+	}
+	files, err := filepath.Glob("../testdata/*/golden/*/*_types.go")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no golden files: %v", err)
+	}
+	constructor := regexp.MustCompile(`(?m)^func New\w+\(\) \*(\w+) \{`)
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range constructor.FindAllSubmatch(content, -1) {
+			name := filepath.Base(filepath.Dir(file)) + "." + string(match[1])
+			if !slices.Contains(listed, name) {
+				t.Errorf("%s is not in the list", name)
+			}
+		}
+	}
+}
+
+func TestRoundTrip_KeepsEverything(t *testing.T) {
+	for _, prototype := range declared {
+		t.Run(reflect.TypeOf(prototype).Elem().String(), func(t *testing.T) {
+			for seed := range uint64(20) {
+				sent := newFilled(prototype, seed)
+				message, err := thrift.Marshal(sent)
+				if err != nil {
+					t.Fatalf("seed %d: %v", seed, err)
+				}
+				received := reflect.New(reflect.TypeOf(prototype).Elem()).Interface().(thrift.Struct)
+				if err := thrift.Unmarshal(message, received); err != nil {
+					t.Fatalf("seed %d: %v", seed, err)
+				}
+				if !reflect.DeepEqual(sent, received) {
+					t.Fatalf("seed %d:\nsent     %+v\nreceived %+v", seed, sent, received)
+				}
+			}
+		})
+	}
+}
+
+// TestRoundTrip_OfZeroValues writes what New returns. What is nil and written
+// comes back as an empty container, so the comparison is of a second round.
+func TestRoundTrip_OfZeroValues(t *testing.T) {
+	for _, prototype := range declared {
+		if unions[reflect.TypeOf(prototype).Elem()] {
+			continue
+		}
+		message, err := thrift.Marshal(prototype)
+		if err != nil {
+			if !holdsUnsetUnion(prototype) {
+				t.Errorf("%T: %v", prototype, err)
+			}
+			continue
+		}
+		first := reflect.New(reflect.TypeOf(prototype).Elem()).Interface().(thrift.Struct)
+		if err := thrift.Unmarshal(message, first); err != nil {
+			t.Errorf("%T: %v", prototype, err)
+			continue
+		}
+		again, err := thrift.Marshal(first)
+		if err != nil {
+			t.Errorf("%T: %v", prototype, err)
+		}
+		second := reflect.New(reflect.TypeOf(prototype).Elem()).Interface().(thrift.Struct)
+		if err := thrift.Unmarshal(again, second); err != nil || !reflect.DeepEqual(first, second) {
+			t.Errorf("%T: %v\nfirst  %+v\nsecond %+v", prototype, err, first, second)
+		}
+	}
+}
+
+// holdsUnsetUnion says that a value cannot be written as it is: it contains a
+// union by value, or it is a list of arguments without its struct.
+func holdsUnsetUnion(s thrift.Struct) bool {
+	switch s.(type) {
+	case *shapes.Plain, *shapes.Required, *inherit.ChildCombineArgs, *hostile.CommandsRunArgs, *orders.OrdersPlaceArgs,
+		*shapes.EchoAStructArgs, *shapes.EchoAnExceptionArgs, *values.DefaultsGetArgs:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,313 @@
+package emit
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/fulmar-rpc/fulmar/gen/schema"
+)
+
+// rpc prints the file with the services of a definition.
+func (p *printer) rpc(source *schema.File) {
+	if len(source.Services) == 0 {
+		return
+	}
+	p.P("// If this does not compile, the Fulmar in go.mod is older than the generator of")
+	p.P("// this file: update the former.")
+	p.P("const _ = ", p.imports.runtime("IsAtLeastVersion0_1"))
+	for _, service := range source.Services {
+		p.serverInterface(service)
+		p.registration(service)
+		p.clientInterface(service)
+		p.client(service)
+		p.format()
+		p.serviceDesc(service)
+		for _, method := range service.Methods {
+			p.declareArguments(method)
+			if !method.Oneway {
+				p.declareResult(method)
+				p.replyError(method)
+			}
+			p.format()
+		}
+	}
+}
+
+// fullName is how messages and comments call a method.
+func fullName(method *schema.Method) string { return method.Service.Name + "." + method.Name }
+
+// serviceMethods returns what a service can do, inherited methods first.
+func serviceMethods(service *schema.Service) []*schema.Method {
+	return append(inheritedMethods(service), service.Methods...)
+}
+
+func (p *printer) serverInterface(service *schema.Service) {
+	name := serverName(service.GoName)
+	p.P()
+	p.doc(withDeprecation(paragraphs(sentence(name, " is what a server of the service ", service.Name, " does."), service.Doc), service.Annotations))
+	p.P("type ", name, " interface {")
+	if parent := service.Extends; parent != nil {
+		p.P(p.imports.generated(parent.File.Package, serverName(parent.GoName)))
+	}
+	for _, method := range service.Methods {
+		p.doc(withDeprecation(method.Doc, method.Annotations))
+		p.P(method.GoName, "(", p.parameters(method), ") ", p.results(method))
+	}
+	p.P("}")
+}
+
+func (p *printer) registration(service *schema.Service) {
+	name := registerName(service.GoName)
+	p.P()
+	p.doc(sentence(name, " makes implementation answer the calls of the service ", service.Name, "."))
+	p.P("func ", name, "(registrar ", p.imports.runtime("Registrar"), ", implementation ", serverName(service.GoName), ") {")
+	p.P("registrar.RegisterService(", descName(service.GoName), ", implementation)")
+	p.P("}")
+}
+
+func (p *printer) clientInterface(service *schema.Service) {
+	name := clientName(service.GoName)
+	p.P()
+	p.doc(withDeprecation(paragraphs(sentence(name, " calls the service ", service.Name, "."), service.Doc), service.Annotations))
+	p.P("type ", name, " interface {")
+	if parent := service.Extends; parent != nil {
+		p.P(p.imports.generated(parent.File.Package, clientName(parent.GoName)))
+	}
+	for _, method := range service.Methods {
+		p.doc(withDeprecation(method.Doc, method.Annotations))
+		p.P(method.GoName, "(", p.parameters(method), ", options ...", p.imports.runtime("CallOption"), ") ", p.results(method))
+	}
+	p.P("}")
+}
+
+// client prints the type behind the client interface.
+func (p *printer) client(service *schema.Service) {
+	typeName := clientTypeName(service.GoName)
+	p.P()
+	p.doc(sentence(newClientName(service.GoName), " returns a client that calls through caller, which usually is a *fulmar.Client."))
+	p.P("func ", newClientName(service.GoName), "(caller ", p.imports.runtime("Caller"), ") ", clientName(service.GoName), " {")
+	p.P("return &", typeName, "{caller: caller}")
+	p.P("}")
+	p.P()
+	p.P("type ", typeName, " struct{ caller ", p.imports.runtime("Caller"), " }")
+	for _, method := range serviceMethods(service) {
+		p.clientMethod(service, method)
+	}
+}
+
+func (p *printer) clientMethod(service *schema.Service, method *schema.Method) {
+	var fields []string
+	names := p.parameterNames(method)
+	for i, argument := range method.Arguments {
+		fields = append(fields, argument.GoName+": "+names[i])
+	}
+	call := func(result string) string {
+		return "c.caller.Call(ctx, " + methodVariable(service.GoName, method.GoName) + ", &args, " + result + ", options...)"
+	}
+	p.P()
+	p.P("func (c *", clientTypeName(service.GoName), ") ", method.GoName, "(", p.parameters(method),
+		", options ...", p.imports.runtime("CallOption"), ") ", p.results(method), " {")
+	p.P("args := ", p.argumentsType(method), literal(fields))
+	if method.Oneway {
+		p.P("return ", call("nil"))
+		p.P("}")
+		return
+	}
+	p.P("var result ", p.resultType(method))
+	if method.Result.Kind == schema.KindVoid {
+		p.P("return ", call("&result"))
+		p.P("}")
+		return
+	}
+	success := "result.Success"
+	if optionalForm(method.Result) == formOpt {
+		success += ".Or(" + p.zeroValue(method.Result) + ")"
+	}
+	// A Caller has asked ReplyError already.
+	p.P("if err := ", call("&result"), "; err != nil {")
+	p.P("return ", p.zeroValue(method.Result), ", err")
+	p.P("}")
+	p.P("return ", success, ", nil")
+	p.P("}")
+}
+
+func (p *printer) serviceDesc(service *schema.Service) {
+	methods := serviceMethods(service)
+	p.P()
+	p.doc(sentence(descName(service.GoName), " describes the service ", service.Name, " to the runtime."))
+	p.P("var ", descName(service.GoName), " = &", p.imports.runtime("ServiceDesc"), "{")
+	p.P("Name: ", strconv.Quote(service.Name), ",")
+	if len(methods) > 0 {
+		p.P("Methods: []*", p.imports.runtime("MethodDesc"), "{")
+		for _, method := range methods {
+			p.P(methodVariable(service.GoName, method.GoName), ",")
+		}
+		p.P("},")
+	}
+	p.P("}")
+	for _, method := range methods {
+		p.methodDesc(service, method)
+	}
+}
+
+func (p *printer) methodDesc(service *schema.Service, method *schema.Method) {
+	p.P()
+	p.P("var ", methodVariable(service.GoName, method.GoName), " = &", p.imports.runtime("MethodDesc"), "{")
+	p.P("Service: ", strconv.Quote(service.Name), ",")
+	p.P("Name: ", strconv.Quote(method.Name), ",")
+	if method.Oneway {
+		p.P("Oneway: true,")
+	}
+	p.P("Codec: ", p.imports.thrift("Binary"), ",")
+	p.P("NewRequest: func() any { return &", p.argumentsType(method), literal(p.fieldValues(argumentRecord(method), nil)), " },")
+	p.invoke(service, method)
+	if len(method.Throws) > 0 {
+		p.exception(method)
+	}
+	p.P("}")
+}
+
+// invoke prints the function that calls the user's method.
+func (p *printer) invoke(service *schema.Service, method *schema.Method) {
+	arguments := []string{"ctx"}
+	for _, argument := range method.Arguments {
+		arguments = append(arguments, "args."+argument.GoName)
+	}
+	call := "implementation.(" + serverName(service.GoName) + ")." + method.GoName + "(" + strings.Join(arguments, ", ") + ")"
+	result := p.resultType(method)
+	p.P("Invoke: func(ctx ", p.imports.std("context", "Context"), ", implementation, request any) (any, error) {")
+	if len(method.Arguments) > 0 {
+		p.P("args := request.(*", p.argumentsType(method), ")")
+	}
+	switch {
+	case method.Oneway:
+		p.P("return nil, ", call)
+	case method.Result.Kind == schema.KindVoid:
+		p.P("if err := ", call, "; err != nil {")
+		p.P("return nil, err")
+		p.P("}")
+		p.P("return &", result, "{}, nil")
+	default:
+		p.P("success, err := ", call)
+		p.P("if err != nil {")
+		p.P("return nil, err")
+		p.P("}")
+		value := p.successValue(service, method)
+		p.P("return &", result, "{Success: ", value, "}, nil")
+	}
+	p.P("},")
+}
+
+// argumentsType and resultType are those of the service that declares the
+// method, also where it is inherited.
+func (p *printer) argumentsType(method *schema.Method) string {
+	return p.imports.generated(method.Service.File.Package, argsName(method.Service.GoName, method.GoName))
+}
+
+func (p *printer) resultType(method *schema.Method) string {
+	return p.imports.generated(method.Service.File.Package, resultName(method.Service.GoName, method.GoName))
+}
+
+// successValue prints what deals with a result that is nil and returns what
+// goes into the result struct.
+func (p *printer) successValue(service *schema.Service, method *schema.Method) string {
+	switch optionalForm(method.Result) {
+	case formOpt:
+		return p.imports.thrift("Some") + "(success)"
+	case formPointer:
+		p.P("if success == nil {")
+		p.P("return nil, ", p.missingReply(service, method))
+		p.P("}")
+	case formNil:
+		p.P("if success == nil {")
+		p.P("success = ", p.goType(method.Result), "{}")
+		p.P("}")
+	}
+	return "success"
+}
+
+func (p *printer) missingReply(service *schema.Service, method *schema.Method) string {
+	return p.imports.runtime("MissingReply") + "(" + strconv.Quote(service.Name+"."+method.Name) + ")"
+}
+
+// exception prints the function that turns a declared exception into a reply. A
+// nil pointer to an exception is an error without anything to send.
+func (p *printer) exception(method *schema.Method) {
+	p.P("Exception: func(err error) any {")
+	for _, thrown := range method.Throws {
+		p.P("if exception, ok := ", p.imports.std("errors", "AsType"), "[*", p.goType(thrown.Type), "](err); ok && exception != nil {")
+		p.P("return &", p.resultType(method), "{", thrown.GoName, ": exception}")
+		p.P("}")
+	}
+	p.P("return nil")
+	p.P("},")
+}
+
+func (p *printer) declareArguments(method *schema.Method) {
+	p.P()
+	p.doc(sentence(argsName(method.Service.GoName, method.GoName), " are the arguments of ", fullName(method), "."))
+	p.fields(argumentRecord(method))
+}
+
+func (p *printer) declareResult(method *schema.Method) {
+	p.P()
+	p.doc(sentence(resultName(method.Service.GoName, method.GoName), " is the reply of ", fullName(method), ". At most one of its fields is set."))
+	p.fields(resultRecord(method))
+}
+
+func (p *printer) replyError(method *schema.Method) {
+	p.P()
+	p.doc(sentence("ReplyError returns the exception that the reply holds, or an error if a result is missing."))
+	p.P("func (s *", resultName(method.Service.GoName, method.GoName), ") ReplyError() error {")
+	for _, thrown := range method.Throws {
+		p.P("if s.", thrown.GoName, " != nil {")
+		p.P("return s.", thrown.GoName)
+		p.P("}")
+	}
+	if method.Result.Kind != schema.KindVoid {
+		absent := "s.Success == nil"
+		if optionalForm(method.Result) == formOpt {
+			absent = "!s.Success.IsSet()"
+		}
+		p.P("if ", absent, " {")
+		p.P("return ", p.missingReply(method.Service, method))
+		p.P("}")
+	}
+	p.P("return nil")
+	p.P("}")
+}
+
+// parameters are the parameters of a Go method, ctx first.
+func (p *printer) parameters(method *schema.Method) string {
+	text := "ctx " + p.imports.std("context", "Context")
+	for i, name := range p.parameterNames(method) {
+		text += ", " + name + " " + p.passedType(method.Arguments[i].Type)
+	}
+	return text
+}
+
+// parameterNames keeps arguments apart from each other and from everything
+// that the body of a client method refers to.
+func (p *printer) parameterNames(method *schema.Method) []string {
+	taken := newNamespace("args", "c", "ctx", "err", "options", "result")
+	taken.reserve(importNames...)
+	for _, alias := range p.imports.aliases {
+		taken.reserve(alias)
+	}
+	scope := p.names.scopes[p.pkg]
+	names := make([]string, len(method.Arguments))
+	for i, argument := range method.Arguments {
+		names[i] = taken.choose("parameter", localName(argument.Name), func(variant string) bool {
+			return taken.free(variant) && scope.free(variant) && !reservedWord(variant)
+		})
+		taken.reserve(names[i])
+	}
+	return names
+}
+
+func (p *printer) results(method *schema.Method) string {
+	if method.Result.Kind == schema.KindVoid {
+		return "error"
+	}
+	return "(" + p.passedType(method.Result) + ", error)"
+}

@@ -1,0 +1,173 @@
+package emit
+
+import (
+	"github.com/fulmar-rpc/fulmar/gen/schema"
+)
+
+// form says how a field holds its value and what stands for its absence.
+type form uint8
+
+const (
+	formValue   form = iota // T, never absent
+	formOpt                 // thrift.Opt[T]
+	formNil                 // a slice or map: nil is absence
+	formPointer             // *T: nil is absence
+)
+
+// absence says what happens to a field that holds nothing when it is written.
+type absence uint8
+
+const (
+	absenceOmitted absence = iota
+	absenceRefused
+)
+
+// record is what the codec knows about a struct, which may be a declared one or
+// the arguments or the result of a method.
+type record struct {
+	goName string
+	// wireName is what errors call it.
+	wireName string
+	union    bool
+	members  []member
+}
+
+// member is a field of a record.
+type member struct {
+	*schema.Field
+	form    form
+	absence absence
+	// optional says that absence means something: defaults do not fill it.
+	optional bool
+	// required says that reading fails without it.
+	required bool
+	// filled says that after reading it holds a struct, even if none came.
+	filled bool
+}
+
+// declaredRecord is the record of a declared struct, union or exception.
+func (g *generator) declaredRecord(s *schema.Struct) record {
+	r := record{
+		goName:   s.GoName,
+		wireName: s.File.Package.Name + "." + s.Name,
+		union:    s.Category == schema.CategoryUnion,
+	}
+	for _, field := range s.Fields {
+		m := member{
+			Field:    field,
+			optional: isOptional(s, field),
+			required: field.Requiredness == schema.RequirednessRequired,
+		}
+		switch {
+		case m.optional:
+			m.form = optionalForm(field.Type)
+		case g.pointers[field]:
+			m.form = formPointer
+			if m.required {
+				m.absence = absenceRefused
+			}
+		}
+		r.members = append(r.members, m)
+	}
+	return r
+}
+
+// argumentRecord is the record of a method's arguments. Structs are pointers
+// there because handlers and callers pass pointers.
+func argumentRecord(method *schema.Method) record {
+	r := record{
+		goName:   argsName(method.Service.GoName, method.GoName),
+		wireName: fullName(method) + " arguments",
+	}
+	for _, argument := range method.Arguments {
+		m := member{Field: argument, required: argument.Requiredness == schema.RequirednessRequired}
+		if argument.Type.Kind == schema.KindStruct {
+			m.form, m.absence, m.filled = formPointer, absenceRefused, true
+		}
+		r.members = append(r.members, m)
+	}
+	return r
+}
+
+// resultRecord is the record of a method's result: at most one of the returned
+// value and the declared exceptions.
+func resultRecord(method *schema.Method) record {
+	r := record{
+		goName:   resultName(method.Service.GoName, method.GoName),
+		wireName: fullName(method) + " result",
+	}
+	if method.Result.Kind != schema.KindVoid {
+		success := &schema.Field{Name: "success", GoName: "Success", Type: method.Result}
+		r.members = append(r.members, member{Field: success, form: optionalForm(method.Result), optional: true})
+	}
+	for _, exception := range method.Throws {
+		r.members = append(r.members, member{Field: exception, form: formPointer, optional: true})
+	}
+	return r
+}
+
+func isOptional(s *schema.Struct, field *schema.Field) bool {
+	return s.Category == schema.CategoryUnion || field.Requiredness == schema.RequirednessOptional
+}
+
+func optionalForm(t *schema.Type) form {
+	switch {
+	case t.Kind == schema.KindStruct:
+		return formPointer
+	case isContainer(t) || t.Kind == schema.KindBinary:
+		return formNil
+	default:
+		return formOpt
+	}
+}
+
+// hasGetter says that a field gets a method that returns its value or what the
+// definition says is meant when there is none.
+func hasGetter(s *schema.Struct, field *schema.Field) bool {
+	return isOptional(s, field) && (optionalForm(field.Type) == formOpt || field.Default != nil)
+}
+
+func isContainer(t *schema.Type) bool {
+	return t.Kind == schema.KindList || t.Kind == schema.KindSet || t.Kind == schema.KindMap
+}
+
+// isPairs says that a map is a slice of pairs in Go, because its key cannot be
+// compared or, if it is a struct of more than scalars, not cheaply.
+func isPairs(t *schema.Type) bool {
+	switch t.Key.Kind {
+	case schema.KindList, schema.KindSet, schema.KindMap:
+		return true
+	case schema.KindStruct:
+		for _, field := range t.Key.Struct.Fields {
+			if field.Type.Kind == schema.KindStruct || field.Type.Kind == schema.KindBinary || isContainer(field.Type) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// hasDefaults says that the zero value of a struct is not what the definition
+// says a new one holds.
+func (g *generator) hasDefaults(s *schema.Struct) bool {
+	if known, found := g.defaults[s]; found {
+		return known
+	}
+	for _, field := range s.Fields {
+		if isOptional(s, field) {
+			continue
+		}
+		if field.Default != nil || g.isValueStruct(field) && g.hasDefaults(field.Type.Struct) {
+			g.defaults[s] = true
+			return true
+		}
+	}
+	g.defaults[s] = false
+	return false
+}
+
+// isValueStruct says that a field that is not optional holds its struct by
+// value.
+func (g *generator) isValueStruct(field *schema.Field) bool {
+	return field.Type.Kind == schema.KindStruct && !g.pointers[field]
+}

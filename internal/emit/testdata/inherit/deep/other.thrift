@@ -1,0 +1,3 @@
+namespace go inherit.deep.thrift
+
+struct Deep { 1: i32 id }

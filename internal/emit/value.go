@@ -1,0 +1,259 @@
+package emit
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/fulmar-rpc/fulmar/gen/schema"
+)
+
+// value returns the Go expression for a constant or default, as something that
+// can be assigned to goType(v.Type). Lists, maps and structs are always written
+// out: a name would share what its user may change.
+func (p *printer) value(v *schema.Value) string {
+	if name, usable := p.namedConstant(v); usable {
+		return name
+	}
+	switch v.Kind {
+	case schema.ValueBool:
+		return strconv.FormatBool(v.Bool)
+	case schema.ValueInt:
+		return strconv.FormatInt(v.Int, 10)
+	case schema.ValueDouble:
+		return p.double(v.Double)
+	case schema.ValueString:
+		return p.text(v)
+	case schema.ValueEnum:
+		return p.enumValue(v)
+	case schema.ValueList:
+		return p.goType(v.Type) + p.listBody(v)
+	case schema.ValueMap:
+		return p.goType(v.Type) + p.mapBody(v)
+	case schema.ValueStruct:
+		return p.structValue(v, p.goType(v.Type))
+	}
+	panic(fmt.Sprintf("emit: value kind %d", v.Kind))
+}
+
+// namedConstant returns the name of the constant that the definition used, if
+// it is a Go constant that fits without a conversion.
+func (p *printer) namedConstant(v *schema.Value) (name string, usable bool) {
+	constant := v.Constant
+	if constant == nil || !isGoConstant(constant.Type, constant.Value) ||
+		constant.Type.Kind != v.Type.Kind || constant.Type.Enum != v.Type.Enum {
+		return "", false
+	}
+	pkg := constant.File.Package
+	if _, importable := p.imports.aliases[pkg]; pkg != p.pkg && !importable {
+		return "", false
+	}
+	return p.imports.generated(pkg, constant.GoName), true
+}
+
+// isGoConstant says that a value of type t can be declared by const.
+func isGoConstant(t *schema.Type, v *schema.Value) bool {
+	switch t.Kind {
+	case schema.KindBool, schema.KindI8, schema.KindI16, schema.KindI32, schema.KindI64, schema.KindString, schema.KindEnum:
+		return true
+	case schema.KindDouble:
+		return isConstantDouble(v.Double)
+	default:
+		return false
+	}
+}
+
+// isConstantDouble says that a Go constant can have the value: there is no
+// negative zero among them, no infinity and no NaN.
+func isConstantDouble(f float64) bool {
+	return !math.IsNaN(f) && !math.IsInf(f, 0) && (f != 0 || !math.Signbit(f))
+}
+
+func (p *printer) double(f float64) string {
+	switch {
+	case math.IsNaN(f):
+		return p.imports.std("math", "NaN") + "()"
+	case math.IsInf(f, 0):
+		return fmt.Sprintf("%s(%d)", p.imports.std("math", "Inf"), int(math.Copysign(1, f)))
+	case !isConstantDouble(f):
+		return p.imports.std("math", "Copysign") + "(0, -1)"
+	default:
+		return strconv.FormatFloat(f, 'g', -1, 64)
+	}
+}
+
+// text is the expression for a string, binary or uuid.
+func (p *printer) text(v *schema.Value) string {
+	quoted := strconv.Quote(v.String)
+	switch v.Type.Kind {
+	case schema.KindBinary:
+		return "[]byte(" + quoted + ")"
+	case schema.KindUUID:
+		return p.imports.thrift("MustParseUUID") + "(" + quoted + ")"
+	default:
+		return quoted
+	}
+}
+
+func (p *printer) enumValue(v *schema.Value) string {
+	if v.Enum == nil {
+		return fmt.Sprintf("%s(%d)", p.goType(v.Type), v.Int)
+	}
+	return p.imports.generated(v.Enum.Enum.File.Package, v.Enum.GoName)
+}
+
+// element is value within a composite literal, where Go lets structs and
+// containers leave out their types.
+func (p *printer) element(v *schema.Value) string {
+	switch v.Kind {
+	case schema.ValueList:
+		return p.listBody(v)
+	case schema.ValueMap:
+		return p.mapBody(v)
+	case schema.ValueStruct:
+		return p.structValue(v, "")
+	default:
+		return p.value(v)
+	}
+}
+
+// literal puts the parts of a composite literal in braces, one a line if they
+// are many.
+func literal(parts []string) string {
+	const longest = 80
+	width := 0
+	for _, part := range parts {
+		width += len(part)
+	}
+	if width > longest {
+		return "{\n" + strings.Join(parts, ",\n") + ",\n}"
+	}
+	return "{" + strings.Join(parts, ", ") + "}"
+}
+
+func (p *printer) listBody(v *schema.Value) string {
+	parts := make([]string, len(v.List))
+	for i, element := range v.List {
+		parts[i] = p.element(element)
+	}
+	return literal(parts)
+}
+
+func (p *printer) mapBody(v *schema.Value) string {
+	parts := make([]string, len(v.Entries))
+	for i, entry := range v.Entries {
+		if isPairs(v.Type) {
+			// A field of a composite literal must name its type.
+			parts[i] = "{Key: " + p.value(entry.Key) + ", Value: " + p.value(entry.Value) + "}"
+		} else {
+			parts[i] = p.mapKey(entry.Key) + ": " + p.element(entry.Value)
+		}
+	}
+	return literal(parts)
+}
+
+// mapKey is element for a key; bytes are strings there.
+func (p *printer) mapKey(v *schema.Value) string {
+	if v.Type.Kind == schema.KindBinary {
+		return strconv.Quote(v.String)
+	}
+	return p.element(v)
+}
+
+// structValue returns the expression for a struct. If it is a composite
+// literal, that starts with typeName.
+func (p *printer) structValue(v *schema.Value, typeName string) string {
+	if constructed := p.constructed(v); constructed != "" {
+		return "*" + constructed
+	}
+	return typeName + literal(p.fieldValues(p.declaredRecord(v.Type.Struct), givenFields(v)))
+}
+
+// structPointer is structValue for a pointer to the struct.
+func (p *printer) structPointer(v *schema.Value) string {
+	if constructed := p.constructed(v); constructed != "" {
+		return constructed
+	}
+	return "&" + p.structValue(v, p.goType(v.Type))
+}
+
+// constructed returns an expression for a pointer to a struct that starts from
+// NewX, or "" if a composite literal will do. Defaults that are structs or
+// containers are left to NewX: written out, they could contain others that have
+// to be written out, and a small definition would become any amount of code.
+func (p *printer) constructed(v *schema.Value) string {
+	r := p.declaredRecord(v.Type.Struct)
+	given := givenFields(v)
+	constructor := p.constructor(v.Type.Struct) + "()"
+	switch {
+	case !p.hasDefaults(v.Type.Struct):
+		return ""
+	case len(given) == 0:
+		return constructor
+	case !slices.ContainsFunc(r.members, func(m member) bool { return given[m.Field] == nil && hasLargeDefault(m) }):
+		return ""
+	}
+	statements := []string{"s := " + constructor}
+	for _, m := range r.members {
+		if value := given[m.Field]; value != nil {
+			statements = append(statements, "s."+m.GoName+" = "+p.memberValue(m, value))
+		}
+	}
+	return "func() *" + p.goType(v.Type) + " {\n" + strings.Join(statements, "\n") + "\nreturn s\n}()"
+}
+
+func hasLargeDefault(m member) bool {
+	return !m.optional && m.Default != nil && (m.Type.Kind == schema.KindStruct || isContainer(m.Type))
+}
+
+func givenFields(v *schema.Value) map[*schema.Field]*schema.Value {
+	given := map[*schema.Field]*schema.Value{}
+	for _, field := range v.Fields {
+		given[field.Field] = field.Value
+	}
+	return given
+}
+
+// fieldValues returns "Field: value" for the fields that are given or that a
+// new struct holds something in.
+func (p *printer) fieldValues(r record, given map[*schema.Field]*schema.Value) []string {
+	var parts []string
+	for _, m := range r.members {
+		value := given[m.Field]
+		if value == nil && !m.optional {
+			value = m.Default
+		}
+		switch {
+		case value != nil:
+			parts = append(parts, m.GoName+": "+p.memberValue(m, value))
+		case m.form == formValue && m.Type.Kind == schema.KindStruct && p.hasDefaults(m.Type.Struct):
+			parts = append(parts, m.GoName+": *"+p.constructor(m.Type.Struct)+"()")
+		}
+	}
+	return parts
+}
+
+// memberValue is the value as the Go field of the member holds it.
+func (p *printer) memberValue(m member, v *schema.Value) string {
+	switch m.form {
+	case formPointer:
+		return p.structPointer(v)
+	case formOpt:
+		return p.imports.thrift("Some") + p.someArgument(m.Type) + "(" + p.value(v) + ")"
+	default:
+		return p.value(v)
+	}
+}
+
+// someArgument is the type argument that thrift.Some needs for a number without
+// a type.
+func (p *printer) someArgument(t *schema.Type) string {
+	switch t.Kind {
+	case schema.KindI8, schema.KindI16, schema.KindI32, schema.KindI64, schema.KindDouble:
+		return "[" + p.goType(t) + "]"
+	default:
+		return ""
+	}
+}
