@@ -128,9 +128,9 @@ const (
 	IDLTypeDepth = 64
 	// IDLNodes bounds the declarations, fields, types and values of one run,
 	// first as the files have them, then written out: constants that name
-	// constants and typedefs of typedefs can double with every line. Half a
-	// million are some 200,000 fields, and about 350 MiB of memory.
-	IDLNodes = 1 << 19
+	// constants and typedefs of typedefs can double with every line. A million
+	// are 20,000 structs of 20 fields, and stay below 1 GiB of memory.
+	IDLNodes = 1 << 20
 	// IDLNameBytes bounds an identifier: a method's name must fit
 	// MethodNameBytes.
 	IDLNameBytes = MethodNameBytes
