@@ -45,7 +45,7 @@ func TestClientConfig_ReportsAllProblemsAtOnce(t *testing.T) {
 }
 
 func TestTarget_Forms(t *testing.T) {
-	good := []string{"127.0.0.1:80", "localhost:0", "[::1]:8888", ":1", "unix:///tmp/socket", "unix:@name"}
+	good := []string{"127.0.0.1:80", "localhost:0", "[::1]:8888", ":1", "unix:///run/orders.socket", "unix:@name"}
 	for _, target := range good {
 		if err := (fulmar.ClientConfig{Target: target}).Validate(); err != nil {
 			t.Errorf("%q: %v", target, err)

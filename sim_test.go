@@ -341,7 +341,6 @@ func simulateSeed(t *testing.T, seed uint64, outcomes map[fulmar.Code]int) {
 		MaxConnections: 1 + random.IntN(8),
 	}
 	simulate(t, network, fulmar.ServerConfig{}, client, stub, func(s *simulation) {
-		faults := rand.New(rand.NewPCG(seed, 1))
 		var wait sync.WaitGroup
 		for caller := range int32(8) {
 			pause := time.Duration(random.IntN(10)) * time.Millisecond
@@ -361,23 +360,7 @@ func simulateSeed(t *testing.T, seed uint64, outcomes map[fulmar.Code]int) {
 				}
 			})
 		}
-		for range 10 {
-			time.Sleep(time.Duration(faults.IntN(60)) * time.Millisecond)
-			switch faults.IntN(5) {
-			case 0:
-				s.network.Cut(simAddress)
-			case 1:
-				s.network.HalfClose(simAddress)
-			case 2:
-				s.network.Stall(simAddress, true)
-				time.Sleep(time.Duration(faults.IntN(100)) * time.Millisecond)
-				s.network.Stall(simAddress, false)
-			case 3:
-				s.network.Partition(simAddress, true)
-				time.Sleep(time.Duration(faults.IntN(100)) * time.Millisecond)
-				s.network.Partition(simAddress, false)
-			}
-		}
+		injectFaults(s.network, rand.New(rand.NewPCG(seed, 1)))
 		wait.Wait()
 		// After the faults everything works again at once.
 		time.Sleep(time.Second)
@@ -387,6 +370,27 @@ func simulateSeed(t *testing.T, seed uint64, outcomes map[fulmar.Code]int) {
 			}
 		}
 	})
+}
+
+// injectFaults disturbs the network for about a second.
+func injectFaults(network *simnet.Network, faults *rand.Rand) {
+	for range 10 {
+		time.Sleep(time.Duration(faults.IntN(60)) * time.Millisecond)
+		switch faults.IntN(5) {
+		case 0:
+			network.Cut(simAddress)
+		case 1:
+			network.HalfClose(simAddress)
+		case 2:
+			network.Stall(simAddress, true)
+			time.Sleep(time.Duration(faults.IntN(100)) * time.Millisecond)
+			network.Stall(simAddress, false)
+		case 3:
+			network.Partition(simAddress, true)
+			time.Sleep(time.Duration(faults.IntN(100)) * time.Millisecond)
+			network.Partition(simAddress, false)
+		}
+	}
 }
 
 func checkOutcome(t *testing.T, id, work, sum int32, err error, executed func() int) {

@@ -1,0 +1,108 @@
+package archtest
+
+import (
+	"io/fs"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/fulmar-rpc/fulmar/internal/testkit"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m) }
+
+func root(t *testing.T) fs.FS {
+	t.Helper()
+	return os.DirFS("../..")
+}
+
+func mustLoad(t *testing.T, fsys fs.FS) *tree {
+	t.Helper()
+	source, _, err := loadTree(fsys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return source
+}
+
+func TestTree_KeepsTheRules(t *testing.T) {
+	findings, err := judge(root(t), exceptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range findings {
+		t.Error(f)
+	}
+}
+
+// exportsMax bounds what one import gives a reader to look through. connect-go
+// needs 83 for three protocols.
+func exportsMax(folder string) int {
+	if folder == "." {
+		return 60
+	}
+	return 40
+}
+
+func TestAPI_IsReviewed(t *testing.T) {
+	source := mustLoad(t, root(t))
+	folders := publicPackages(source)
+	for _, folder := range folders {
+		t.Run(folder, func(t *testing.T) {
+			got, exported, err := printAPI(source, folder)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if limit := exportsMax(folder); exported > limit {
+				t.Errorf("%d exported types and functions, at most %d", exported, limit)
+			}
+			testkit.Golden(t, apiFile(folder), []byte(got))
+		})
+	}
+	stale, err := staleAPIFiles(os.DirFS("."), folders)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range stale {
+		t.Errorf("%s describes a package that does not exist", name)
+	}
+}
+
+// TestLimits_AreDocumented compares the table in the guide with the constants.
+func TestLimits_AreDocumented(t *testing.T) {
+	const name = "docs/guide/limits.md"
+	source := mustLoad(t, root(t))
+	want, err := withLimits(source, string(source.texts[name]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	testkit.Golden(t, "../../"+name, []byte(want))
+}
+
+// TestLimits_FieldsAreDocumented wants the guide to name every field of a
+// configuration that is a limit.
+func TestLimits_FieldsAreDocumented(t *testing.T) {
+	source := mustLoad(t, root(t))
+	fields := limitFields(source.goFiles)
+	if len(fields) < 10 {
+		t.Errorf("found only %v: limitFields does not see the configuration structs", fields)
+	}
+	for _, field := range fields {
+		_, name, _ := strings.Cut(field, ".")
+		if !strings.Contains(string(source.texts["docs/guide/limits.md"]), "`"+name+"`") {
+			t.Errorf("docs/guide/limits.md does not name %s", field)
+		}
+	}
+}
+
+// TestProtocol_ExceptionTableIsTheCodes compares the table in the description
+// of the protocol with the code.
+func TestProtocol_ExceptionTableIsTheCodes(t *testing.T) {
+	const name = "docs/protocol/thrift.md"
+	source := mustLoad(t, root(t))
+	want, err := withExceptionCodes(source, string(source.texts[name]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	testkit.Golden(t, "../../"+name, []byte(want))
+}

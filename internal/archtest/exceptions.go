@@ -1,0 +1,113 @@
+package archtest
+
+import "slices"
+
+// exceptions lists the places where a rule does not hold, and why. An entry
+// that is no longer needed fails the test, so the list shrinks by itself;
+// making it longer is a matter for review.
+func exceptions() []exception {
+	return slices.Concat(variableExceptions(), panicExceptions(), goroutineExceptions(), unsafeExceptions(), sizeExceptions(), sleepExceptions(), otherExceptions())
+}
+
+// variableExceptions: tables that never change, and little else.
+func variableExceptions() []exception {
+	const table = "a table that is only read"
+	return []exception{
+		{rule: "package variable", file: "code.go", what: "codeNames", reason: table},
+		{rule: "package variable", file: "code.go", what: "exceptionCodes", reason: table},
+		{rule: "package variable", file: "gen/schema/schema.go", what: "kindNames", reason: table},
+		{rule: "package variable", file: "internal/emit/gotype.go", what: "wireTypes", reason: table},
+		{rule: "package variable", file: "internal/emit/imports.go", what: "importNames", reason: table},
+		{rule: "package variable", file: "internal/emit/imports.go", what: "localNames", reason: table},
+		{rule: "package variable", file: "internal/emit/naming.go", what: "codecMethods", reason: table},
+		{rule: "package variable", file: "internal/emit/words.go", what: "initialisms", reason: table},
+		{rule: "package variable", file: "internal/thriftwire/type.go", what: "layouts", reason: table},
+		{
+			rule: "package variable", file: "internal/linkbuf/linkbuf_invariants.go", what: "outstanding",
+			reason: "exists under the tag invariants only: leak checks must see pools whose owner a test never knew",
+		},
+		{
+			rule: "package variable", file: "thrift/codec.go", what: "Binary",
+			reason: "a value of a type without state, named as method descriptors read best: assigning to it changes nothing",
+		},
+	}
+}
+
+// panicExceptions: mistakes of whoever writes the calling code, which no peer
+// and no input can cause.
+func panicExceptions() []exception {
+	const incomplete = "the resolver admits nothing else: an incomplete switch in this package"
+	return []exception{
+		{rule: "panic", file: "internal/assert/assert.go", what: "That", reason: "panicking is what it is for, under the tag invariants"},
+		{rule: "panic", file: "internal/emit/gotype.go", what: "printer.plainType", reason: incomplete},
+		{rule: "panic", file: "internal/emit/imports.go", what: "imports.generated", reason: incomplete},
+		{rule: "panic", file: "internal/emit/value.go", what: "printer.value", reason: incomplete},
+		{
+			rule: "panic", file: "internal/linkbuf/buffer.go", what: "Buffer.Commit",
+			reason: "the caller broke the contract with Room; going on would lose bytes in silence",
+		},
+		{
+			rule: "panic", file: "internal/linkbuf/buffer.go", what: "Buffer.Truncate",
+			reason: "the argument is an earlier Len; going on would send bytes that nobody wrote",
+		},
+		{rule: "panic", file: "internal/linkbuf/linkbuf_invariants.go", what: "poolChecks.put", reason: "a check under the tag invariants"},
+		{rule: "panic", file: "internal/linkbuf/linkbuf_invariants.go", what: "poolChecks.reused", reason: "a check under the tag invariants"},
+		{
+			rule: "panic", file: "server.go", what: "Server.RegisterService",
+			reason: "wrong at the first start of the program or never: registering twice, nil, or too late; an error would be ignored in every main",
+		},
+		{rule: "panic", file: "thrift/uuid.go", what: "MustParseUUID", reason: "the name says so; for constants in source code"},
+	}
+}
+
+// goroutineExceptions: who owns the goroutines that a file starts, and what
+// ends them.
+func goroutineExceptions() []exception {
+	return []exception{
+		{
+			rule: "goroutine", file: "eventloop/std.go", what: "go",
+			reason: "one for each served connection; it ends when the connection is closed, and Listener.Serve waits for all of them",
+		},
+		{
+			rule: "goroutine", file: "internal/transport/server.go", what: "go",
+			reason: "the accept loop and the sweep, which Serve ends and waits for; one for each call, which a graceful stop waits for",
+		},
+	}
+}
+
+// unsafeExceptions: why each use is sound. go vet and the race builds, which
+// switch on checkptr, agree so far.
+func unsafeExceptions() []exception {
+	return []exception{
+		{
+			rule: "unsafe", file: "internal/linkbuf/pool.go", what: "unsafe",
+			reason: "a pooled slice is kept as the pointer to its first byte, because a slice in an interface would cost an allocation; its capacity is that of its class",
+		},
+		{rule: "unsafe", file: "internal/linkbuf/linkbuf_invariants.go", what: "unsafe", reason: "the address of a chunk is its identity; it is never turned back into a pointer"},
+		{rule: "unsafe", file: "thrift/map_bytes.go", what: "unsafe", reason: "Sizeof only"},
+		{rule: "unsafe", file: "thrift/reader.go", what: "unsafe", reason: "Sizeof only"},
+	}
+}
+
+// sizeExceptions: files and functions that are longer than a reader likes.
+func sizeExceptions() []exception {
+	return nil
+}
+
+// sleepExceptions: functions of tests that run inside a synctest bubble,
+// although it is made elsewhere.
+func sleepExceptions() []exception {
+	return []exception{
+		{rule: "sleep", file: "sim_test.go", what: "checkOutcome", reason: "called from the bubble of simulateSeed only"},
+		{rule: "sleep", file: "sim_test.go", what: "injectFaults", reason: "called from the bubble of simulateSeed only"},
+	}
+}
+
+func otherExceptions() []exception {
+	return []exception{
+		{
+			rule: "unused limit", file: "internal/limits/limits.go", what: "DetectBytes",
+			reason: "the protocols of today are told apart within 6 bytes; the preface of HTTP/2, which is next, has 24",
+		},
+	}
+}

@@ -1,0 +1,101 @@
+package archtest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestLimits_ArePrinted(t *testing.T) {
+	got, err := printLimits(`package limits
+
+import "time"
+
+// Messages of peers.
+const (
+	// MessageBytes is long.
+	// And that is why.
+	MessageBytes = 16 << 20
+	ShortBytes   = 100
+
+	// Depth has no unit.
+	Depth = 64
+)
+
+// Clients.
+const (
+	// CallTimeout is a duration.
+	CallTimeout = 5 * time.Second
+	IdleTimeout time.Duration = 10 * CallTimeout * 12
+	RetryMin = 20 * time.Millisecond
+)
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `
+### Messages of peers
+
+| limit | default | reason |
+|---|---|---|
+| ` + "`MessageBytes`" + ` | 16 MiB | MessageBytes is long. And that is why. |
+| ` + "`ShortBytes`" + ` | 100 B | See above. |
+| ` + "`Depth`" + ` | 64 | Depth has no unit. |
+
+### Clients
+
+| limit | default | reason |
+|---|---|---|
+| ` + "`CallTimeout`" + ` | 5 s | CallTimeout is a duration. |
+| ` + "`IdleTimeout`" + ` | 10 min | See above. |
+| ` + "`RetryMin`" + ` | 20 ms | See above. |
+
+`
+	if got != want {
+		t.Errorf("printed %s, in:\n%s", firstDifference(want, got), got)
+	}
+}
+
+func TestLimits_RefuseWhatTheyCannotPrint(t *testing.T) {
+	for _, source := range []string{
+		"package limits\n// Group.\nconst Ratio = 0.5\n",
+		"package limits\n// Group.\nconst Unknown = other.Value\n",
+		"package limits\nfunc {",
+	} {
+		if got, err := printLimits(source); err == nil {
+			t.Errorf("%q printed as %q", source, got)
+		}
+	}
+	if _, err := withLimits(&tree{}, "no marks"); err == nil || !strings.Contains(err.Error(), "marks") {
+		t.Errorf("a document without marks: %v", err)
+	}
+}
+
+func TestLimitFields_AreFound(t *testing.T) {
+	source := sources{
+		"config.go":    "type ServerConfig struct {\n\tMaxA, MaxB int\n\tWait time.Duration\n\tName string\n}\ntype Config int",
+		"pool/p.go":    "type PoolConfig struct{ Size int }",
+		"call_test.go": "type TestConfig struct{ Size int }",
+	}
+	got := limitFields(mustLoad(t, source.tree()).goFiles)
+	if want := "[ServerConfig.MaxA ServerConfig.MaxB ServerConfig.Wait]"; fmt.Sprint(got) != want {
+		t.Errorf("found %v, want %v", got, want)
+	}
+}
+
+func TestExceptionCodes_ArePrinted(t *testing.T) {
+	const constants = "const (\n\tExceptionUnknown       ExceptionType = 0\n\tExceptionBadSequenceID ExceptionType = 4\n)\n"
+	codes := func(literal string) []*goFile {
+		return mustLoad(t, sources{"code.go": "var exceptionCodes = map[T]Code{" + literal + "}"}.tree()).goFiles
+	}
+	got, err := printExceptionCodes(constants, codes("w.ExceptionBadSequenceID: Internal"))
+	want := "\n| type | name | code |\n|---|---|---|\n| 0 | unknown | Unknown |\n| 4 | bad sequence id | Internal |\n| any other | | Unknown |\n\n"
+	if got != want || err != nil {
+		t.Errorf("printed %q, %v; want %q", got, err, want)
+	}
+	for _, literal := range []string{"", "w.ExceptionGone: Internal"} {
+		if got, err := printExceptionCodes(constants, codes(literal)); err == nil {
+			t.Errorf("{%s} printed as %q", literal, got)
+		}
+	}
+}

@@ -1,0 +1,133 @@
+package archtest
+
+// group separates what runs in a user's process from what generates code: of
+// all packages they share internal/limits only.
+type group string
+
+const (
+	runtimeGroup   group = "runtime"
+	generatorGroup group = "generator"
+	testGroup      group = "test helper"
+	moduleGroup    group = "nested module"
+)
+
+// place says where a folder stands and what it may import. Changing this data
+// needs a decision record in docs/adr: do not change it to make a build pass.
+type place struct {
+	// folder is relative to the root; "x/..." means x and everything below.
+	folder string
+	group  group
+	// line is the level inside the group. Imports point to lower lines only.
+	line int
+	// public marks what users and the modules that act like users may import.
+	public bool
+	// thirdParty lists the modules from elsewhere that the package may import,
+	// testThirdParty those that only its tests may.
+	thirdParty     []string
+	testThirdParty []string
+	// without lists packages that the folder's code, tests apart, must not
+	// import although its line would allow it.
+	without []string
+	// why is the one sentence that explains the restrictions.
+	why string
+}
+
+const (
+	moduleNet      = "golang.org/x/net"
+	moduleSys      = "golang.org/x/sys"
+	moduleProtobuf = "google.golang.org/protobuf"
+	moduleGoleak   = "go.uber.org/goleak"
+	moduleCobra    = "github.com/spf13/cobra"
+	moduleStatic   = "honnef.co/go/tools"
+)
+
+// rootRequirements are the only modules that the root go.mod may require
+// directly, and rootRequirementsMax is how many of them at once (D3).
+func rootRequirements() []string {
+	return []string{moduleNet, moduleSys, moduleProtobuf, moduleGoleak}
+}
+
+const rootRequirementsMax = 5
+
+// packagePolicy is the layer table of ARCHITECTURE.md. Packages that are
+// planned stand in it too, so that their place is decided before they grow.
+func packagePolicy() []place {
+	var all []place
+	all = append(all, runtimePolicy()...)
+	all = append(all, generatorPolicy()...)
+	return append(all, otherPolicy()...)
+}
+
+func runtimePolicy() []place {
+	pure := []string{"net", "os", "syscall", "time", "context", "sync"}
+	return []place{
+		{folder: "internal/assert", group: runtimeGroup, line: 0},
+		{folder: "internal/limits", group: runtimeGroup, line: 0},
+
+		{folder: "internal/linkbuf", group: runtimeGroup, line: 1},
+		{folder: "internal/clock", group: runtimeGroup, line: 1},
+		{
+			folder: "internal/thriftwire", group: runtimeGroup, line: 1, without: pure,
+			why: "bytes in, bytes out: no sockets, clocks, goroutines or locks (D9)",
+		},
+
+		{folder: "eventloop/...", group: runtimeGroup, line: 2, public: true, thirdParty: []string{moduleSys}, testThirdParty: []string{moduleNet}},
+		{
+			folder: "internal/wire/...", group: runtimeGroup, line: 2, without: pure,
+			why: "bytes in, bytes out: no sockets, clocks, goroutines or locks (D9)",
+		},
+		{
+			folder: "policy", group: runtimeGroup, line: 2, public: true, without: []string{"net", "os", "syscall", "context"},
+			why: "pure state machines: now is an argument",
+		},
+		{folder: "cluster", group: runtimeGroup, line: 2, public: true},
+		{folder: "observe", group: runtimeGroup, line: 2, public: true},
+		{
+			folder: "thrift", group: runtimeGroup, line: 2, public: true, without: []string{"net", "os", "syscall"},
+			why: "a codec touches no socket and no file",
+		},
+		{
+			folder: "protobuf", group: runtimeGroup, line: 2, public: true, thirdParty: []string{moduleProtobuf}, without: []string{"net", "os", "syscall"},
+			why: "a codec touches no socket and no file",
+		},
+		{folder: "internal/simnet", group: runtimeGroup, line: 2, testThirdParty: []string{moduleNet}},
+
+		{folder: "internal/transport", group: runtimeGroup, line: 3},
+		{
+			folder: ".", group: runtimeGroup, line: 4, public: true,
+			without: []string{modulePath + "/thrift", modulePath + "/protobuf", "syscall"},
+			why:     "codecs fit by shape, so a Thrift user never links Protobuf; file descriptors belong to eventloop",
+		},
+		{folder: "fulmartest", group: runtimeGroup, line: 5, public: true},
+	}
+}
+
+func generatorPolicy() []place {
+	confined := []string{"net", "os/exec", "plugin"}
+	why := "an interface definition from a stranger must not reach the network or start a program (SECURITY.md)"
+	return []place{
+		{folder: "gen/schema", group: generatorGroup, line: 0, public: true, without: confined, why: why},
+		{folder: "internal/idl/...", group: generatorGroup, line: 1, without: confined, why: why},
+		{folder: "gen", group: generatorGroup, line: 2, public: true, without: confined, why: why},
+		{folder: "internal/emit/...", group: generatorGroup, line: 2, without: confined, why: why},
+		{folder: "cmd/fulmar/...", group: generatorGroup, line: 3, thirdParty: []string{moduleCobra}},
+	}
+}
+
+func otherPolicy() []place {
+	return []place{
+		{folder: "internal/testkit", group: testGroup, line: 0, thirdParty: []string{moduleGoleak}},
+		{folder: "internal/loadgen", group: testGroup, line: 0},
+		{folder: "internal/archtest", group: testGroup, line: 1},
+		{folder: "internal/testservice", group: testGroup, line: 1}, // Generated code, so it uses what generated code uses.
+		{folder: "docs/guide", group: testGroup, line: 1},
+
+		// Modules of their own. They use Fulmar as a user does. "*" allows any
+		// module from elsewhere: their requirements never reach a user.
+		{folder: "examples/...", group: moduleGroup},
+		{folder: "contrib/...", group: moduleGroup, thirdParty: []string{"*"}},
+		{folder: "test/...", group: moduleGroup, thirdParty: []string{"*"}},
+		{folder: "bench/...", group: moduleGroup, thirdParty: []string{"*"}},
+		{folder: "tools/...", group: moduleGroup, thirdParty: []string{moduleStatic}},
+	}
+}

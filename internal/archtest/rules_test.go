@@ -1,0 +1,312 @@
+package archtest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+// sources is a small tree: path to content. A Go file may leave out its
+// package clause.
+type sources map[string]string
+
+func (s sources) tree() fstest.MapFS {
+	fsys := fstest.MapFS{}
+	for name, content := range s {
+		if strings.HasSuffix(name, ".go") && !strings.Contains(content, "package ") {
+			content = "package p\n" + content
+		}
+		fsys[name] = &fstest.MapFile{Data: []byte(content)}
+	}
+	return fsys
+}
+
+// brokenCase breaks one rule on purpose.
+type brokenCase struct {
+	rule    string
+	name    string
+	sources sources
+	// want is a part of the message; "" means that nothing is found.
+	want string
+}
+
+// TestRules_FailWhenBroken gives each rule trees that break it, and trees that
+// come close and do not.
+func TestRules_FailWhenBroken(t *testing.T) {
+	for _, c := range brokenCases() {
+		t.Run(c.rule+"/"+c.name, func(t *testing.T) {
+			findings, err := judge(c.sources.tree(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var messages []string
+			for _, f := range findings {
+				if f.rule == c.rule {
+					messages = append(messages, f.String())
+				}
+			}
+			switch {
+			case c.want == "" && len(messages) > 0:
+				t.Errorf("found %q, want nothing", messages)
+			case c.want != "" && !slices.ContainsFunc(messages, func(m string) bool { return strings.Contains(m, c.want) }):
+				t.Errorf("found %q, want a message with %q", messages, c.want)
+			}
+		})
+	}
+}
+
+func TestRules_EachIsBrokenOnPurpose(t *testing.T) {
+	broken := map[string]bool{}
+	for _, c := range brokenCases() {
+		broken[c.rule] = broken[c.rule] || c.want != ""
+	}
+	for _, r := range rules() {
+		if !broken[r.name] {
+			t.Errorf("no test breaks the rule %q", r.name)
+		}
+	}
+}
+
+func brokenCases() []brokenCase {
+	return slices.Concat(layerCases(), moduleCases(), constructCases(), goroutineCases(), textCases(), documentCases(), testCases())
+}
+
+func layerCases() []brokenCase {
+	edge := func(from, to string) sources {
+		return sources{from: fmt.Sprintf("import _ %q", to)}
+	}
+	self := modulePath
+	return []brokenCase{
+		{"layer table", "unknown package", sources{"internal/utils/u.go": ""}, "package internal/utils is not in the layer table"},
+		{"layer table", "known packages", sources{"server.go": "", "internal/wire/framed/f.go": ""}, ""},
+		{"imports", "up", edge("internal/linkbuf/b.go", self+"/eventloop"), "imports point down, but this goes up from line 1 to line 2"},
+		{"imports", "up to the root", edge("internal/transport/t.go", self), "goes up from line 3 to line 4"},
+		{"imports", "same line", edge("eventloop/e.go", self+"/thrift"), "packages of one line do not import each other"},
+		{"imports", "down", edge("internal/transport/t.go", self+"/eventloop"), ""},
+		{"imports", "own subtree", edge("internal/wire/framed/f.go", self+"/internal/wire"), ""},
+		{"imports", "unknown target", edge("server.go", self+"/internal/utils"), "not in the layer table"},
+		{"imports", "edge is named", edge("eventloop/e.go", self), "edge github.com/fulmar-rpc/fulmar/eventloop -> github.com/fulmar-rpc/fulmar:"},
+		{"imports", "limits from anywhere", edge("internal/idl/i.go", self+"/internal/limits"), ""},
+		{"imports", "generator to runtime", edge("internal/emit/e.go", self+"/thrift"), "share no packages"},
+		{"imports", "runtime to generator", edge("server.go", self+"/gen/schema"), "share no packages"},
+		{"imports", "generator down", edge("internal/emit/e.go", self+"/internal/idl"), ""},
+		{"imports", "command as user", edge("cmd/fulmar/call.go", self), ""},
+		{"imports", "generator's test as user", edge("internal/emit/e_test.go", self+"/thrift"), ""},
+		{"imports", "generator's test to engine", edge("internal/emit/e_test.go", self+"/internal/transport"), "share no packages"},
+		{"imports", "command to engine", edge("cmd/fulmar/call.go", self+"/internal/transport"), "share no packages"},
+		{"imports", "root without codecs", edge("server.go", self+"/thrift"), "must do without github.com/fulmar-rpc/fulmar/thrift"},
+		{"imports", "wire without clock", edge("internal/wire/w.go", "time"), "must do without time"},
+		{"imports", "wire without net below", edge("internal/wire/framed/f.go", "net/http"), "must do without net"},
+		{"imports", "wire tests may", edge("internal/wire/w_test.go", "time"), ""},
+		{"imports", "helper in code", edge("server.go", self+"/internal/testkit"), "imported by tests only"},
+		{"imports", "helper in test", edge("server_test.go", self+"/internal/testkit"), ""},
+		{"imports", "helper climbing", edge("internal/testkit/t.go", self+"/eventloop"), "imports only internal/assert"},
+		{"imports", "test of neighbours", edge("eventloop/e_test.go", self+"/internal/simnet"), ""},
+		{"imports", "test going up", edge("eventloop/e_test.go", self), "goes up"},
+		{"imports", "example inside", edge("examples/orders/m.go", self+"/internal/transport"), "uses the public packages only"},
+		{"imports", "example outside", edge("examples/orders/m.go", self+"/thrift"), ""},
+		{"imports", "example as library", edge("server.go", self+"/examples/orders"), "nested modules are not imported"},
+		{"imports", "bench may load", edge("bench/b.go", self+"/internal/loadgen"), ""},
+	}
+}
+
+func moduleCases() []brokenCase {
+	return []brokenCase{
+		{"imports", "third party in core", sources{"server.go": `import _ "example.com/toolbox"`}, "third-party imports of . are limited to []"},
+		{"imports", "third party in place", sources{"eventloop/e_linux.go": `import _ "golang.org/x/sys/unix"`}, ""},
+		{"imports", "third party in tests only", sources{"eventloop/e.go": `import _ "golang.org/x/net/nettest"`}, "third-party imports of eventloop/..."},
+		{"imports", "third party in a test", sources{"eventloop/e_test.go": `import _ "golang.org/x/net/nettest"`}, ""},
+		{"imports", "third party prefix", sources{"eventloop/e.go": `import _ "golang.org/x/system"`}, "third-party imports"},
+		{"requirements", "unknown", sources{"go.mod": "module m\nrequire example.com/toolbox v1.0.0\n"}, "not example.com/toolbox"},
+		{"requirements", "in a block", sources{"go.mod": "module m\nrequire (\n\texample.com/toolbox v1.0.0\n)\n"}, "go.mod:3"},
+		{"requirements", "indirect", sources{"go.mod": "module m\nrequire example.com/toolbox v1.0.0 // indirect\n"}, ""},
+		{"requirements", "too many", sources{"go.mod": "module m\nrequire (\na v1\nb v1\nc v1\nd v1\ne v1\nf v1\n)\n"}, "6 direct requirements, at most 5"},
+		{"requirements", "nested without replace", sources{"bench/go.mod": "module m\nrequire " + modulePath + " v0.0.0\n"}, "without a replace directive"},
+		{"requirements", "nested with replace", sources{"bench/go.mod": "module m\nrequire " + modulePath + " v0.0.0\nreplace " + modulePath + " => ../\n"}, ""},
+	}
+}
+
+func constructCases() []brokenCase {
+	code := func(content string) sources { return sources{"thrift/x.go": content} }
+	test := func(content string) sources { return sources{"thrift/x_test.go": content} }
+	return []brokenCase{
+		{"parse", "syntax error", code("func {"), "does not parse"},
+		{"init", "function", code("func init() {}"), "func init is banned"},
+		{"init", "in a test", test("func init() {}"), "func init is banned"},
+		{"init", "method", code("type s struct{}\nfunc (s) init() {}"), ""},
+		{"package variable", "map", code("var cache = map[string]int{}"), "package variable cache"},
+		{"package variable", "in a group", code("var (\n\ta = 1\n\tb int\n)"), "package variable b"},
+		{"package variable", "not a sentinel", code(`var ErrMore = other.New("x")`), "package variable ErrMore"},
+		{"package variable", "sentinel", code(`var ErrMore = errors.New("more")`), ""},
+		{"package variable", "assertion", code("var _ I = (*T)(nil)"), ""},
+		{"package variable", "pattern", code("var name = regexp.MustCompile(`^a+$`)"), ""},
+		{"package variable", "embedded", code("//go:embed a.txt\nvar text string"), ""},
+		{"package variable", "local", code("func f() { var x int; _ = x }"), ""},
+		{"variable write", "assignment", code("var table = [2]int{}\nfunc f() { table[0] = 1 }"), "table is written"},
+		{"variable write", "from another file", sources{"thrift/a.go": "var n int", "thrift/b.go": "func f() { n++ }"}, "thrift/b.go:2"},
+		{"variable write", "delete", code("var m map[int]int\nfunc f() { delete(m, 1) }"), "m is written"},
+		{"variable write", "local of the same name", code("var n int\nfunc f() { n := 0; n++ }"), ""},
+		{"variable write", "blank", code("var _ I = T{}\nfunc f() { _ = g() }"), ""},
+		{"variable write", "read", code("var n int\nfunc f() int { return n }"), ""},
+		{"sleep", "test", test("func TestX(t *T) { time.Sleep(1) }"), "TestX sleeps"},
+		{"sleep", "bubble", test("func TestX(t *T) { synctest.Test(t, func(t *T) { time.Sleep(1) }) }"), ""},
+		{"sleep", "bubble of a helper", test("func bubble(t *T, f func()) { synctest.Test(t, f) }\nfunc TestX(t *T) { bubble(t, func() { time.Sleep(1) }) }"), ""},
+		{"sleep", "handler in a bubble", test("func TestX(t *T) { h := func() { time.Sleep(1) }; synctest.Test(t, func(t *T) { h() }) }"), ""},
+		{"sleep", "beside a bubble", test("func TestX(t *T) { time.Sleep(1); synctest.Test(t, f) }"), "TestX sleeps"},
+		{"sleep", "other helper", test("func run(t *T, f func()) { f() }\nfunc TestX(t *T) { run(t, func() { time.Sleep(1) }) }"), "TestX sleeps"},
+		{"sleep", "code", code("func f() { time.Sleep(1) }"), ""},
+		{"print", "fmt", code("func f() { fmt.Println() }"), "f prints"},
+		{"print", "builtin", code("func f() { println() }"), "f prints"},
+		{"print", "to a writer", code("func f() { fmt.Fprintln(w) }"), ""},
+		{"print", "command", sources{"cmd/fulmar/go.mod": "module c\n", "cmd/fulmar/main.go": "func f() { fmt.Println() }"}, ""},
+		{"panic", "function", code(`func f() { panic("x") }`), "f panics"},
+		{"panic", "method literal", code(`func (s *S[K]) M() { g(func() { panic("x") }) }`), "S.M panics"},
+		{"panic", "test", test(`func f() { panic("x") }`), ""},
+	}
+}
+
+func goroutineCases() []brokenCase {
+	code := func(content string) sources { return sources{"thrift/x.go": content} }
+	return []brokenCase{
+		{"goroutine", "function", code("func f() { go f() }"), "f starts a goroutine"},
+		{"goroutine", "literal", code("var f = func() { go g() }"), "package level starts a goroutine"},
+		{"goroutine", "wait group", code("func (s *S) f() { s.calls.Go(g) }"), "S.f starts a goroutine"},
+		{"goroutine", "test", sources{"thrift/x_test.go": "func f() { go f() }"}, ""},
+		{"unsafe", "import", code(`import "unsafe"`), "imports unsafe"},
+		{"unsafe", "cgo", code(`import "C"`), `import "C"`},
+		{"unsafe", "cgo in a test", sources{"thrift/x_test.go": `import "C"`}, `import "C"`},
+		{"unsafe", "linkname", code("//go:linkname now time.now\nfunc now()"), "go:linkname breaks"},
+		{"unsafe", "clean", code(`import "time"`), ""},
+	}
+}
+
+func textCases() []brokenCase {
+	code := func(content string) sources { return sources{"thrift/x.go": content} }
+	long := strings.Repeat("\n", fileLinesMax)
+	body := "func f() {" + strings.Repeat("\n", functionLinesMax) + "}"
+	marker := "FIX" + "ME"
+	return []brokenCase{
+		{"size", "file", code(long), "601 lines, at most 600"},
+		{"size", "function", code(body), "f has 71 lines, at most 70"},
+		{"size", "method", code("func (s *S) m() {" + strings.Repeat("\n", functionLinesMax) + "}"), "S.m has 71 lines"},
+		{"size", "generated", code("// Code generated by x. DO NOT EDIT.\n\npackage p\n" + body), ""},
+		{"size", "limit", code("func f() {" + strings.Repeat("\n", functionLinesMax-1) + "}"), ""},
+		{"comment", "marker", code("// " + marker + ": later"), "must not reach the main branch"},
+		{"comment", "todo", code("// TO" + "DO: later"), "names its issue"},
+		{"comment", "todo with issue", code("// TO" + "DO(#12): later"), ""},
+		{"comment", "dead statement", code("func f() {\n\t// x := g()\n}"), "commented-out code"},
+		{"comment", "dead function", code("// func g() {\n// \treturn\n// }"), "commented-out code"},
+		{"comment", "prose", code("// f returns x (or y) if n = 1.\nfunc f() {}"), ""},
+		{"comment", "example", code("// Use it:\n//\n//\tx := f()\nfunc f() {}"), ""},
+		{"comment", "explanation behind code", code("const n = 4 // len(header)"), ""},
+		{"words", "home", sources{"docs/a.md": "see /ro" + "ot/.profile"}, "true on one machine only"},
+		{"words", "work tree", sources{"Makefile": "cd /wo" + "rk/main"}, "true on one machine only"},
+		{"words", "scratch", code("const x = \"/t" + "mp/x\""), "true on one machine only"},
+		{"words", "registry", sources{"docs/a.md": "ask pro" + "xy.golang.org"}, "true on one machine only"},
+		{"words", "relative", sources{"docs/a.md": "see bench/work/a and frame/work"}, ""},
+	}
+}
+
+func documentCases() []brokenCase {
+	section := "\n## Context\n\n## Decision\n\n## Refused\n\n## Consequences\n\n## What would reverse it\n"
+	index := "[one](0001-one.md)"
+	return []brokenCase{
+		{"link", "file", sources{"README.md": "[a](docs/a.md)"}, "no such file"},
+		{"link", "anchor", sources{"README.md": "[a](#two)\n# One"}, "no such heading"},
+		{"link", "anchor elsewhere", sources{"README.md": "[a](docs/a.md#two)", "docs/a.md": "# One"}, "no such heading"},
+		{"link", "good", sources{"README.md": "[a](docs/a.md#one-2--more)", "docs/a.md": "# One 2 & more"}, ""},
+		{"link", "inside code", sources{"README.md": "`[a](b)`\n```\n[a](c)\n```\n"}, ""},
+		{"link", "other site", sources{"README.md": "[a](https://example.com/x)"}, ""},
+		{"mention", "file", sources{"docs/a.md": "`internal/gone.go`"}, "mentions internal/gone.go"},
+		{"mention", "in a diagram", sources{"docs/a.md": "```\nserver.go -> call.go\n```", "server.go": ""}, "mentions call.go"},
+		{"mention", "pattern", sources{"docs/a.md": "see eventloop/engine_*.go"}, "mentions eventloop/engine_*.go"},
+		{"mention", "good", sources{"docs/a.md": "see eventloop/engine_*.go", "eventloop/engine_std.go": ""}, ""},
+		{"mention", "link text", sources{"docs/a.md": "[a.go](../eventloop/a.go)", "eventloop/a.go": ""}, ""},
+		{"answer", "name is gone", sources{"ARCHITECTURE.md": "| drain | `S.drain` in [s](server.go) |", "server.go": "func stop() {}"}, "has drain"},
+		{"answer", "name is there", sources{"ARCHITECTURE.md": "| drain | `S.drain` in [s](server.go) |", "server.go": "func drain() {}"}, ""},
+		{"answer", "prose", sources{"ARCHITECTURE.md": "`S.drain` in [s](server.go)", "server.go": ""}, ""},
+		{"snippet", "not compiled", sources{"README.md": "```go\nf(1)\n```", "server.go": "func g() {\n\tf(2)\n}"}, "begins with \"f(1)\""},
+		{"snippet", "across a gap", sources{"README.md": "```go\nf(1)\nf(3)\n```", "server.go": "func g() {\n\tf(1)\n\tf(2)\n\tf(3)\n}"}, "not part of a Go file"},
+		{"snippet", "elsewhere", sources{"docs/adr/x.md": "```go\nf(1)\n```"}, ""},
+		{"snippet", "compiled", sources{"README.md": "```go\nf(1)\n\n// ...\nf(3)\n```", "server.go": "func g() {\n\tf(1)\n\tf(2)\n\tf(3)\n}"}, ""},
+		{"record", "section", sources{"docs/adr/0001-one.md": "# One", "docs/adr/README.md": index}, `lacks the section "Context"`},
+		{"record", "index", sources{"docs/adr/0001-one.md": section, "docs/adr/README.md": "x"}, "does not list it"},
+		{"record", "name", sources{"docs/adr/one.md": section, "docs/adr/README.md": index}, "are called docs/adr/0000"},
+		{"record", "number", sources{"docs/adr/0001-one.md": section, "docs/adr/0001-two.md": section, "docs/adr/README.md": index}, "taken by another record"},
+		{"record", "reference", sources{"thrift/x.go": "// ADR-0099 says so.\nconst c = 1"}, "cites ADR-0099"},
+		{"record", "good", sources{"docs/adr/0001-one.md": section, "docs/adr/README.md": index, "thrift/x.go": "// ADR-0001 says so.\nconst c = 1"}, ""},
+	}
+}
+
+func testCases() []brokenCase {
+	fuzz := "func FuzzFrame(f *F) {}"
+	main := "func TestMain(m *M) { testkit.Main(m) }"
+	return []brokenCase{
+		{"fuzzing", "corpus", sources{"thrift/x_test.go": fuzz, "docs/fuzzing.md": "| `FuzzFrame` | thrift | x |"}, "no committed corpus"},
+		{"fuzzing", "ledger", sources{"thrift/x_test.go": fuzz, "thrift/testdata/fuzz/FuzzFrame/one": "x", "docs/fuzzing.md": "| `FuzzFrame` | other |"}, "has no line"},
+		{"fuzzing", "good", sources{"thrift/x_test.go": fuzz, "thrift/testdata/fuzz/FuzzFrame/one": "x", "docs/fuzzing.md": "| `FuzzFrame` | thrift | x |"}, ""},
+		{"test name", "gone", sources{"README.md": "`TestCall_Works`", "call_test.go": "func TestCall(t *T) {}"}, "names TestCall_Works"},
+		{"test name", "there", sources{"README.md": "`TestCall_Works`", "call_test.go": "func TestCall_Works(t *T) {}"}, ""},
+		{"test name", "package", sources{"README.md": "`testing` and `TestMain` in `testkit`", "call_test.go": main}, ""},
+		{"unused limit", "nowhere", sources{"internal/limits/l.go": "const Depth = 64"}, "nothing uses the limit Depth"},
+		{"unused limit", "in tests only", sources{"internal/limits/l.go": "const Depth = 64", "thrift/x_test.go": "const d = limits.Depth"}, "nothing uses the limit Depth"},
+		{"unused limit", "elsewhere", sources{"internal/limits/l.go": "const Depth = 64", "thrift/x.go": "const d = limits.Depth"}, ""},
+		{"unused limit", "in its package", sources{"internal/limits/l.go": "const Depth = 64\nfunc f() int { return Depth }"}, ""},
+		{"leak check", "missing", sources{"thrift/x_test.go": "func TestX(t *T) {}"}, "the tests of thrift lack"},
+		{"leak check", "in another file", sources{"thrift/x_test.go": "func TestX(t *T) {}", "thrift/main_test.go": main}, ""},
+		{"leak check", "other module", sources{"bench/go.mod": "module b\n", "bench/x_test.go": "func TestX(t *T) {}"}, ""},
+	}
+}
+
+func TestExceptions_AreNeededAndExplained(t *testing.T) {
+	source := sources{"thrift/x.go": "func f() { panic(1) }\nfunc g() {" + strings.Repeat("\n", 80) + "}"}
+	good := []exception{
+		{rule: "panic", file: "thrift/x.go", what: "f", reason: "programmer error"},
+		{rule: "size", file: "thrift/x.go", what: "g", max: 90, reason: "a table"},
+	}
+	tests := []struct {
+		name   string
+		change func([]exception) []exception
+		want   string
+	}{
+		{"all needed", func(e []exception) []exception { return e }, ""},
+		{"not needed", func(e []exception) []exception {
+			return append(e, exception{rule: "panic", file: "thrift/x.go", what: "h", reason: "x"})
+		}, "not needed any more"},
+		{"no reason", func(e []exception) []exception { e[0].reason = ""; return e }, "has no reason"},
+		{"outgrown", func(e []exception) []exception { e[1].max = 75; return e }, "g has 81 lines"},
+		{"other rule", func(e []exception) []exception { e[0].rule = "init"; return e }, "f panics"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			findings, err := judge(source.tree(), test.change(slices.Clone(good)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := fmt.Sprint(findings)
+			if test.want == "" && len(findings) > 0 || !strings.Contains(text, test.want) {
+				t.Errorf("found %v, want %q", findings, test.want)
+			}
+		})
+	}
+}
+
+func TestTree_IgnoresWhatGitIgnores(t *testing.T) {
+	bad := "package p\nfunc init() {}"
+	source := sources{
+		".gitignore":            "# built\n/bin/\n/examples/*/gen/\n__pycache__/\n",
+		"bin/x.go":              bad,
+		"examples/a/gen/x.go":   bad,
+		"test/__pycache__/x.go": bad,
+		"thrift/testdata/x.go":  bad,
+	}
+	findings, err := judge(source.tree(), nil)
+	if err != nil || len(findings) > 0 {
+		t.Errorf("found %v, %v; want nothing", findings, err)
+	}
+	if _, err := judge(sources{".gitignore": "!keep\n"}.tree(), nil); err == nil {
+		t.Error("a pattern that archtest does not understand passes")
+	}
+}

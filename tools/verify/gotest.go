@@ -1,0 +1,163 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// tally counts tests. The same test runs several times (plain, with the race
+// detector, with invariants): it counts once, and as failed if any run of it
+// failed.
+type tally struct {
+	mu      sync.Mutex
+	results map[string]string // name -> pass, fail or skip
+}
+
+func newTally() *tally { return &tally{results: map[string]string{}} }
+
+func (t *tally) add(name, result string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	weight := map[string]int{"": 0, "skip": 1, "pass": 2, "fail": 3}
+	if weight[result] > weight[t.results[name]] {
+		t.results[name] = result
+	}
+}
+
+func (t *tally) count() (passed, failed, skipped int) {
+	for _, result := range t.results {
+		switch result {
+		case "pass":
+			passed++
+		case "fail":
+			failed++
+		default:
+			skipped++
+		}
+	}
+	return passed, failed, skipped
+}
+
+func (t *tally) failures() []string {
+	var names []string
+	for name, result := range t.results {
+		if result == "fail" {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// testEvent is a line of `go test -json`; see `go doc test2json`.
+type testEvent struct {
+	Action  string
+	Package string
+	Test    string
+	Output  string
+}
+
+// goTest runs `go test -json` in the modules and returns how many tests it
+// reported; the results go to the tally.
+func (v *verifier) goTest(ctx context.Context, log io.Writer, modules []string, environment []string, arguments ...string) (tests int, err error) {
+	var failed []string
+	for _, module := range modules {
+		command := v.command(ctx, log, module, "go", append([]string{"test", "-json"}, arguments...)...)
+		command.Env = append(command.Env, environment...)
+		n, err := v.readTests(log, command)
+		tests += n
+		if err != nil {
+			fmt.Fprintln(log, err)
+			failed = append(failed, module)
+		}
+	}
+	if len(failed) > 0 {
+		return tests, fmt.Errorf("tests failed in %s", strings.Join(failed, ", "))
+	}
+	return tests, nil
+}
+
+// readTests runs one `go test -json`.
+func (v *verifier) readTests(log io.Writer, command *exec.Cmd) (tests int, err error) {
+	command.Stdout = nil
+	output, err := command.StdoutPipe()
+	if err != nil {
+		return 0, err
+	}
+	if err := command.Start(); err != nil {
+		return 0, err
+	}
+	tests, readErr := v.tally.read(output, log)
+	if err := command.Wait(); err != nil {
+		return tests, err
+	}
+	return tests, readErr
+}
+
+// packageFailed is for what no test event tells: a package that did not build,
+// left something behind after its tests, or was ended in the middle of some.
+func (t *tally) packageFailed(name string, testFailed bool, outputs map[string]*strings.Builder, log io.Writer) {
+	for key, text := range outputs {
+		test, found := strings.CutPrefix(key, name+" ")
+		if !found {
+			continue
+		}
+		fmt.Fprint(log, text)
+		delete(outputs, key)
+		if test != "" {
+			testFailed = true
+			t.add(key, "fail")
+		}
+	}
+	if !testFailed {
+		t.add(name+" (package)", "fail")
+	}
+}
+
+// read counts the events of one `go test -json`. Only what belongs to failures
+// reaches the log: the output of passing tests would bury it.
+func (t *tally) read(events io.Reader, log io.Writer) (tests int, err error) {
+	outputs := map[string]*strings.Builder{}
+	failed := map[string]bool{} // packages with a failing test
+	lines := bufio.NewScanner(events)
+	lines.Buffer(nil, 64<<20)
+	for lines.Scan() {
+		var event testEvent
+		if json.Unmarshal(lines.Bytes(), &event) != nil {
+			fmt.Fprintln(log, lines.Text())
+			continue
+		}
+		key := event.Package + " " + event.Test
+		switch event.Action {
+		case "output":
+			if outputs[key] == nil {
+				outputs[key] = &strings.Builder{}
+			}
+			outputs[key].WriteString(event.Output)
+		case "build-output":
+			fmt.Fprint(log, event.Output)
+		case "pass", "fail", "skip":
+			if text := outputs[key]; text != nil && event.Action == "fail" {
+				fmt.Fprint(log, text)
+			}
+			delete(outputs, key)
+			if event.Test != "" {
+				tests++
+				failed[event.Package] = failed[event.Package] || event.Action == "fail"
+				t.add(key, event.Action)
+				continue
+			}
+			if event.Action == "fail" {
+				t.packageFailed(event.Package, failed[event.Package], outputs, log)
+			}
+		}
+	}
+	return tests, lines.Err()
+}

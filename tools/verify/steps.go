@@ -1,0 +1,278 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"go/format"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// testSteps is what `make test` promises, cheap checks first.
+func testSteps() []step {
+	return slices.Concat(
+		[]step{{"generated code is up to date", checkGenerated}},
+		lintSteps(),
+		buildSteps(),
+		[]step{
+			{"tests", plainTests},
+			{"tests with -race", raceTests},
+			{"tests with -tags invariants", invariantsTests},
+			{"simulation seeds", simulation},
+			{"interop with Python", interop},
+			{"examples", examples},
+		},
+		fuzzSteps(),
+	)
+}
+
+func lintSteps() []step {
+	return []step{
+		{"gofmt", checkFormat},
+		{"go mod tidy", func(ctx context.Context, v *verifier, log *log) error {
+			return v.inModules(ctx, log, v.modules, nil, "go", "mod", "tidy", "-diff")
+		}},
+		{"go vet", func(ctx context.Context, v *verifier, log *log) error {
+			return v.inModules(ctx, log, v.modules, nil, "go", "vet", "./...")
+		}},
+		{"staticcheck", func(ctx context.Context, v *verifier, log *log) error {
+			return v.inModules(ctx, log, v.modules, nil, filepath.Join(v.root, "bin", "staticcheck"), "./...")
+		}},
+	}
+}
+
+func fuzzSteps() []step {
+	return []step{{"fuzzing", func(ctx context.Context, v *verifier, log *log) error { return v.fuzz(ctx, log) }}}
+}
+
+// buildSteps compiles for every platform and every tag that Fulmar promises,
+// without cgo. Tags matter for the root module only.
+func buildSteps() []step {
+	var steps []step
+	for _, platform := range []string{"linux/amd64", "linux/arm64", "darwin/arm64", "windows/amd64"} {
+		steps = append(steps, step{"build " + platform, func(ctx context.Context, v *verifier, log *log) error {
+			system, processor, _ := strings.Cut(platform, "/")
+			environment := []string{"GOOS=" + system, "GOARCH=" + processor, "CGO_ENABLED=0"}
+			var failures []error
+			for _, tag := range []string{"invariants", "purego"} {
+				failures = append(failures, v.inModules(ctx, log, []string{"."}, environment, "go", "build", "-tags="+tag, "./..."))
+			}
+			// Where there is one command only, build would leave it in the tree.
+			failures = append(failures, v.inModules(ctx, log, v.modules, environment, "go", "build", "-o="+os.DevNull, "./..."))
+			if system != "linux" {
+				// Tests that are written for one platform compile there too.
+				failures = append(failures, v.inModules(ctx, log, []string{"."}, environment, "go", "vet", "./..."))
+			}
+			return errors.Join(failures...)
+		}})
+	}
+	return steps
+}
+
+// checkFormat wants every Go file as gofmt prints it.
+func checkFormat(_ context.Context, v *verifier, log *log) error {
+	unformatted := 0
+	err := v.eachFile(func(name string, content []byte) error {
+		if filepath.Ext(name) != ".go" {
+			return nil
+		}
+		formatted, err := format.Source(content)
+		if err != nil || !bytes.Equal(formatted, content) {
+			unformatted++
+			fmt.Fprintln(log, name)
+		}
+		return nil
+	})
+	if err == nil && unformatted > 0 {
+		err = fmt.Errorf("%d files differ from what gofmt prints", unformatted)
+	}
+	return err
+}
+
+// checkGenerated runs `make generate` and wants no file to change.
+func checkGenerated(ctx context.Context, v *verifier, log *log) error {
+	before, err := v.fingerprint()
+	if err != nil {
+		return err
+	}
+	if err := v.command(ctx, log, ".", "make", "--no-print-directory", "generate").Run(); err != nil {
+		return fmt.Errorf("make generate: %w", err)
+	}
+	after, err := v.fingerprint()
+	if err != nil {
+		return err
+	}
+	var changed []string
+	for name, sum := range after {
+		if before[name] != sum {
+			changed = append(changed, name)
+		}
+	}
+	for name := range before {
+		if _, ok := after[name]; !ok {
+			changed = append(changed, name)
+		}
+	}
+	if len(changed) > 0 {
+		slices.Sort(changed)
+		return fmt.Errorf("make generate changes %s: commit what it writes", strings.Join(changed, ", "))
+	}
+	return nil
+}
+
+// fingerprint hashes the files of the tree, except what is generated into
+// folders that git ignores.
+func (v *verifier) fingerprint() (map[string][sha256.Size]byte, error) {
+	sums := map[string][sha256.Size]byte{}
+	err := v.eachFile(func(name string, content []byte) error {
+		if !strings.Contains(name, "/gen/") || strings.HasPrefix(name, "gen/") {
+			sums[name] = sha256.Sum256(content)
+		}
+		return nil
+	})
+	return sums, err
+}
+
+// eachFile visits the files of the tree by their names relative to the root,
+// without hidden folders, testdata and build results.
+func (v *verifier) eachFile(visit func(name string, content []byte) error) error {
+	return filepath.WalkDir(v.root, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && path != v.root && skipFolder(entry.Name()):
+			return filepath.SkipDir
+		case !entry.Type().IsRegular():
+			return nil
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(v.root, path)
+		if err != nil {
+			return err
+		}
+		return visit(filepath.ToSlash(name), content)
+	})
+}
+
+// interopModule has the tests that need peers in other languages; they run in
+// a step of their own.
+const interopModule = "test/interop"
+
+func (v *verifier) ownModules() []string {
+	return slices.DeleteFunc(slices.Clone(v.modules), func(module string) bool {
+		return filepath.ToSlash(module) == interopModule
+	})
+}
+
+func plainTests(ctx context.Context, v *verifier, log *log) error {
+	_, err := v.goTest(ctx, log, v.ownModules(), nil, "-shuffle=on", "-timeout=5m", "./...")
+	return err
+}
+
+// sequential lists packages that start no goroutines: the race detector has
+// nothing to see there, and poisoned buffers have nothing to poison.
+func sequential(importPath string) bool {
+	for _, part := range []string{"/internal/archtest", "/internal/idl", "/internal/emit", "/gen", "/docs/"} {
+		if strings.Contains(importPath, part) {
+			return true
+		}
+	}
+	return false
+}
+
+func (v *verifier) concurrentPackages(ctx context.Context, log *log) ([]string, error) {
+	var list bytes.Buffer
+	command := v.command(ctx, log, ".", "go", "list", "./...")
+	command.Stdout = &list
+	if err := command.Run(); err != nil {
+		return nil, fmt.Errorf("go list: %w", err)
+	}
+	return slices.DeleteFunc(strings.Fields(list.String()), sequential), nil
+}
+
+func raceTests(ctx context.Context, v *verifier, log *log) error {
+	packages, err := v.concurrentPackages(ctx, log)
+	if err != nil {
+		return err
+	}
+	_, err = v.goTest(ctx, log, []string{"."}, []string{"CGO_ENABLED=1"}, append([]string{"-race", "-timeout=5m"}, packages...)...)
+	return err
+}
+
+func invariantsTests(ctx context.Context, v *verifier, log *log) error {
+	packages, err := v.concurrentPackages(ctx, log)
+	if err != nil {
+		return err
+	}
+	_, err = v.goTest(ctx, log, []string{"."}, nil, append([]string{"-tags=invariants", "-timeout=5m"}, packages...)...)
+	return err
+}
+
+// simulationSeeds is how many seeds `make test` gives each simulation.
+const simulationSeeds = 1000
+
+// simulation runs the tests called TestSimulation* of the root module with many
+// seeds. Their packages define the flags -seeds and -seed.
+func simulation(ctx context.Context, v *verifier, log *log) error {
+	var packages []string
+	err := v.eachFile(func(name string, content []byte) error {
+		folder := "./" + path.Dir(name)
+		if strings.HasSuffix(name, "_test.go") && bytes.Contains(content, []byte("\nfunc TestSimulation")) && !slices.Contains(packages, folder) {
+			packages = append(packages, folder)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if len(packages) == 0 {
+		return fmt.Errorf("tests called TestSimulation*: %w", errAbsent)
+	}
+	arguments := slices.Concat([]string{"-run=^TestSimulation", "-count=1", "-timeout=5m"}, packages, []string{fmt.Sprintf("-seeds=%d", simulationSeeds)})
+	tests, err := v.goTest(ctx, log, []string{"."}, nil, arguments...)
+	if err == nil && tests < simulationSeeds {
+		return fmt.Errorf("only %d simulations ran", tests)
+	}
+	return err
+}
+
+// interop runs the module that talks to peers in other languages. The Go tests
+// start them; what Python counts is part of the module's own tests.
+func interop(ctx context.Context, v *verifier, log *log) error {
+	if _, err := os.Stat(filepath.Join(v.root, interopModule, "go.mod")); err != nil {
+		return fmt.Errorf("%s: %w", interopModule, errAbsent)
+	}
+	if v.python == "" {
+		return errors.New("no Python interpreter given (-python)")
+	}
+	tests, err := v.goTest(ctx, log, []string{interopModule}, nil, "-count=1", "-timeout=5m", "./...")
+	if err == nil && tests == 0 {
+		return errors.New("no interop test ran")
+	}
+	return err
+}
+
+// examples runs the demonstration, which checks its own output.
+func examples(ctx context.Context, v *verifier, log *log) error {
+	const module = "examples/orders"
+	if _, err := os.Stat(filepath.Join(v.root, module, "cmd", "demo")); err != nil {
+		return fmt.Errorf("%s/cmd/demo: %w", module, errAbsent)
+	}
+	err := v.command(ctx, log, module, "go", "run", "./cmd/demo", "-python", v.python).Run()
+	result := "pass"
+	if err != nil {
+		result = "fail"
+	}
+	v.tally.add(module+" demo", result)
+	return err
+}

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// events is what `go test -json` prints about a package that fails, one
+// that does not build and one that hangs, shortened.
+const events = `
+{"Action":"start","Package":"p"}
+{"Action":"run","Package":"p","Test":"TestA"}
+{"Action":"output","Package":"p","Test":"TestA","Output":"all well\n"}
+{"Action":"pass","Package":"p","Test":"TestA"}
+{"Action":"output","Package":"p","Test":"TestB/case","Output":"broken here\n"}
+{"Action":"fail","Package":"p","Test":"TestB/case"}
+{"Action":"fail","Package":"p","Test":"TestB"}
+{"Action":"skip","Package":"p","Test":"TestC"}
+{"Action":"fail","Package":"p"}
+{"ImportPath":"q","Action":"build-output","Output":"q.go:1: undefined\n"}
+{"Action":"fail","Package":"q"}
+{"Action":"output","Package":"r","Test":"TestHangs","Output":"panic: test timed out\n"}
+{"Action":"fail","Package":"r"}
+not json
+`
+
+func TestTally_CountsTestsAndPackagesThatFail(t *testing.T) {
+	tests := newTally()
+	var log strings.Builder
+	n, err := tests.read(strings.NewReader(events), &log)
+	if n != 4 || err != nil {
+		t.Errorf("read %d tests, %v; want 4", n, err)
+	}
+	if passed, failed, skipped := tests.count(); passed != 1 || failed != 4 || skipped != 1 {
+		t.Errorf("%d passed, %d failed, %d skipped; want 1, 4, 1", passed, failed, skipped)
+	}
+	for _, want := range []string{"broken here", "q.go:1: undefined", "test timed out", "not json"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log lacks %q", want)
+		}
+	}
+	if strings.Contains(log.String(), "all well") {
+		t.Error("the log has the output of a test that passed")
+	}
+}
+
+// TestTally_RunsOfOneTestCountOnce: plain, with -race, with invariants.
+func TestTally_RunsOfOneTestCountOnce(t *testing.T) {
+	tests := newTally()
+	for _, result := range []string{"skip", "pass", "pass"} {
+		tests.add("p TestA", result)
+	}
+	for _, result := range []string{"pass", "fail", "pass"} {
+		tests.add("p TestB", result)
+	}
+	if passed, failed, skipped := tests.count(); passed != 1 || failed != 1 || skipped != 0 {
+		t.Errorf("%d passed, %d failed, %d skipped; want 1, 1, 0", passed, failed, skipped)
+	}
+}
+
+// runSteps runs steps as a suite in an empty tree and returns what was printed.
+func runSteps(t *testing.T, tests *tally, steps ...step) (string, error) {
+	t.Helper()
+	var out strings.Builder
+	v := &verifier{root: t.TempDir(), tally: tests, out: &out}
+	for _, s := range steps {
+		v.step(context.Background(), s)
+	}
+	err := v.summary("test")
+	return out.String(), err
+}
+
+func outcome(name, text string, err error) step {
+	return step{name, func(_ context.Context, _ *verifier, log *log) error {
+		fmt.Fprintln(log, text)
+		return err
+	}}
+}
+
+func TestSummary_SaysWhatHappened(t *testing.T) {
+	passing := newTally()
+	passing.add("p TestA", "pass")
+
+	printed, err := runSteps(t, passing, outcome("good", "noise", nil))
+	if err != nil || !strings.HasSuffix(printed, "\n1 passed, 0 failed\n") || strings.Contains(printed, "noise") {
+		t.Errorf("a good run: %v\n%s", err, printed)
+	}
+	printed, err = runSteps(t, passing, outcome("good", "", nil), outcome("bad", "reason", errors.New("exit status 1")))
+	if err == nil || !strings.HasSuffix(printed, "\n1 passed, 1 failed\n") {
+		t.Errorf("a step that fails without a test: %v\n%s", err, printed)
+	}
+	if !strings.Contains(printed, "FAIL bad") || !strings.Contains(printed, "reason") {
+		t.Errorf("the log of the failed step is missing:\n%s", printed)
+	}
+	printed, err = runSteps(t, passing, outcome("absent", "", fmt.Errorf("bench: %w", errAbsent)))
+	if err != nil || !strings.Contains(printed, "none absent") {
+		t.Errorf("a step with nothing to do: %v\n%s", err, printed)
+	}
+	if printed, err = runSteps(t, newTally()); err == nil {
+		t.Errorf("a suite that ran no test succeeds:\n%s", printed)
+	}
+}
+
+func TestSteps_FindModulesAndFuzzTargets(t *testing.T) {
+	root := t.TempDir()
+	for name, content := range map[string]string{
+		"go.mod":                 "module m\n",
+		"a/a_test.go":            "package a\n\nfunc FuzzA(f *testing.F) {}\n",
+		"a/b/b_test.go":          "package b\n\nfunc TestB(t *testing.T) {}\n",
+		"nested/go.mod":          "module n\n",
+		"nested/c/c_test.go":     "package c\n\nfunc FuzzC(f *testing.F) {}\n",
+		".cache/x/go.mod":        "module x\n",
+		"a/testdata/y/go.mod":    "module y\n",
+		"a/testdata/y/y_test.go": "package y\n\nfunc FuzzY(f *testing.F) {}\n",
+		"d/unformatted.go":       "package  d\n",
+	} {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	modules, err := findModules(root)
+	if err != nil || fmt.Sprint(modules) != "[. nested]" {
+		t.Fatalf("modules %v, %v", modules, err)
+	}
+	for module, want := range map[string]string{".": "a", "nested": filepath.Join("nested", "c")} {
+		folders, err := fuzzFolders(root, module, modules)
+		if err != nil || len(folders) != 1 || folders[0] != filepath.Join(root, want) {
+			t.Errorf("fuzz targets of %s in %v, %v; want %s", module, folders, err, want)
+		}
+	}
+	var out strings.Builder
+	v := &verifier{root: root, tally: newTally(), out: &out}
+	v.step(context.Background(), step{"gofmt", checkFormat})
+	if printed := out.String(); !strings.Contains(printed, "FAIL gofmt") || !strings.Contains(printed, "unformatted.go") {
+		t.Errorf("a file that is not formatted passes:\n%s", printed)
+	}
+}
+
+func TestFuzz_TheEndOfTimeIsNoFailure(t *testing.T) {
+	const end = "fuzz: elapsed: 5s, execs: 9188 (1575/sec)\n--- FAIL: FuzzServer (5.18s)\n    context deadline exceeded\nFAIL\n"
+	if !onlyTimeIsUp([]byte(end)) {
+		t.Error("the end of the time counts as a failure")
+	}
+	for _, output := range []string{
+		"--- FAIL: FuzzServer (5.18s)\n    --- FAIL: FuzzServer (0.00s)\n        x_test.go:1: wrong\n    Failing input written to testdata/fuzz/FuzzServer/1\n",
+		end + "    Failing input written to testdata/fuzz/FuzzServer/1\n",
+		"panic: runtime error\n    context deadline exceeded\n",
+	} {
+		if onlyTimeIsUp([]byte(output)) {
+			t.Errorf("a failure is taken for the end of the time:\n%s", output)
+		}
+	}
+}
