@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/fulmar-rpc/fulmar"
+	"github.com/fulmar-rpc/fulmar/internal/assert"
 	"github.com/fulmar-rpc/fulmar/internal/testservice"
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
 	"github.com/fulmar-rpc/fulmar/thrift"
@@ -265,7 +266,12 @@ func TestServer_AllowsOnlyTheProtocolsOfItsList(t *testing.T) {
 // and waits holds a goroutine and a few hundred bytes (S4 of the fault
 // scenarios), whatever length it announced. Both ends are in this process.
 func TestServer_SilentPeersCostLittle(t *testing.T) {
-	const peers, perPeer = 500, 8 << 10
+	const peers = 500
+	perPeer := uint64(8 << 10)
+	if assert.Enabled {
+		// The race detector's stacks are larger.
+		perPeer *= 4
+	}
 	server := serve(t, fulmar.ServerConfig{}, adder())
 	api := dial(t, fulmar.ClientConfig{Target: server.address})
 	memory := func() uint64 {
@@ -463,14 +469,15 @@ func TestClient_SurvivesAServerThatRestarts(t *testing.T) {
 }
 
 func TestClient_WaitsForOneOfItsConnections(t *testing.T) {
-	release := make(chan struct{})
+	started, release := make(chan struct{}), make(chan struct{})
 	server := serve(t, fulmar.ServerConfig{}, &testservice.Stub{
-		OnNothing: func(context.Context) error { <-release; return nil },
+		OnNothing: func(context.Context) error { close(started); <-release; return nil },
 		OnAdd:     func(_ context.Context, left, right int32) (int32, error) { return left + right, nil },
 	})
 	api := dial(t, fulmar.ClientConfig{Target: server.address, MaxConnections: 1, MaxWaiting: 1})
 	blocked := make(chan error, 1)
 	go func() { blocked <- api.Nothing(context.Background()) }()
+	<-started
 	// Only one call may wait; which of these finds the place is up to them.
 	results := make(chan error, 3)
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)

@@ -97,11 +97,11 @@ func (c *Conn) SetContext(value any) { c.context.Store(&value) }
 // if the handler returns ErrMore.
 func (c *Conn) Read(p []byte) (int, error) {
 	c.readMu.Lock()
-	if c.reader.Len() > 0 {
-		defer c.readMu.Unlock()
-		return c.reader.read(p), nil
-	}
+	n := c.reader.read(p)
 	c.readMu.Unlock()
+	if n > 0 {
+		return n, nil
+	}
 	n, err := c.socket.Read(p)
 	c.countRead(n)
 	return n, err
@@ -158,9 +158,10 @@ func (c *Conn) SetWriteDeadline(t time.Time) error {
 }
 
 // Close closes the connection at once. Bytes that were written are still sent,
-// but if received bytes are unread, TCP resets the connection, and the peer may
-// lose what it has not read; a handler whose last words must arrive returns an
-// error instead. Further calls do nothing.
+// those that wait in the Writer are not. If received bytes are unread, TCP
+// resets the connection, and the peer may lose what it has not read; a handler
+// whose last words must arrive returns an error instead. Further calls do
+// nothing.
 func (c *Conn) Close() error { return c.CloseWithError(nil) }
 
 // CloseWithError is Close, with the error that OnClose is told.

@@ -319,10 +319,8 @@ func TestConn_CheckIdle(t *testing.T) {
 		}
 		conn, peer := dialledPair(t, eventloop.Config{})
 		send(t, peer, "x")
-		waiting, err := conn, error(nil)
-		for err = waiting.CheckIdle(); err == nil; err = waiting.CheckIdle() {
-			runtime.Gosched() // until the byte has arrived
-		}
+		var err error
+		eventually(t, "the byte", func() bool { err = conn.CheckIdle(); return err != nil })
 		if !errors.Is(err, eventloop.ErrUnread) {
 			t.Errorf("CheckIdle() = %v", err)
 		}

@@ -8,7 +8,8 @@
 // copied out of the receive buffer. A handler that needs more returns ErrMore
 // and sees the same bytes again, and more, in its next call. It may also return
 // at once and let another goroutine reply later with Conn.WriteBuffers, which
-// is safe for concurrent use; reading goes on meanwhile.
+// is safe for concurrent use; reading goes on meanwhile. While a handler runs,
+// its connection is not read, and nobody notices that the peer is gone.
 //
 // Bytes that a handler leaves unread wait for it. It is called again when more
 // arrive or when someone calls Conn.Wake, and never in a loop. When

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -301,10 +302,11 @@ func (l *Listener) Stats() Stats {
 }
 
 // logPanic logs what a user's function did to its goroutine. Peers can cause
-// it, so the number of lines is bounded.
-func (l *Listener) logPanic(c *Conn, err error, stack []byte) {
+// it, so the number of lines is bounded. It is called before the stack of the
+// panic is gone.
+func (l *Listener) logPanic(c *Conn, err error) {
 	if ok, suppressed := l.panics.allow(time.Now()); ok {
-		l.config.Logger.Error(err.Error(), "peer", c.RemoteAddr(), "suppressed_before", suppressed, "stack", string(stack))
+		l.config.Logger.Error(err.Error(), "peer", c.RemoteAddr(), "suppressed_before", suppressed, "stack", string(debug.Stack()))
 	}
 }
 

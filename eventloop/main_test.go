@@ -5,7 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -16,14 +16,7 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/testkit"
 )
 
-func TestMain(m *testing.M) {
-	// Tests that need a process of their own start this binary again.
-	if os.Getenv(descriptorLimitChild) != "" {
-		runDescriptorLimitChild()
-		return
-	}
-	testkit.Main(m)
-}
+func TestMain(m *testing.M) { testkit.Main(m) }
 
 // patience bounds every wait for something that must happen: a test that waits
 // this long has failed.
@@ -41,6 +34,16 @@ func receive[T any](t *testing.T, from <-chan T, what string) T {
 	case <-timer.C:
 		t.Fatalf("waited %v for %s", patience, what)
 		panic("unreachable")
+	}
+}
+
+// eventually waits until a condition holds that nothing announces.
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	for begin := time.Now(); !condition(); runtime.Gosched() {
+		if time.Since(begin) > patience {
+			t.Fatalf("waited %v for %s", patience, what)
+		}
 	}
 }
 

@@ -22,7 +22,7 @@ const (
 	readBytes    = 64 << 10
 	readBytesMin = 16 << 10
 
-	// keepBytes is what a dialled connection keeps when everything is read.
+	// keepBytes is what a dialled connection keeps when it waits.
 	keepBytes = 64 << 10
 )
 
@@ -142,7 +142,9 @@ func (r *Reader) require(n int) error {
 	return nil
 }
 
-// read is Conn.Read for buffered bytes.
+// read is Conn.Read for buffered bytes. It commits also if there are none: bytes
+// that the handler has consumed must not come back behind those that it reads
+// from the socket now.
 func (r *Reader) read(p []byte) int {
 	n := copy(p, r.buf[r.start:r.end])
 	r.start += n
@@ -173,7 +175,7 @@ func (r *Reader) room(first, least int) []byte {
 func (r *Reader) settle() {
 	unread := r.Len()
 	switch {
-	case unread == 0 && r.pool == nil && len(r.buf) <= keepBytes:
+	case r.pool == nil && len(r.buf) <= keepBytes:
 	case unread == 0:
 		r.release()
 	case len(r.buf) > 4*unread && len(r.buf) > waitBytes:

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime/debug"
 
 	"github.com/fulmar-rpc/fulmar/internal/assert"
 )
@@ -21,8 +20,9 @@ import (
 // maybe nothing is unread.
 //
 // Any other error closes the connection, after what was written to conn.Writer
-// has been flushed and the peer had a moment to read it. A panic closes only
-// this connection.
+// has been flushed and the peer had a moment to read it. A panic is such an
+// error too, without what this call has written; it is logged and does not
+// reach other connections.
 //
 // What the handler leaves in conn.Writer is flushed when the handler has
 // returned and is not called again at once.
@@ -200,14 +200,14 @@ func (s *served) arrived(n int, err error) {
 // open calls OnOpen.
 func (c *Conn) open() {
 	if c.config.OnOpen != nil {
-		c.isolate("OnOpen", func(c *Conn) error { c.config.OnOpen(c); return nil })
+		_ = c.isolate("OnOpen", func(c *Conn) error { c.config.OnOpen(c); return nil })
 	}
 }
 
 // tellEOF calls OnEOF.
 func (c *Conn) tellEOF() {
 	if c.config.OnEOF != nil {
-		c.isolate("OnEOF", func(c *Conn) error { c.config.OnEOF(c); return nil })
+		_ = c.isolate("OnEOF", func(c *Conn) error { c.config.OnEOF(c); return nil })
 	}
 }
 
@@ -232,15 +232,23 @@ func (c *Conn) handle() {
 	if more && r.Len() >= c.config.ReadBufferBytes {
 		err, more = fmt.Errorf("eventloop: %w (limit %d)", errTooLong, c.config.ReadBufferBytes), false
 	}
+	if err != nil && !more {
+		c.fail(err)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.served.again = again
-	if err != nil && !more {
-		c.served.failed = true
-		if !c.closed {
-			c.cause = err
-		}
+}
+
+// fail makes the engine close the connection, after a moment for the peer to
+// read what was sent to it.
+func (c *Conn) fail(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.served.failed && !c.closed {
+		c.cause = err
 	}
+	c.served.failed = true
 }
 
 // finish closes the socket, calls OnClose and gives all memory back. It is the
@@ -256,28 +264,31 @@ func (c *Conn) finish() {
 	cause := c.cause
 	c.mu.Unlock()
 	if c.config.OnClose != nil {
-		c.isolate("OnClose", func(c *Conn) error { c.config.OnClose(c, cause); return nil })
+		_ = c.isolate("OnClose", func(c *Conn) error { c.config.OnClose(c, cause); return nil })
 	}
 }
 
 // isolate calls what a user wrote. If it panics or ends its goroutine, only this
-// connection is closed.
+// connection fails, and only what this call has written is dropped: the Writer
+// may hold replies of earlier calls.
 func (c *Conn) isolate(what string, call func(*Conn) error) (err error) {
+	written := c.writer.Len()
 	returned := false
 	defer func() {
 		if returned {
 			return
 		}
-		// Nothing to recover means runtime.Goexit: the goroutine ends, and err
-		// is lost, but not the closing.
-		value := recover()
-		if value == nil {
+		// Nothing to recover means runtime.Goexit: the goroutine ends, and
+		// nobody gets err, but the connection has failed all the same.
+		if value := recover(); value == nil {
 			err = fmt.Errorf("eventloop: %s ended its goroutine", what)
 		} else {
 			err = fmt.Errorf("eventloop: %s panicked: %v", what, value)
 		}
-		c.listener.logPanic(c, err, debug.Stack())
-		c.CloseWithError(err)
+		c.listener.logPanic(c, err)
+		c.writer.buffer.Truncate(min(written, c.writer.Len()))
+		_ = c.writer.Flush()
+		c.fail(err)
 	}()
 	err = call(c)
 	returned = true

@@ -54,12 +54,15 @@ func (stdEngine) await(c *Conn) action {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for {
-		next := c.next()
-		if next != actionWait {
-			std.reading = next == actionRead
+		switch next := c.next(); next {
+		case actionWait:
+			std.changed.Wait()
+		case actionRead:
+			std.reading = true
+			return next
+		default:
 			return next
 		}
-		std.changed.Wait()
 	}
 }
 

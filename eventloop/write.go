@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// stallSteps is how many deadlines make up the stall timeout. A deadline is set
-// at most once per step and connection, since setting one costs as much as
-// writing to a pipe; in return a stall is noticed up to two steps late.
+// stallSteps divides the stall timeout. A deadline is set at most once in two
+// steps for each connection, since setting one costs as much as writing to a
+// pipe; in return a stall is noticed up to two steps, a quarter, late.
 const stallSteps = 8
 
-// gatherBytes is how much is copied together for connections without vectored
-// writes: a TLS record. Written one by one, a header and its message would
-// become two records.
-const gatherBytes = 16 << 10
+// pieceBytes bounds what is written at once to a connection that is no plain
+// socket, and what is copied together for it: a TLS record. Written one by one,
+// a header and its message would become two records.
+const pieceBytes = 16 << 10
 
 // scratchKept is how long a list of pieces a connection keeps, 3 KiB.
 const scratchKept = 128
@@ -25,8 +25,10 @@ const scratchKept = 128
 // outbound is the writing side of a connection.
 type outbound struct {
 	socket net.Conn
-	// vectored tells that net.Buffers writes all pieces with one system call.
-	vectored bool
+	// plain: it is a socket of the system. That writes many pieces with one
+	// call, and a write whose deadline has passed can go on where it stopped.
+	// With others, such as TLS, a write that timed out is the last one.
+	plain bool
 	// locked holds a token while someone writes. It is a channel because in a
 	// bubble of testing/synctest time must go on while others wait for a writer
 	// that waits for its peer; it stands still while one waits for a Mutex.
@@ -51,7 +53,7 @@ type outbound struct {
 func (o *outbound) init(socket net.Conn, stall time.Duration) {
 	switch socket.(type) {
 	case *net.TCPConn, *net.UnixConn:
-		o.vectored = true
+		o.plain = true
 	}
 	o.socket = socket
 	o.locked = make(chan struct{}, 1)
@@ -107,7 +109,7 @@ func (o *outbound) write(buffers [][]byte, whole bool) (int64, error) {
 		return 0, o.broken
 	}
 	o.scratch = append(o.scratch[:0], buffers...)
-	if !o.vectored {
+	if !o.plain {
 		o.gather()
 	}
 	o.pending = o.scratch
@@ -129,7 +131,7 @@ func (o *outbound) gather() {
 	for _, b := range o.scratch {
 		length += len(b)
 	}
-	if len(o.scratch) < 2 || length > gatherBytes {
+	if len(o.scratch) < 2 || length > pieceBytes {
 		return
 	}
 	joined := make([]byte, 0, length)
@@ -143,49 +145,74 @@ func (o *outbound) gather() {
 // writePending writes until everything is written, the user's deadline passes,
 // or the peer takes nothing for the stall timeout.
 func (o *outbound) writePending() (written int64, err error) {
-	var progress time.Time
-	if o.stall > 0 {
-		progress = time.Now()
-		o.arm(progress)
-	}
+	var progress time.Time // since when the peer has taken nothing
 	for {
+		began := time.Now()
+		if progress.IsZero() || !o.plain {
+			progress = began
+		}
+		o.arm(began)
 		n, err := o.writeSome()
 		written += n
-		if err == nil || o.stall == 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
-			return written, err
+		if err == nil {
+			if o.plain || len(o.pending) == 0 {
+				return written, nil
+			}
+			continue
 		}
 		now := time.Now()
-		if o.userDeadlinePassed(now) {
+		switch {
+		case o.stall == 0, !errors.Is(err, os.ErrDeadlineExceeded), o.userDeadlinePassed(now):
+			return written, err
+		case o.plain && n > 0:
+			progress = now
+		case now.Sub(progress) >= o.stall:
+			return written, fmt.Errorf("eventloop: %w (limit %v, %d bytes written)", ErrWriteStalled, o.stall, written)
+		case !o.plain:
+			// It was the user's deadline, and has been moved since.
 			return written, err
 		}
-		if n > 0 {
-			progress = now
-		}
-		if now.Sub(progress) >= o.stall {
-			return written, fmt.Errorf("eventloop: %w (limit %v, %d bytes written)", ErrWriteStalled, o.stall, written)
-		}
-		o.arm(now)
 	}
 }
 
-// writeSome writes until everything is written or the socket's deadline passes.
+// writeSome writes all of a plain socket's pending bytes, or one piece to
+// another connection, unless a deadline passes.
 func (o *outbound) writeSome() (int64, error) {
-	if len(o.pending) != 1 {
+	if o.plain && len(o.pending) != 1 {
 		return o.pending.WriteTo(o.socket)
 	}
-	n, err := o.socket.Write(o.pending[0])
-	o.pending[0] = o.pending[0][n:]
+	if len(o.pending) == 0 {
+		return 0, nil
+	}
+	piece := o.pending[0]
+	if !o.plain {
+		piece = piece[:min(len(piece), pieceBytes)]
+	}
+	n, err := o.socket.Write(piece)
+	if n < len(o.pending[0]) {
+		o.pending[0] = o.pending[0][n:]
+	} else {
+		o.pending = o.pending[1:]
+	}
 	return int64(n), err
 }
 
-// arm makes sure that a write which starts now returns within two steps, and
-// not before one.
+// arm sets a deadline for what is written now, unless the one that is set will
+// do. A plain socket's write only has to return once in a while, to see whether
+// the peer takes anything; elsewhere a piece has all of the stall timeout.
 func (o *outbound) arm(now time.Time) {
+	if o.stall == 0 {
+		return
+	}
 	step := o.stall / stallSteps
+	earliest := now.Add(step)
+	if !o.plain {
+		earliest = now.Add(o.stall)
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.armed.Sub(now) < step {
-		o.armed = now.Add(2 * step)
+	if o.armed.Before(earliest) {
+		o.armed = earliest.Add(step)
 		// An error means that the socket is closed; the write will say so.
 		_ = o.socket.SetWriteDeadline(o.earlier())
 	}

@@ -2,6 +2,7 @@ package eventloop_test
 
 import (
 	"bytes"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -109,26 +110,117 @@ func TestConn_WriteStallCloses(t *testing.T) {
 	})
 }
 
+// TestConn_WriteStallIsExtendedByProgress writes to peers that take a little in
+// each stall timeout, for much longer than that.
 func TestConn_WriteStallIsExtendedByProgress(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		conn, peer := simConn(t, eventloop.Config{WriteStallTimeout: time.Second})
-		const size = 400 << 10
-		done := make(chan error, 1)
+	t.Run("simnet", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			conn, peer := simConn(t, eventloop.Config{WriteStallTimeout: time.Second})
+			takeSlowly(t, conn, peer, 900*time.Millisecond, 16<<10)
+		})
+	})
+	t.Run("tls", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			conn, peer := tlsOverSim(t, eventloop.Config{WriteStallTimeout: time.Second})
+			takeSlowly(t, conn, peer, 400*time.Millisecond, 16<<10)
+		})
+	})
+	t.Run("tcp", func(t *testing.T) {
+		conn, peer := narrowPair(t, eventloop.Config{WriteStallTimeout: time.Second})
+		takeSlowly(t, conn, peer, 150*time.Millisecond, 64<<10)
+	})
+}
+
+// takeSlowly writes 1 MiB, of which the peer takes a piece in every pause.
+func takeSlowly(t *testing.T, conn *eventloop.Conn, peer net.Conn, pause time.Duration, piece int64) {
+	t.Helper()
+	const size = 1 << 20
+	done := make(chan error, 1)
+	begin := time.Now()
+	go func() {
+		_, err := conn.WriteBuffers([][]byte{make([]byte, size/2), make([]byte, size/2)})
+		done <- err
+	}()
+	for taken := int64(0); taken < size; taken += piece {
+		<-time.After(pause)
+		if _, err := io.CopyN(io.Discard, peer, piece); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := receive(t, done, "WriteBuffers"); err != nil {
+		t.Errorf("WriteBuffers = %v after %v", err, time.Since(begin))
+	}
+}
+
+// narrowPair returns a TCP connection that holds little on its way.
+func narrowPair(t *testing.T, config eventloop.Config) (*eventloop.Conn, net.Conn) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	client, err := net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	peer, err := listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(client.(*net.TCPConn).SetWriteBuffer(32<<10), peer.(*net.TCPConn).SetReadBuffer(32<<10)); err != nil {
+		t.Fatal(err)
+	}
+	conn := eventloop.NewConn(client, config)
+	t.Cleanup(func() { conn.Close(); peer.Close() })
+	return conn, peer
+}
+
+// tlsOverSim returns a TLS connection on a simulated network.
+func tlsOverSim(t *testing.T, config eventloop.Config) (*eventloop.Conn, net.Conn) {
+	t.Helper()
+	serverConfig, clientConfig := tlsConfigs(t)
+	client, accepted, err := simPair(simnet.New(simnet.Config{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	peer := tls.Server(accepted, serverConfig)
+	shaken := make(chan error, 1)
+	go func() { shaken <- peer.HandshakeContext(t.Context()) }()
+	secured := tls.Client(client, clientConfig)
+	if err := errors.Join(secured.HandshakeContext(t.Context()), receive(t, shaken, "the handshake")); err != nil {
+		t.Fatal(err)
+	}
+	conn := eventloop.NewConn(secured, config)
+	t.Cleanup(func() { conn.Close(); peer.Close() })
+	return conn, peer
+}
+
+// TestConn_WriteStallOnEveryKindOfSocket: a write that timed out must not be
+// tried again where that cannot work, nor in a loop.
+func TestConn_WriteStallOnEveryKindOfSocket(t *testing.T) {
+	stall := func(t *testing.T, conn *eventloop.Conn, limit time.Duration) {
+		t.Helper()
 		begin := time.Now()
-		go func() {
-			_, err := conn.Write(make([]byte, size))
-			done <- err
-		}()
-		// A peer that takes 1 KiB in every 0.9 s.
-		for range (size - 256<<10) >> 10 {
-			<-time.After(900 * time.Millisecond)
-			if _, err := io.CopyN(io.Discard, peer, 1<<10); err != nil {
-				t.Fatal(err)
+		_, err := conn.Write(make([]byte, 32<<20))
+		if got := time.Since(begin); !errors.Is(err, eventloop.ErrWriteStalled) || got < limit {
+			t.Errorf("Write = %v after %v, want a stall after %v", err, got, limit)
+		}
+	}
+	t.Run("tls", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			conn, _ := tlsOverSim(t, eventloop.Config{WriteStallTimeout: 8 * time.Second})
+			begin := time.Now()
+			stall(t, conn, 8*time.Second)
+			// Closing adds the 5 s that TLS allows for its last alert.
+			if got := time.Since(begin); got > 15*time.Second {
+				t.Errorf("gave up after %v", got)
 			}
-		}
-		if err := receive(t, done, "Write"); err != nil || time.Since(begin) < 2*time.Minute {
-			t.Errorf("Write = %v after %v", err, time.Since(begin))
-		}
+		})
+	})
+	t.Run("tcp", func(t *testing.T) {
+		conn, _ := narrowPair(t, eventloop.Config{WriteStallTimeout: 200 * time.Millisecond})
+		stall(t, conn, 200*time.Millisecond)
 	})
 }
 

@@ -41,6 +41,9 @@ func (w *Writer) Flush() error {
 	w.slices = w.buffer.Slices(w.slices[:0])
 	_, err := w.conn.WriteBuffers(w.slices)
 	clear(w.slices)
+	if cap(w.slices) > scratchKept {
+		w.slices = nil
+	}
 	w.buffer.Release()
 	return err
 }

@@ -21,8 +21,8 @@ func mapBytes[K comparable, V any](n int) int64 {
 		return mapHeaderBytes
 	}
 	type slot struct {
-		key   K
-		value V
+		_ K
+		_ V
 	}
 	size := int64(unsafe.Sizeof(slot{}))
 	var elsewhere int64

@@ -23,8 +23,8 @@ func MapBytes[K comparable, V any](n int) int64 {
 		return mapHeaderBytes
 	}
 	type slot struct {
-		key   K
-		value V
+		_ K
+		_ V
 	}
 	var indirect int64
 	size := int64(unsafe.Sizeof(slot{}))

@@ -1,5 +1,0 @@
-package eventloop_test
-
-const descriptorLimitChild = "FULMAR_TEST_DESCRIPTOR_LIMIT"
-
-func runDescriptorLimitChild() {}
