@@ -18,7 +18,8 @@ func TestHandler_PanicAndGoexitEndOneConnection(t *testing.T) {
 			panic("on purpose")
 		case "nil map":
 			var m map[string]int
-			m["x"]++ //lint:ignore SA5000 the panic of the runtime is wanted
+			//lint:ignore SA5000 the panic of the runtime is wanted
+			m["x"]++
 		case "goexit":
 			runtime.Goexit()
 		}

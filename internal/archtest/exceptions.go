@@ -104,10 +104,5 @@ func sleepExceptions() []exception {
 }
 
 func otherExceptions() []exception {
-	return []exception{
-		{
-			rule: "unused limit", file: "internal/limits/limits.go", what: "DetectBytes",
-			reason: "the protocols of today are told apart within 6 bytes; the preface of HTTP/2, which is next, has 24",
-		},
-	}
+	return []exception{}
 }

@@ -49,9 +49,8 @@ const (
 
 // Connections of a server.
 const (
-	// DetectBytes and DetectTimeout: a connection whose protocol is unknown
-	// after this many bytes, or this long after its first byte, is closed.
-	DetectBytes   = 24
+	// DetectTimeout closes a connection whose protocol is unknown this long
+	// after its first byte. No protocol needs more than 8 bytes to be told.
 	DetectTimeout = 5 * time.Second
 
 	// FirstByteTimeout closes connections that never say anything.
