@@ -47,7 +47,13 @@ func Next(b []byte, m limits.Message) (message wire.Message, used, need int, err
 	if len(b) < HeaderSize {
 		return message, 0, HeaderSize, nil
 	}
-	length := int(binary.BigEndian.Uint32(b))
+	declared := binary.BigEndian.Uint32(b)
+	if declared > limits.FrameLengthMax {
+		// Also because it would be negative where an int has 32 bits.
+		return message, 0, 0, &thriftwire.Error{Kind: thriftwire.Malformed, Detail: fmt.Sprintf(
+			"frame of %d bytes (no frame is longer than %d)", declared, limits.FrameLengthMax)}
+	}
+	length := int(declared)
 	used = HeaderSize + length
 	message.Protocol = wire.Framed
 	if length > m.Bytes {

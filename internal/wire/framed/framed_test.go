@@ -40,7 +40,9 @@ func FuzzNext(f *testing.F) {
 		message, used, need, err := framed.Next(b, m)
 		switch {
 		case err != nil:
-			t.Fatalf("a frame always has an end, but: %v", err)
+			if b[0] <= limits.FrameLengthMax>>24 {
+				t.Fatalf("a frame of plausible length always has an end, but: %v", err)
+			}
 		case used == 0 && need <= len(b):
 			t.Fatalf("need %d of %d bytes", need, len(b))
 		case used > len(b) && message.Invalid == nil:
