@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/fulmar-rpc/fulmar/eventloop"
@@ -76,13 +77,13 @@ func (c *Client) Close() error {
 
 // Call makes one call; generated clients use it. See Caller.
 func (c *Client) Call(ctx context.Context, method *MethodDesc, request, reply any, options ...CallOption) error {
-	start := time.Now()
 	timeout := c.timeout
 	for _, option := range options {
 		if option.timeout != 0 {
 			timeout = max(option.timeout, 0)
 		}
 	}
+	start := time.Now()
 	if timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, timeout)
@@ -90,6 +91,7 @@ func (c *Client) Call(ctx context.Context, method *MethodDesc, request, reply an
 	}
 	state := &unaryState{
 		side:     SideClient,
+		start:    start,
 		method:   method,
 		peer:     c.config.Target,
 		protocol: c.protocol,
@@ -100,34 +102,58 @@ func (c *Client) Call(ctx context.Context, method *MethodDesc, request, reply an
 		state.limit = deadline.Sub(start)
 	}
 	err := c.next(ctx, Unary{state})
-	// Fill in what only this place knows; errors of interceptors stay as they
-	// are.
-	if e, ok := err.(*Error); ok && e.method == "" && e.phase != PhaseNone {
-		e.method, e.address, e.elapsed = method.fullName(), c.config.Target, time.Since(start)
+	if err == nil && !state.invoked {
+		// An interceptor answered by itself; hold it to what a peer is held to.
+		if reply, ok := reply.(replyMessage); ok {
+			return reply.ReplyError()
+		}
 	}
 	return err
 }
 
-// invoke is the end of the interceptor chain: it makes the call.
+// invoke is the end of the interceptor chain: it makes the call. An interceptor
+// that retries calls it again.
 func (c *Client) invoke(ctx context.Context, call Unary) error {
 	state := call.state
+	if state.invoked && state.reply != nil {
+		// What an earlier attempt left would be taken for this one's.
+		reflect.ValueOf(state.reply).Elem().SetZero()
+	}
+	state.invoked = true
+	err := c.attempt(ctx, state)
+	e, ok := err.(*Error)
+	if !ok {
+		return err
+	}
+	if e.executed == ExecutedNo && state.mayHaveRun {
+		e.executed = ExecutedMaybe
+	}
+	state.mayHaveRun = state.mayHaveRun || e.executed != ExecutedNo
+	e.method, e.address, e.elapsed = state.method.fullName(), c.config.Target, time.Since(state.start)
+	return e
+}
+
+// attempt makes a call once. What it returns is an *Error of its own, or an
+// exception that the IDL declares.
+func (c *Client) attempt(ctx context.Context, state *unaryState) error {
 	if err := ctx.Err(); err != nil {
 		return callFailure(err, state.limit)
 	}
 	request := c.pool.NewRequest(state.method.Name, state.method.Oneway)
 	defer request.Release()
-	if err := state.method.Codec.AppendBody(request.Body(), state.request, c.limits); err != nil {
+	if err := state.method.Codec.AppendBody(request.Body(), state.request, headed(c.limits, state.method)); err != nil {
 		return &Error{code: encodeCode(err), message: err.Error(), phase: PhaseEncode, executed: ExecutedNo, cause: err}
 	}
 	conn, message, err := c.exchange(ctx, request)
 	if err != nil {
 		return callFailure(err, state.limit)
 	}
-	// Decoding copies what it keeps, so the connection can go on afterwards.
-	defer conn.Release()
 	if state.method.Oneway {
+		conn.Retire()
 		return nil
 	}
+	// Decoding copies what it keeps, so the connection can go on afterwards.
+	defer conn.Release()
 	return c.readReply(message, state)
 }
 
@@ -169,7 +195,9 @@ func (c *Client) readReply(message wire.Message, state *unaryState) error {
 	if message.Type == thriftwire.Exception {
 		exception, err := thriftwire.ParseApplicationException(message.Body)
 		if err != nil {
-			return c.badReply(err)
+			bad := c.badReply(err)
+			bad.executed = ExecutedMaybe
+			return bad
 		}
 		return &Error{
 			code:      codeOfException(exception.Type),

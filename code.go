@@ -85,7 +85,7 @@ func CodeOf(err error) Code {
 	switch {
 	case err == nil:
 		return 0
-	case errors.As(err, &e):
+	case errors.As(err, &e) && e != nil:
 		return e.code
 	case errors.Is(err, context.DeadlineExceeded):
 		return DeadlineExceeded

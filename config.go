@@ -7,8 +7,10 @@ import (
 	"log/slog"
 	"math"
 	"net"
+	"strings"
 	"time"
 
+	"github.com/fulmar-rpc/fulmar/eventloop"
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/wire"
 )
@@ -83,6 +85,10 @@ type ServerConfig struct {
 	// 90 % of the file descriptors that the process may open.
 	MaxConnections int
 
+	// MaxCalls bounds calls in progress; more are refused. A call counts until
+	// its handler returns, also when its connection is gone. Default 100,000.
+	MaxCalls int
+
 	// FirstByteTimeout closes connections that say nothing at first. Default
 	// 10 s.
 	FirstByteTimeout time.Duration
@@ -123,7 +129,15 @@ func (c ServerConfig) Validate() error {
 			problems = append(problems, fmt.Errorf("server config: Interceptors[%d] is nil", i))
 		}
 	}
+	if err := c.eventLoop().Validate(); err != nil {
+		problems = append(problems, fmt.Errorf("server config: %w", err))
+	}
 	return errors.Join(append(problems, checkMessageLimits("server config", c.MaxMessageBytes, c.MaxDepth)...)...)
+}
+
+// eventLoop returns what the server's connections take from the configuration.
+func (c ServerConfig) eventLoop() eventloop.Config {
+	return eventloop.Config{MaxConnections: c.MaxConnections, WriteStallTimeout: c.WriteStallTimeout}
 }
 
 func (c ServerConfig) allowed() wire.Set {
@@ -187,8 +201,10 @@ func (c ClientConfig) Validate() error {
 	var problems []error
 	if c.Target == "" {
 		problems = append(problems, errors.New("client config: Target is empty"))
-	} else if _, _, err := parseAddress(c.Target); err != nil {
+	} else if _, address, err := parseAddress(c.Target); err != nil {
 		problems = append(problems, fmt.Errorf("client config: Target: %w", err))
+	} else if strings.HasSuffix(address, ":0") {
+		problems = append(problems, fmt.Errorf("client config: Target: %q has port 0, which nobody listens on", c.Target))
 	}
 	if c.Protocol != 0 && !supported.Has(wire.Protocol(c.Protocol)) {
 		problems = append(problems, fmt.Errorf("client config: Protocol: %d is not a protocol (known: %s)", c.Protocol, supported))

@@ -45,7 +45,7 @@ func TestClientConfig_ReportsAllProblemsAtOnce(t *testing.T) {
 }
 
 func TestTarget_Forms(t *testing.T) {
-	good := []string{"127.0.0.1:80", "localhost:0", "[::1]:8888", ":1", "unix:///run/orders.socket", "unix:@name"}
+	good := []string{"127.0.0.1:80", "localhost:1", "[::1]:8888", ":1", "unix:///run/orders.socket", "unix:@name"}
 	for _, target := range good {
 		if err := (fulmar.ClientConfig{Target: target}).Validate(); err != nil {
 			t.Errorf("%q: %v", target, err)
@@ -54,6 +54,7 @@ func TestTarget_Forms(t *testing.T) {
 	bad := map[string]string{
 		"localhost":                           "not host:port",
 		"localhost:http":                      `port "http" is not a number`,
+		"localhost:0":                         "port 0",
 		"localhost:65536":                     "from 0 to 65535",
 		"localhost:-1":                        "from 0 to 65535",
 		"dns:///orders:80":                    `scheme "dns" is not known`,

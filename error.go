@@ -100,7 +100,10 @@ func NewError(code Code, message string) *Error {
 func Errorf(code Code, format string, args ...any) *Error {
 	formatted := fmt.Errorf(format, args...)
 	e := NewError(code, formatted.Error())
-	e.cause = errors.Unwrap(formatted)
+	switch formatted.(type) {
+	case interface{ Unwrap() error }, interface{ Unwrap() []error }:
+		e.cause = formatted
+	}
 	return e
 }
 
@@ -141,11 +144,20 @@ func (e *Error) Address() string { return e.address }
 func (e *Error) Elapsed() time.Duration { return e.elapsed }
 
 // Unwrap returns the cause, which may be nil.
-func (e *Error) Unwrap() error { return e.cause }
+func (e *Error) Unwrap() error {
+	if e == nil {
+		return nil
+	}
+	return e.cause
+}
 
 // Error returns "Orders.place: deadline exceeded: no reply (waiting for the
 // reply, 127.0.0.1:8888, after 200ms, maybe executed)".
 func (e *Error) Error() string {
+	if e == nil {
+		// A handler that returns a typed nil.
+		return "nil *fulmar.Error"
+	}
 	var text strings.Builder
 	if e.method != "" {
 		text.WriteString(e.method + ": ")
@@ -182,7 +194,7 @@ func callFailure(err error, limit time.Duration) *Error {
 	case code == Canceled:
 		e.code, e.message = code, "canceled by the caller"
 	case errors.Is(err, transport.ErrClosed):
-		e.code, e.origin = Canceled, OriginLocal
+		e.code, e.origin, e.message = Canceled, OriginLocal, transport.ErrClosed.Error()
 	case errors.Is(err, transport.ErrExhausted):
 		e.code, e.origin = ResourceExhausted, OriginLocal
 	case errors.As(err, &reply):
@@ -212,27 +224,55 @@ func codeOfWire(err *thriftwire.Error) Code {
 // into it: they are a field of Error, and must not leave for another peer.
 func reason(err error) string {
 	var operation *net.OpError
-	if errors.As(err, &operation) && operation.Err != nil {
-		return operation.Op + ": " + operation.Err.Error()
+	if !errors.As(err, &operation) || operation.Err == nil {
+		return err.Error()
 	}
-	return err.Error()
+	text := operation.Err.Error()
+	if strings.HasPrefix(text, operation.Op+": ") {
+		return text
+	}
+	return operation.Op + ": " + text
 }
 
 // exceptionFor returns what a handler's error tells the peer: neither stacks nor
 // addresses of other servers.
 func exceptionFor(err error) thriftwire.ApplicationException {
+	exception := thriftwire.ApplicationException{Type: exceptionOfCode(CodeOf(err)), Message: withoutAddresses(err, 0)}
 	var e *Error
-	if !errors.As(err, &e) {
-		return thriftwire.ApplicationException{
-			Type:    exceptionOfCode(CodeOf(err)),
-			Message: err.Error(),
-		}
+	if errors.As(err, &e) && e != nil && e.exception != 0 {
+		exception.Type = e.exception
 	}
-	exception := thriftwire.ApplicationException{Type: e.exception, Message: err.Error()}
-	if e.exception == 0 {
-		exception.Type = exceptionOfCode(e.code)
-	}
-	// Whatever err says around e stays; e itself shrinks to what may be told.
-	exception.Message = strings.ReplaceAll(exception.Message, e.Error(), e.message)
 	return exception
+}
+
+// withoutAddresses returns the text of err in which the texts of what it wraps
+// are shortened to what another peer may see.
+func withoutAddresses(err error, depth int) string {
+	const deepest = 32
+	text := err.Error()
+	if depth > deepest {
+		return text
+	}
+	switch e := err.(type) {
+	case *Error:
+		text = e.message
+	case *net.OpError:
+		return reason(e)
+	}
+	for _, inner := range unwrap(err) {
+		text = strings.ReplaceAll(text, inner.Error(), withoutAddresses(inner, depth+1))
+	}
+	return text
+}
+
+func unwrap(err error) []error {
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		if inner := e.Unwrap(); inner != nil {
+			return []error{inner}
+		}
+	case interface{ Unwrap() []error }:
+		return e.Unwrap()
+	}
+	return nil
 }

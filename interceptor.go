@@ -7,9 +7,10 @@ import (
 )
 
 // UnaryInterceptor wraps unary and oneway calls, on the client or the server.
-// It calls next exactly once to go on, or not at all to answer by itself; what
-// it returns is the outcome. Several run in the order in which the
-// configuration lists them, the first outermost.
+// It calls next once to go on, or not at all to answer by itself; what it returns
+// is the outcome. On the client it may call next again, one after the other, to
+// try again. Several run in the order in which the configuration lists them, the
+// first outermost.
 //
 // On the server interceptors run before the request is decoded, so refusing a
 // call costs no decoding.
@@ -29,9 +30,13 @@ type unaryState struct {
 	implementation any
 	peer           string
 	protocol       Protocol
-	// limit is how long the call may take, on the client.
-	limit   time.Duration
-	request any
+	// On the client: when the call began, how long it may take, whether the end
+	// of the chain was reached, and whether an attempt may have been executed.
+	start      time.Time
+	limit      time.Duration
+	invoked    bool
+	mayHaveRun bool
+	request    any
 	// decode makes request on first use; nil once that happened, and on the
 	// client.
 	decode    func() (any, error)

@@ -396,7 +396,13 @@ func TestClient_RefusesWrongReplies(t *testing.T) {
 		}, fulmar.Unimplemented, fulmar.ExecutedMaybe, "what?"},
 		"broken exception": {func(call thriftwire.Header) []byte {
 			return frame(message(thriftwire.Exception, "add", call.Sequence, []byte{0x0b, 0, 1, 0x7f}))
-		}, fulmar.Internal, fulmar.ExecutedYes, "application exception"},
+		}, fulmar.Internal, fulmar.ExecutedMaybe, "application exception"},
+		"exception for another call": {func(call thriftwire.Header) []byte {
+			exception := thriftwire.ApplicationException{Type: thriftwire.ExceptionUnknownMethod, Message: "what?"}
+			b := make([]byte, exception.Size())
+			exception.Put(b)
+			return frame(message(thriftwire.Exception, "notify", call.Sequence+7, b))
+		}, fulmar.Internal, fulmar.ExecutedMaybe, "sequence id"},
 		"too long": {func(thriftwire.Header) []byte {
 			return append([]byte{0x3f, 0xff, 0xff, 0xff}, message(thriftwire.Reply, "add", 1, sum)...)
 		}, fulmar.ResourceExhausted, fulmar.ExecutedMaybe, "message of 1073741823 bytes (limit 16777216)"},

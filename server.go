@@ -22,6 +22,7 @@ import (
 type Server struct {
 	config    ServerConfig
 	limits    limits.Message
+	maxCalls  int
 	logger    *slog.Logger
 	methods   methodTable
 	transport *transport.Server
@@ -30,6 +31,7 @@ type Server struct {
 	mu       sync.Mutex
 	listener *eventloop.Listener
 	serving  bool
+	closed   bool
 }
 
 // NewServer returns a server. It does not listen before Listen or Serve.
@@ -38,10 +40,11 @@ func NewServer(config ServerConfig) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		config:  config,
-		limits:  messageLimits(config.MaxMessageBytes, config.MaxDepth, config.DecodeBytesPerWireByte, config.MaxDecodeBytes),
-		logger:  config.Logger,
-		methods: newMethodTable(),
+		config:   config,
+		limits:   messageLimits(config.MaxMessageBytes, config.MaxDepth, config.DecodeBytesPerWireByte, config.MaxDecodeBytes),
+		maxCalls: limits.Or(config.MaxCalls, limits.ServerCalls, int(^uint(0)>>1)),
+		logger:   config.Logger,
+		methods:  newMethodTable(),
 	}
 	if s.logger == nil {
 		s.logger = slog.Default()
@@ -80,6 +83,9 @@ func (s *Server) RegisterService(desc *ServiceDesc, implementation any) {
 func (s *Server) Listen() (net.Addr, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.closed {
+		return nil, ErrServerClosed
+	}
 	if s.listener == nil {
 		listener, err := s.listen()
 		if err != nil {
@@ -91,10 +97,7 @@ func (s *Server) Listen() (net.Addr, error) {
 }
 
 func (s *Server) listen() (*eventloop.Listener, error) {
-	config := s.transport.EventLoop(eventloop.Config{
-		MaxConnections:    s.config.MaxConnections,
-		WriteStallTimeout: s.config.WriteStallTimeout,
-	})
+	config := s.transport.EventLoop(s.config.eventLoop())
 	if s.config.Listener != nil {
 		return eventloop.NewListener(s.config.Listener, config)
 	}
@@ -133,12 +136,20 @@ func (s *Server) Serve(ctx context.Context) error {
 func (s *Server) Close() error {
 	s.mu.Lock()
 	listener := s.listener
+	s.closed = true
 	s.mu.Unlock()
-	if listener == nil {
+	switch {
+	case listener != nil:
+		return s.transport.Close(listener)
+	case s.config.Listener != nil:
+		return s.config.Listener.Close()
+	default:
 		return nil
 	}
-	return s.transport.Close(listener)
 }
+
+// ErrServerClosed is returned by Listen and Serve after Close.
+var ErrServerClosed = errors.New("fulmar: the server is closed")
 
 // handle serves one message. It runs on a goroutine of its own.
 func (s *Server) handle(ctx context.Context, in *transport.Inbound) {
@@ -166,6 +177,9 @@ func (s *Server) handle(ctx context.Context, in *transport.Inbound) {
 		protocol:       info.protocol,
 		decode:         func() (any, error) { return s.decode(method, in) },
 	}
+	// What a handler hangs on its context ends with the call.
+	ctx, cancel := context.WithCancel(context.WithValue(ctx, callKey{}, info))
+	defer cancel()
 	finished := false
 	defer func() {
 		// A panic, or a goroutine that the handler ends, is a failure of this
@@ -174,7 +188,7 @@ func (s *Server) handle(ctx context.Context, in *transport.Inbound) {
 			s.panicked(in, state, recover())
 		}
 	}()
-	err = s.next(context.WithValue(ctx, callKey{}, info), Unary{state})
+	err = s.next(ctx, Unary{state})
 	s.answer(in, state, err)
 	finished = true
 }
@@ -185,7 +199,7 @@ func (s *Server) panicked(in *transport.Inbound, state *unaryState, cause any) {
 	if cause == nil {
 		cause = "runtime.Goexit"
 	}
-	s.logger.Error("panic in a handler", "method", state.method.fullName(), "peer", in.Peer,
+	s.transport.Log().Error("panic in a handler", "method", state.method.fullName(), "peer", in.Peer,
 		"panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
 	if !state.method.Oneway {
 		s.sendException(in, state.method.Name, &Error{code: Internal, message: "panic in the handler"})
@@ -194,6 +208,9 @@ func (s *Server) panicked(in *transport.Inbound, state *unaryState, cause any) {
 
 // resolve returns the method that a message calls, or why it cannot be served.
 func (s *Server) resolve(in *transport.Inbound) (*MethodDesc, any, error) {
+	if running := s.transport.Running(); running > s.maxCalls {
+		return nil, nil, &Error{code: ResourceExhausted, message: fmt.Sprintf("%d calls are running (limit %d)", running, s.maxCalls), executed: ExecutedNo}
+	}
 	if err := in.Invalid(); err != nil {
 		return nil, nil, &Error{code: InvalidArgument, message: err.Error(), executed: ExecutedNo, cause: err,
 			exception: thriftwire.ExceptionProtocolError}
@@ -212,6 +229,8 @@ func (s *Server) decode(method *MethodDesc, in *transport.Inbound) (any, error) 
 		return nil, &Error{code: InvalidArgument, message: err.Error(), executed: ExecutedNo, cause: err,
 			exception: thriftwire.ExceptionProtocolError}
 	}
+	// The handler may take its time; the bytes need not.
+	in.Body = nil
 	return request, nil
 }
 
@@ -248,8 +267,8 @@ func (s *Server) answer(in *transport.Inbound, state *unaryState, err error) {
 	}
 	reply := in.NewReply(method.Name)
 	defer reply.Release()
-	if err := method.Codec.AppendBody(reply.Body(), state.reply, s.limits); err != nil {
-		s.logger.Error("reply cannot be encoded", "method", method.fullName(), "reason", err.Error())
+	if err := method.Codec.AppendBody(reply.Body(), state.reply, headed(s.limits, method)); err != nil {
+		s.transport.Log().Error("reply cannot be encoded", "method", method.fullName(), "reason", err.Error())
 		s.sent(in, reply.SendException(thriftwire.ApplicationException{
 			Type: thriftwire.ExceptionInternalError, Message: "the reply cannot be encoded: " + err.Error()}))
 		return

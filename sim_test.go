@@ -31,6 +31,7 @@ const simAddress = "server:1"
 type simulation struct {
 	t       *testing.T
 	network *simnet.Network
+	server  *fulmar.Server
 	client  *fulmar.Client
 	api     testservice.EchoClient
 	log     *logRecorder
@@ -55,6 +56,7 @@ func simulate(t *testing.T, network simnet.Config, server fulmar.ServerConfig, c
 		if err != nil {
 			t.Fatal(err)
 		}
+		s.server = running
 		testservice.RegisterEchoServer(running, stub)
 		ctx, cancel := context.WithCancel(context.Background())
 		s.stop = cancel
@@ -204,7 +206,7 @@ func TestServer_StopHasALimit(t *testing.T) {
 		start := time.Now()
 		s.stop()
 		err := <-s.served
-		if err == nil || !strings.Contains(err.Error(), "1 calls still running after 3s") {
+		if err == nil || !strings.Contains(err.Error(), "1 calls were still running after 3s") {
 			t.Errorf("Serve: %v", err)
 		}
 		if took := time.Since(start); took < 3*time.Second || took > 4*time.Second {

@@ -164,6 +164,17 @@ func (c *Conn) SetWriteDeadline(t time.Time) error {
 // nothing.
 func (c *Conn) Close() error { return c.CloseWithError(nil) }
 
+// Abort is Close, but the peer is told at once that nobody reads any more: TCP
+// resets the connection, and bytes that were not delivered yet are lost. What
+// else has a method SetLinger, as net.TCPConn has it, does the same.
+func (c *Conn) Abort() error {
+	if socket, ok := c.socket.(interface{ SetLinger(seconds int) error }); ok {
+		// An error means that the socket is closed already.
+		_ = socket.SetLinger(0)
+	}
+	return c.Close()
+}
+
 // CloseWithError is Close, with the error that OnClose is told.
 func (c *Conn) CloseWithError(err error) error {
 	c.mu.Lock()

@@ -170,6 +170,11 @@ func (r *Reader) room(first, least int) []byte {
 	return r.buf[r.end:]
 }
 
+// Shrink gives back memory that the unread bytes do not need. It is for a
+// dialled connection that will not be used for a while; a served one does it by
+// itself. Slices returned before become invalid.
+func (r *Reader) Shrink() { r.settle() }
+
 // settle gives back memory that the content does not need while the connection
 // waits.
 func (r *Reader) settle() {

@@ -19,8 +19,10 @@ type Writer struct {
 	out *linkbuf.Buffer
 	// room is the unused tail of out with what was written there already.
 	room []byte
-	// bytes is how much may be written.
+	// bytes is how long the message may be, head how much of it there is before
+	// what is written here.
 	bytes    int
+	head     int
 	depth    int
 	maxDepth int
 	err      *Error
@@ -37,7 +39,7 @@ const firstChunk = 512
 const inlineString = 1 << 10
 
 func newWriter(out *linkbuf.Buffer, m limits.Message) Writer {
-	return Writer{out: out, bytes: m.Bytes, depth: m.Depth, maxDepth: m.Depth, start: out.Len()}
+	return Writer{out: out, bytes: m.Bytes, head: m.HeadBytes, depth: m.Depth, maxDepth: m.Depth, start: out.Len()}
 }
 
 // finish hands everything to the chain. It returns the error, if there was one;
@@ -61,7 +63,7 @@ func (w *Writer) flush() {
 
 // checkSize fails if the message with n more bytes is too long.
 func (w *Writer) checkSize(n int) {
-	if size := w.out.Len() - w.start + n; size > w.bytes {
+	if size := w.head + w.out.Len() - w.start + n; size > w.bytes {
 		w.fail(&Error{Kind: thriftwire.LimitExceeded, Offset: -1, Detail: fmt.Sprintf(
 			"message of %d bytes or more (limit %d)", size, w.bytes)})
 	}

@@ -80,6 +80,14 @@ const (
 	// in work before the server stops reading from it.
 	ReadAheadBytes = 64 << 10
 
+	// StopGrace is how long a graceful stop still accepts new calls on open
+	// connections. Peers that answer in order cannot be told to send no more.
+	StopGrace = time.Second
+
+	// ServerCalls bounds calls in progress. A call whose connection is gone
+	// counts until its handler returns.
+	ServerCalls = 100000
+
 	// DrainTimeout is how long a graceful stop waits for running calls.
 	DrainTimeout = 30 * time.Second
 
@@ -157,8 +165,10 @@ func Or[T ~int | ~int64](value, fallback, off T) T {
 // Message bounds the encoding and decoding of one message. The zero value is
 // not usable; see DefaultMessage.
 type Message struct {
-	// Bytes is the longest message.
-	Bytes int
+	// Bytes is the longest message, HeadBytes how many of them stand before the
+	// body that is to be encoded.
+	Bytes     int
+	HeadBytes int
 	// Depth is how deep structs and containers may nest.
 	Depth int
 	// DecodeBytesPerWireByte is how much memory decoding may take for each byte

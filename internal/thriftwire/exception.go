@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 )
@@ -76,7 +77,7 @@ func ParseApplicationException(body []byte) (exception ApplicationException, err
 		switch {
 		case id == 1 && t == String:
 			text := value[4:]
-			exception.Message = string(text[:min(len(text), limits.ErrorMessageBytes)])
+			exception.Message = CleanMessage(string(text[:min(len(text), limits.ErrorMessageBytes)]))
 		case id == 2 && t == I32:
 			exception.Type = ExceptionType(int32(binary.BigEndian.Uint32(value)))
 		}
@@ -84,12 +85,17 @@ func ParseApplicationException(body []byte) (exception ApplicationException, err
 	}
 }
 
-// CleanMessage makes a text fit to leave for a peer: valid UTF-8 of at most
-// ErrorMessageBytes.
+// CleanMessage makes a text fit to pass between peers, which print and log it:
+// valid UTF-8 without control characters, of about ErrorMessageBytes at most.
 func CleanMessage(text string) string {
 	const mark = "... (cut)"
 	if len(text) > limits.ErrorMessageBytes {
 		text = text[:limits.ErrorMessageBytes-len(mark)] + mark
 	}
-	return strings.ToValidUTF8(text, "\uFFFD")
+	return strings.Map(func(r rune) rune {
+		if r < ' ' && r != '\n' && r != '\t' || r == 0x7f {
+			return utf8.RuneError
+		}
+		return r
+	}, strings.ToValidUTF8(text, "\uFFFD"))
 }

@@ -140,7 +140,11 @@ func (s *Skipper) skipString(b []byte, pos int, top *skipFrame) (need int, err e
 		return 0, &Error{Kind: Malformed, Offset: pos, Detail: fmt.Sprintf("string of %d bytes", length)}
 	}
 	if length > len(b)-pos-4 {
-		return s.needs(b, pos+4+length)
+		// Compared like this because the sum may not fit an int of 32 bits.
+		if length > s.max-pos-4 {
+			return 0, s.beyond(b, int64(pos)+4+int64(length))
+		}
+		return pos + 4 + length, nil
 	}
 	s.consume(top, pos+4+length)
 	return 0, nil
@@ -223,10 +227,15 @@ func (s *Skipper) needs(b []byte, n int) (need int, err error) {
 	if n <= s.max {
 		return n, nil
 	}
+	return 0, s.beyond(b, int64(n))
+}
+
+// beyond is the error for a value that reaches past max.
+func (s *Skipper) beyond(b []byte, n int64) error {
 	if s.whole {
-		return 0, &Error{Kind: Truncated, Offset: s.pos, Detail: fmt.Sprintf("value reaches byte %d, but the message ends at %d", n, len(b))}
+		return &Error{Kind: Truncated, Offset: s.pos, Detail: fmt.Sprintf("value reaches byte %d, but the message ends at %d", n, len(b))}
 	}
-	return 0, &Error{Kind: LimitExceeded, Offset: s.pos, Detail: fmt.Sprintf("message of at least %d bytes (limit %d)", n, s.max)}
+	return &Error{Kind: LimitExceeded, Offset: s.pos, Detail: fmt.Sprintf("message of at least %d bytes (limit %d)", n, s.max)}
 }
 
 // DepthError is the error for nesting deeper than limit.

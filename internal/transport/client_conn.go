@@ -170,22 +170,26 @@ func (c *ClientConn) await(request *Request) (wire.Message, *CallError) {
 	}
 }
 
-// check returns what is wrong with a message as the reply to request. An
-// exception counts whatever name and sequence id it has: a peer that could not
-// read the request knows neither.
+// check returns what is wrong with a message as the reply to request. The name
+// of an exception does not count, and its sequence id may be 0: a peer that
+// could not read the request knows neither.
 func (c *ClientConn) check(request *Request, message *wire.Message) error {
+	isException := message.Type == thriftwire.Exception
 	switch {
 	case message.Invalid != nil:
 		return message.Invalid
-	case message.Type == thriftwire.Exception:
+	case isException && message.Sequence == 0:
+		// Perhaps from a peer that could not read the call. It may as well be a
+		// late answer to something else, so nothing after it is trusted.
+		c.used = -1
 		return nil
-	case message.Type != thriftwire.Reply:
+	case !isException && message.Type != thriftwire.Reply:
 		return &ReplyError{Exception: thriftwire.ExceptionInvalidMessageType, Detail: fmt.Sprintf(
 			"a %v arrived instead of a reply", message.Type)}
 	case message.Sequence != request.sequence:
 		return &ReplyError{Exception: thriftwire.ExceptionBadSequenceID, Detail: fmt.Sprintf(
-			"the reply has sequence id %d, the call %d", message.Sequence, request.sequence)}
-	case !bytes.Equal(message.Name, []byte(request.name)):
+			"the %v has sequence id %d, the call %d", message.Type, message.Sequence, request.sequence)}
+	case !isException && !bytes.Equal(message.Name, []byte(request.name)):
 		return &ReplyError{Exception: thriftwire.ExceptionWrongMethodName, Detail: fmt.Sprintf(
 			"the reply is for method %q, the call was %q", message.Name, request.name)}
 	}
@@ -200,8 +204,20 @@ func (c *ClientConn) Release() {
 		c.pool.discard(c)
 		return
 	}
+	// One large reply must not cost an idle connection its size for ever.
+	c.conn.Reader().Shrink()
 	c.pool.release(c)
 }
 
-// Discard closes the connection.
-func (c *ClientConn) Discard() { c.pool.discard(c) }
+// Discard closes the connection, for a call that was not answered. The peer
+// learns of it at once, where the network can tell it (a reset), and may stop
+// working on the call.
+func (c *ClientConn) Discard() {
+	_ = c.conn.Abort()
+	c.pool.discard(c)
+}
+
+// Retire closes the connection in good order. It follows a oneway call: with
+// protocols that answer in order, the next call on it would wait until that
+// call has been executed.
+func (c *ClientConn) Retire() { c.pool.discard(c) }

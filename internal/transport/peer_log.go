@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"context"
 	"log/slog"
 	"sync"
 	"time"
@@ -33,6 +34,15 @@ func NewPeerLog(logger *slog.Logger) *PeerLog {
 // Warn logs message, which is also the kind and must be a constant. If lines
 // were left out since the last one, it says how many.
 func (l *PeerLog) Warn(message string, attributes ...any) {
+	l.log(slog.LevelWarn, message, attributes)
+}
+
+// Error is Warn at the level of errors.
+func (l *PeerLog) Error(message string, attributes ...any) {
+	l.log(slog.LevelError, message, attributes)
+}
+
+func (l *PeerLog) log(level slog.Level, message string, attributes []any) {
 	l.mu.Lock()
 	window := l.windows[message]
 	if window == nil {
@@ -54,5 +64,5 @@ func (l *PeerLog) Warn(message string, attributes ...any) {
 	if suppressed > 0 {
 		attributes = append(attributes, "suppressed", suppressed)
 	}
-	l.logger.Warn(message, attributes...)
+	l.logger.Log(context.Background(), level, message, attributes...)
 }

@@ -17,7 +17,6 @@ import (
 // PoolConfig configures a Pool. Every field must be set; limits.Or has been
 // applied to what a user gave.
 type PoolConfig struct {
-	Address  string
 	Dial     func(ctx context.Context) (*eventloop.Conn, error)
 	Protocol wire.Protocol
 	Limits   limits.Message
@@ -46,6 +45,10 @@ type Pool struct {
 	waiters []*waiter
 	reaper  *time.Timer
 	closed  bool
+
+	// closing ends when Close is called, and dials in progress with it.
+	closing context.Context
+	closeIt context.CancelFunc
 }
 
 // waiter is a call that waits for a connection. A nil grant allows it to dial.
@@ -56,7 +59,9 @@ var ErrClosed = errors.New("client is closed")
 
 // NewPool returns an empty Pool. Close must be called in the end.
 func NewPool(config PoolConfig) *Pool {
-	return &Pool{config: config, buffers: linkbuf.NewPool(), all: map[*ClientConn]struct{}{}}
+	p := &Pool{config: config, buffers: linkbuf.NewPool(), all: map[*ClientConn]struct{}{}}
+	p.closing, p.closeIt = context.WithCancel(context.Background())
+	return p
 }
 
 // Acquire returns a connection for one call: an idle one, or a new one, or the
@@ -69,6 +74,11 @@ func (p *Pool) Acquire(ctx context.Context) (*ClientConn, error) {
 	if wait != nil {
 		select {
 		case conn = <-wait.grant:
+			if conn != nil && conn.conn.CheckIdle() != nil {
+				// Closed by the peer since its last call; its slot is ours.
+				p.forget(conn)
+				conn = nil
+			}
 		case <-ctx.Done():
 			p.abandon(wait)
 			return nil, &CallError{Phase: PhaseAcquire, Err: fmt.Errorf(
@@ -141,15 +151,25 @@ func (p *Pool) abandon(wait *waiter) {
 
 // dial opens a connection for a caller that holds a slot for it.
 func (p *Pool) dial(ctx context.Context) (*ClientConn, error) {
-	dialCtx, cancel := ctx, context.CancelFunc(func() {})
-	if p.config.ConnectTimeout > 0 {
-		dialCtx, cancel = context.WithTimeout(ctx, p.config.ConnectTimeout)
-	}
+	dialCtx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	if p.config.ConnectTimeout > 0 {
+		var end context.CancelFunc
+		dialCtx, end = context.WithTimeout(dialCtx, p.config.ConnectTimeout)
+		defer end()
+	}
+	if p.Closed() {
+		p.slotFree()
+		return nil, &CallError{Phase: PhaseConnect, Err: ErrClosed}
+	}
+	stop := context.AfterFunc(p.closing, cancel)
+	defer stop()
 	raw, err := p.config.Dial(dialCtx)
 	if err != nil {
 		p.slotFree()
-		if ctx.Err() == nil && dialCtx.Err() != nil {
+		if p.Closed() {
+			err = ErrClosed
+		} else if ctx.Err() == nil && dialCtx.Err() != nil {
 			// Not the call's deadline: let the caller see which limit it was.
 			err = fmt.Errorf("no connection within the connect timeout of %v: %v", p.config.ConnectTimeout, err)
 		}
@@ -200,14 +220,20 @@ func (p *Pool) grantLocked(conn *ClientConn) {
 
 // discard closes a connection that cannot be used again.
 func (p *Pool) discard(conn *ClientConn) {
-	_ = conn.conn.Close()
-	p.mu.Lock()
-	_, known := p.all[conn]
-	delete(p.all, conn)
-	p.mu.Unlock()
-	if known {
+	if p.forget(conn) {
 		p.slotFree()
 	}
+}
+
+// forget closes a connection whose slot the caller has. It reports whether the
+// pool still knew it.
+func (p *Pool) forget(conn *ClientConn) bool {
+	_ = conn.conn.Close()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, known := p.all[conn]
+	delete(p.all, conn)
+	return known
 }
 
 // slotFree lets the next waiter dial, now that one connection fewer is open.
@@ -251,6 +277,7 @@ func (p *Pool) reap() {
 // Close closes all connections. Calls that are using one fail; later calls
 // fail with ErrClosed.
 func (p *Pool) Close() {
+	p.closeIt()
 	p.mu.Lock()
 	p.closed = true
 	if p.reaper != nil {

@@ -36,8 +36,14 @@ type Server struct {
 	log     *PeerLog
 	ctx     context.Context
 	cancel  context.CancelFunc
-	calls   sync.WaitGroup
-	running atomic.Int64
+	// stopping is when a graceful stop began, in nanoseconds since 1970; 0 while
+	// serving.
+	stopping atomic.Int64
+
+	mu      sync.Mutex
+	running int
+	// ended is closed when the last call has ended; nil until somebody waits.
+	ended chan struct{}
 }
 
 // NewServer returns a Server. EventLoop must be part of the configuration of
@@ -84,30 +90,59 @@ func (s *Server) Serve(ctx context.Context, listener *eventloop.Listener) error 
 	defer stopSweep()
 	defer s.cancel()
 	select {
-	case err := <-served:
-		return err
+	case <-served:
+		// Close ended it: the calls were told, and get the same time.
+		s.cancel()
 	case <-ctx.Done():
+		s.stopping.Store(time.Now().UnixNano())
 	}
-	return s.drain(listener, served)
+	drainCtx, cancel := s.withDrainTimeout()
+	defer cancel()
+	_ = listener.Shutdown(drainCtx)
+	return s.waitForCalls(drainCtx)
 }
 
-// drain waits until every connection is closed, for at most DrainTimeout. A
-// connection with half a message gets the time that this always has.
-func (s *Server) drain(listener *eventloop.Listener, served <-chan error) error {
-	drainCtx := context.Background()
+func (s *Server) withDrainTimeout() (context.Context, context.CancelFunc) {
 	if s.config.DrainTimeout > 0 {
-		var cancel context.CancelFunc
-		drainCtx, cancel = context.WithTimeout(drainCtx, s.config.DrainTimeout)
-		defer cancel()
+		return context.WithTimeout(context.Background(), s.config.DrainTimeout)
 	}
-	err := listener.Shutdown(drainCtx)
-	if running := s.running.Load(); err != nil && running > 0 {
-		s.cancel()
-		return fmt.Errorf("graceful stop: %d calls still running after %v; their connections were closed", running, s.config.DrainTimeout)
+	return context.WithCancel(context.Background())
+}
+
+// waitForCalls waits until no call runs. If ctx ends first, it ends the
+// contexts of those that still do.
+func (s *Server) waitForCalls(ctx context.Context) error {
+	s.mu.Lock()
+	if s.running == 0 {
+		s.mu.Unlock()
+		return nil
 	}
-	<-served
-	s.calls.Wait()
-	return nil
+	if s.ended == nil {
+		s.ended = make(chan struct{})
+	}
+	ended := s.ended
+	s.mu.Unlock()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+	}
+	return fmt.Errorf("server stop: %d calls were still running after %v; their connections were closed", s.Running(), s.config.DrainTimeout)
+}
+
+// Running returns how many calls run now.
+func (s *Server) Running() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.running
+}
+
+// stopped reports whether a graceful stop has gone on for longer than
+// StopGrace: what arrives then is not started any more, so that a peer that
+// never pauses cannot hold up the stop.
+func (s *Server) stopped() bool {
+	began := s.stopping.Load()
+	return began != 0 && time.Since(time.Unix(0, began)) > limits.StopGrace
 }
 
 // Close ends everything at once, also if Serve was not called for listener.
@@ -148,15 +183,25 @@ func (s *Server) startSweep(listener *eventloop.Listener) (stop func()) {
 // for the answer although the peer may have stopped sending, and a stopping
 // server waits for it.
 func (s *Server) start(call *Inbound) {
-	s.running.Add(1)
+	s.mu.Lock()
+	s.running++
+	s.mu.Unlock()
 	call.conn.conn.Hold()
-	s.calls.Go(func() {
+	go func() {
 		// Also when Handle panics or ends the goroutine, which its owner must
 		// not let happen: the connection would wait for ever.
-		defer func() {
-			s.running.Add(-1)
-			call.conn.done()
-		}()
+		defer s.callEnded(call)
 		s.config.Handle(call.conn.context(), call)
-	})
+	}()
+}
+
+func (s *Server) callEnded(call *Inbound) {
+	call.conn.done()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running--
+	if s.running == 0 && s.ended != nil {
+		close(s.ended)
+		s.ended = nil
+	}
 }

@@ -78,6 +78,10 @@ func connOf(conn *eventloop.Conn) *serverConn {
 // understood.
 var errLast = errors.New("the previous message had no known end")
 
+// errStopped closes a connection of a stopping server whose peer goes on
+// sending.
+var errStopped = errors.New("server is stopping")
+
 // data looks at what has arrived. The event loop calls it, once at a time.
 func (c *serverConn) data() error {
 	for {
@@ -129,6 +133,9 @@ func (c *serverConn) mustWait(reader *eventloop.Reader) (bool, error) {
 	}
 	if c.last && !c.calling {
 		return true, errLast
+	}
+	if !c.calling && c.server.stopped() {
+		return true, errStopped
 	}
 	return c.calling, nil
 }

@@ -85,7 +85,7 @@ func tooLong(b []byte, length int, m limits.Message) (message wire.Message, used
 		return message, 0, HeaderSize + headerNeed, nil
 	}
 	message.Header = header
-	message.Last = length > DiscardFactor*m.Bytes
+	message.Last = int64(length) > DiscardFactor*int64(m.Bytes)
 	message.Invalid = &thriftwire.Error{Kind: thriftwire.LimitExceeded, Offset: -1, Detail: fmt.Sprintf(
 		"message of %d bytes (limit %d)", length, m.Bytes)}
 	return message, HeaderSize + length, 0, nil
