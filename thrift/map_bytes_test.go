@@ -1,6 +1,7 @@
 package thrift
 
 import (
+	"math"
 	"runtime"
 	"testing"
 )
@@ -25,20 +26,29 @@ var names = func() (list [896]string) {
 func checkMapBytes[K comparable, V any](t *testing.T, name string, key func(int) K, value func(int) V) {
 	t.Helper()
 	for _, n := range []int{0, 1, 7, 8, 9, 14, 15, 28, 29, 56, 57, 112, 113, 224, 225, 448, 449, 895, 896} {
-		const maps = 20
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		for range maps {
-			m := make(map[K]V, n)
-			for i := range n {
-				m[key(i)] = value(i)
-			}
-			runtime.KeepAlive(m)
+		// The least of several attempts: the runtime allocates for itself too.
+		got := int64(math.MaxInt64)
+		for range 5 {
+			got = min(got, allocated(n, key, value))
 		}
-		runtime.ReadMemStats(&after)
-		got := int64(after.TotalAlloc-before.TotalAlloc) / maps
 		if charged := mapBytes[K, V](n); got > charged {
 			t.Errorf("%s with %d entries takes %d bytes, charged are %d", name, n, got, charged)
 		}
 	}
+}
+
+// allocated returns what a map of n entries takes, on average.
+func allocated[K comparable, V any](n int, key func(int) K, value func(int) V) int64 {
+	const maps = 20
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range maps {
+		m := make(map[K]V, n)
+		for i := range n {
+			m[key(i)] = value(i)
+		}
+		runtime.KeepAlive(m)
+	}
+	runtime.ReadMemStats(&after)
+	return int64(after.TotalAlloc-before.TotalAlloc) / maps
 }
