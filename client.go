@@ -84,6 +84,10 @@ func (c *Client) Call(ctx context.Context, method *MethodDesc, request, reply an
 		}
 	}
 	start := time.Now()
+	limit := timeout
+	if outer, ok := ctx.Deadline(); ok && (timeout == 0 || outer.Sub(start) < timeout) {
+		limit = outer.Sub(start)
+	}
 	if timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, timeout)
@@ -92,14 +96,12 @@ func (c *Client) Call(ctx context.Context, method *MethodDesc, request, reply an
 	state := &unaryState{
 		side:     SideClient,
 		start:    start,
+		limit:    limit,
 		method:   method,
 		peer:     c.config.Target,
 		protocol: c.protocol,
 		request:  request,
 		reply:    reply,
-	}
-	if deadline, ok := ctx.Deadline(); ok {
-		state.limit = deadline.Sub(start)
 	}
 	err := c.next(ctx, Unary{state})
 	if err == nil && !state.invoked {
