@@ -151,7 +151,7 @@ func (e *Error) Unwrap() error {
 	return e.cause
 }
 
-// Error returns "Orders.place: deadline exceeded: no reply (waiting for the
+// Error returns "Orders.place: deadline exceeded: no result within 200ms (waiting for the
 // reply, 127.0.0.1:8888, after 200ms, maybe executed)".
 func (e *Error) Error() string {
 	if e == nil {

@@ -191,6 +191,21 @@ func TestServer_RefusesBadMessagesAndGoesOn(t *testing.T) {
 	}
 }
 
+// TestClient_LeavesABareConnectionAfterARefusal: the server closes it, so the
+// next call must not find it in the pool.
+func TestClient_LeavesABareConnectionAfterARefusal(t *testing.T) {
+	server := serve(t, fulmar.ServerConfig{MaxMessageBytes: 1000}, &testservice.Stub{})
+	api := dial(t, fulmar.ClientConfig{Target: server.address, Protocol: fulmar.Bare})
+	for range 50 {
+		if _, err := api.Echo(context.Background(), &testservice.Message{Text: strings.Repeat("x", 1500)}); fulmar.CodeOf(err) != fulmar.InvalidArgument {
+			t.Fatalf("a message that is too long: %v", err)
+		}
+		if _, err := api.Echo(context.Background(), &testservice.Message{Text: "x"}); err != nil {
+			t.Fatalf("the call after it: %v", err)
+		}
+	}
+}
+
 // TestServer_NeverAnswersOneway: an answer that nobody reads would be taken for
 // the answer of the next call, so even an unknown method gets none.
 func TestServer_NeverAnswersOneway(t *testing.T) {

@@ -84,6 +84,10 @@ func (s *Skipper) Next(b []byte) (end, need int, err error) {
 		if need != 0 || err != nil {
 			return 0, need, err
 		}
+		if s.pos > s.max {
+			// More arrived than one value may have.
+			return 0, 0, s.beyond(b, int64(s.pos))
+		}
 	}
 	return s.pos, 0, nil
 }

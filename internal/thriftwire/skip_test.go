@@ -144,6 +144,15 @@ func TestSkipper_StopsAtItsLimit(t *testing.T) {
 	}
 }
 
+func TestSkipper_StopsAtItsLimitAlsoWhenMoreArrived(t *testing.T) {
+	var s thriftwire.Skipper
+	s.Start(thriftwire.String, 0, 1000, 64)
+	_, _, err := s.Next(value{}.u32(997).zeros(997))
+	if err == nil || !strings.Contains(err.Error(), "limit 1000") {
+		t.Errorf("Next for a value of 1001 bytes with limit 1000: %v", err)
+	}
+}
+
 func TestSkip_AllocatesNothing(t *testing.T) {
 	bytes := nestedLists(10)
 	if n := testing.AllocsPerRun(100, func() {

@@ -186,6 +186,10 @@ func (c *ClientConn) check(request *Request, message *wire.Message) error {
 	case !isException && message.Type != thriftwire.Reply:
 		return &ReplyError{Exception: thriftwire.ExceptionInvalidMessageType, Detail: fmt.Sprintf(
 			"a %v arrived instead of a reply", message.Type)}
+	case isException && message.Sequence == request.sequence && c.pool.config.Protocol == wire.Bare:
+		// A server that could not read a bare message closes after its answer.
+		c.used = -1
+		return nil
 	case message.Sequence != request.sequence:
 		return &ReplyError{Exception: thriftwire.ExceptionBadSequenceID, Detail: fmt.Sprintf(
 			"the %v has sequence id %d, the call %d", message.Type, message.Sequence, request.sequence)}

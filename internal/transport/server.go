@@ -98,8 +98,22 @@ func (s *Server) Serve(ctx context.Context, listener *eventloop.Listener) error 
 	}
 	drainCtx, cancel := s.withDrainTimeout()
 	defer cancel()
-	_ = listener.Shutdown(drainCtx)
-	return s.waitForCalls(drainCtx)
+	shut := make(chan struct{})
+	go func() {
+		_ = listener.Shutdown(context.Background())
+		close(shut)
+	}()
+	select {
+	case <-shut:
+		return s.waitForCalls(drainCtx)
+	case <-drainCtx.Done():
+	}
+	// Counted before the connections are closed, which may end the calls.
+	err := s.tooLate()
+	s.cancel()
+	_ = listener.Close()
+	<-shut
+	return err
 }
 
 func (s *Server) withDrainTimeout() (context.Context, context.CancelFunc) {
@@ -126,8 +140,17 @@ func (s *Server) waitForCalls(ctx context.Context) error {
 	case <-ended:
 		return nil
 	case <-ctx.Done():
+		return s.tooLate()
 	}
-	return fmt.Errorf("server stop: %d calls were still running after %v; their connections were closed", s.Running(), s.config.DrainTimeout)
+}
+
+// tooLate is the error for calls that run when the time to stop is over.
+func (s *Server) tooLate() error {
+	running := s.Running()
+	if running == 0 {
+		return nil
+	}
+	return fmt.Errorf("server stop: %d calls were still running after %v; their connections were closed", running, s.config.DrainTimeout)
 }
 
 // Running returns how many calls run now.

@@ -30,7 +30,7 @@ func callFromPython(ctx context.Context, report *report, python, client, address
 	if err := command.Start(); err != nil {
 		return fmt.Errorf("starting the Python client: %w", err)
 	}
-	lines := 0
+	lines, failed := 0, report.failed
 	for scanner := bufio.NewScanner(output); scanner.Scan(); lines++ {
 		var call struct {
 			Runtime, What, Protocol, Result string
@@ -42,9 +42,8 @@ func callFromPython(ctx context.Context, report *report, python, client, address
 		}
 		report.line(call.Runtime, call.What, call.Protocol, call.Result, call.OK, time.Duration(call.Milliseconds*float64(time.Millisecond)))
 	}
-	var failed *exec.ExitError
-	if err := command.Wait(); err != nil && !errors.As(err, &failed) {
-		return fmt.Errorf("the Python client: %w", err)
+	if err := command.Wait(); err != nil && report.failed == failed {
+		return fmt.Errorf("the Python client ended after %d lines: %w", lines, err)
 	}
 	if lines == 0 {
 		return errors.New("the Python client printed nothing")
