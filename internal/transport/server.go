@@ -110,8 +110,9 @@ func (s *Server) Serve(ctx context.Context, listener *eventloop.Listener) error 
 	}
 	// Counted before the connections are closed, which may end the calls.
 	err := s.tooLate()
-	s.cancel()
+	// Closed before the calls learn of it: their answers would come by chance.
 	_ = listener.Close()
+	s.cancel()
 	<-shut
 	return err
 }
