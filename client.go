@@ -66,6 +66,9 @@ func (c *Client) dial(ctx context.Context, network, address string) (*eventloop.
 	if err != nil {
 		return nil, err
 	}
+	if conn == nil {
+		return nil, errors.New("the configured Dial returned neither a connection nor an error")
+	}
 	return eventloop.NewConn(conn, config), nil
 }
 
@@ -141,9 +144,10 @@ func (c *Client) attempt(ctx context.Context, state *unaryState) error {
 	if err := ctx.Err(); err != nil {
 		return callFailure(err, state.limit)
 	}
-	request := c.pool.NewRequest(state.method.Name, state.method.Oneway)
+	name := c.nameOf(state.method)
+	request := c.pool.NewRequest(name, state.method.Oneway)
 	defer request.Release()
-	if err := state.method.Codec.AppendBody(request.Body(), state.request, headed(c.limits, state.method)); err != nil {
+	if err := state.method.Codec.AppendBody(request.Body(), state.request, headed(c.limits, name)); err != nil {
 		return &Error{code: encodeCode(err), message: err.Error(), phase: PhaseEncode, executed: ExecutedNo, cause: err}
 	}
 	conn, message, err := c.exchange(ctx, request)
@@ -157,6 +161,14 @@ func (c *Client) attempt(ctx context.Context, state *unaryState) error {
 	// Decoding copies what it keeps, so the connection can go on afterwards.
 	defer conn.Release()
 	return c.readReply(message, state)
+}
+
+// nameOf returns what a request calls the method.
+func (c *Client) nameOf(method *MethodDesc) string {
+	if c.config.QualifiedNames {
+		return method.Service + ":" + method.Name
+	}
+	return method.Name
 }
 
 // encodeCode returns the code for a request that cannot be encoded.

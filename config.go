@@ -81,6 +81,12 @@ type ServerConfig struct {
 	// MaxDecodeBytes caps the memory that decoding one request may take. Default
 	// 256 MiB.
 	MaxDecodeBytes int64
+	// MaxBufferedBytes bounds the bytes of all messages together that are
+	// arriving, wait to be decoded, or wait for their peer to read them. Calls
+	// for which there is no room are refused with ResourceExhausted. Default: a
+	// quarter of the memory limit of the process (GOMEMLIMIT) if it has one,
+	// else 512 MiB.
+	MaxBufferedBytes int64
 	// MaxConnections bounds open connections; more are closed at once. Default:
 	// 90 % of the file descriptors that the process may open.
 	MaxConnections int
@@ -159,6 +165,10 @@ type ClientConfig struct {
 	Target string
 	// Protocol to speak. Default Framed.
 	Protocol Protocol
+	// QualifiedNames calls methods as "Service:method", which Apache Thrift
+	// names multiplexed: for servers where several services have a method of
+	// the same name, for example an inherited one.
+	QualifiedNames bool
 
 	// Timeout of a call, unless the option Timeout says otherwise. A deadline of
 	// the context that is earlier counts. Default 5 s.

@@ -3,6 +3,7 @@ package fulmar
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -87,6 +88,30 @@ func (u Unary) SetReply(reply any) error {
 	}
 	u.state.reply = reply
 	return nil
+}
+
+// OnlyFor returns an interceptor that runs for some calls only: those of the
+// named services ("Orders") and methods ("Orders.place"), by their names in the
+// IDL. Other calls go on without it.
+func OnlyFor(interceptor UnaryInterceptor, names ...string) UnaryInterceptor {
+	type name struct{ service, method string }
+	chosen := make(map[name]struct{}, 2*len(names))
+	for _, text := range names {
+		chosen[name{service: text}] = struct{}{}
+		if dot := strings.LastIndexByte(text, '.'); dot >= 0 {
+			chosen[name{text[:dot], text[dot+1:]}] = struct{}{}
+		}
+	}
+	return func(ctx context.Context, call Unary, next UnaryNext) error {
+		_, found := chosen[name{service: call.Service()}]
+		if !found {
+			_, found = chosen[name{call.Service(), call.Method()}]
+		}
+		if !found {
+			return next(ctx, call)
+		}
+		return interceptor(ctx, call, next)
+	}
 }
 
 // chain puts interceptors around last, once, when a server or client is made.

@@ -3,7 +3,9 @@ package fulmar_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -118,8 +120,46 @@ func TestInterceptors_PanicsCostOneCall(t *testing.T) {
 	}
 }
 
+// TestOnlyFor_ChoosesByServiceAndMethod: names are compared exactly.
+func TestOnlyFor_ChoosesByServiceAndMethod(t *testing.T) {
+	cases := map[string]struct {
+		names []string
+		want  string
+	}{
+		"service":         {[]string{"Echo"}, "add nothing"},
+		"method":          {[]string{"Echo.add"}, "add"},
+		"both":            {[]string{"Echo.nothing", "Echo.add"}, "add nothing"},
+		"another service": {[]string{"Calculator", "Calculator.add", "add", "echo.add", "Echo:add"}, ""},
+		"none":            {nil, ""},
+	}
+	for name, test := range cases {
+		t.Run(name, func(t *testing.T) {
+			var seen []string
+			record := func(ctx context.Context, call fulmar.Unary, next fulmar.UnaryNext) error {
+				seen = append(seen, call.Method())
+				return next(ctx, call)
+			}
+			server := serve(t, fulmar.ServerConfig{}, &testservice.Stub{
+				OnAdd:     func(context.Context, int32, int32) (int32, error) { return 0, nil },
+				OnNothing: func(context.Context) error { return nil },
+			})
+			api := dial(t, fulmar.ClientConfig{Target: server.address, Interceptors: []fulmar.UnaryInterceptor{fulmar.OnlyFor(record, test.names...)}})
+			if _, err := api.Add(context.Background(), 1, 2); err != nil {
+				t.Error(err)
+			}
+			if err := api.Nothing(context.Background()); err != nil {
+				t.Error(err)
+			}
+			if got := strings.Join(seen, " "); got != test.want {
+				t.Errorf("it ran for %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
 func TestServer_SeveralServices(t *testing.T) {
-	server, err := fulmar.NewServer(fulmar.ServerConfig{Address: "127.0.0.1:0"})
+	log := &logRecorder{}
+	server, err := fulmar.NewServer(fulmar.ServerConfig{Address: "127.0.0.1:0", Logger: slog.New(slog.NewTextHandler(log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,6 +192,20 @@ func TestServer_SeveralServices(t *testing.T) {
 		t.Errorf("a method of one service only was answered by a %v", header.Type)
 	}
 	_ = conn.Close()
+	if text := log.String(); !strings.Contains(text, "methods=[add]") || !strings.Contains(text, "service=Calculator") {
+		t.Errorf("nothing warned of the ambiguous method: %s", text)
+	}
+	client, err := fulmar.NewClient(fulmar.ClientConfig{Target: address.String(), QualifiedNames: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sum, err := testservice.NewCalculatorClient(client).Add(context.Background(), 1, 2); sum != 300 || err != nil {
+		t.Errorf("Calculator.Add with a qualified name = %d, %v; want 300", sum, err)
+	}
+	if sum, err := testservice.NewEchoClient(client).Add(context.Background(), 1, 2); sum != 3 || err != nil {
+		t.Errorf("Echo.Add with a qualified name = %d, %v; want 3", sum, err)
+	}
+	_ = client.Close()
 	cancel()
 	if err := <-served; err != nil {
 		t.Errorf("Serve: %v", err)

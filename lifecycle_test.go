@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -258,5 +260,117 @@ func TestInterceptors_CannotInventAReply(t *testing.T) {
 	api := dial(t, fulmar.ClientConfig{Target: server.address, Interceptors: []fulmar.UnaryInterceptor{silent}})
 	if sum, err := api.Add(context.Background(), 1, 2); fulmar.CodeOf(err) != fulmar.Internal {
 		t.Errorf("Add = %d, %v; want an error", sum, err)
+	}
+}
+
+// TestClient_DialMayMisbehave: what a user's Dial does wrong costs the call, not
+// the process, and no longer than the call's deadline.
+func TestClient_DialMayMisbehave(t *testing.T) {
+	release := make(chan struct{})
+	dials := map[string]struct {
+		dial func(context.Context, string, string) (net.Conn, error)
+		want string
+	}{
+		"ignores its context": {func(context.Context, string, string) (net.Conn, error) {
+			<-release
+			return nil, errors.New("late")
+		}, "no result within"},
+		"panics":             {func(context.Context, string, string) (net.Conn, error) { panic("oh") }, "dial panicked: oh"},
+		"ends its goroutine": {func(context.Context, string, string) (net.Conn, error) { runtime.Goexit(); return nil, nil }, "dial ended its goroutine"},
+		"returns nothing":    {func(context.Context, string, string) (net.Conn, error) { return nil, nil }, "neither a connection nor an error"},
+	}
+	for name, test := range dials {
+		t.Run(name, func(t *testing.T) {
+			api := dial(t, fulmar.ClientConfig{Target: "127.0.0.1:1", Dial: test.dial, MaxConnections: 1, ConnectTimeout: -1})
+			for range 2 {
+				err := api.Nothing(context.Background(), fulmar.Timeout(20*time.Millisecond))
+				if e := asError(t, err); e.Executed() != fulmar.ExecutedNo || !strings.Contains(e.Message(), test.want) {
+					t.Errorf("Nothing: %v; want %q", err, test.want)
+				}
+			}
+		})
+	}
+	close(release)
+}
+
+// TestServer_Shutdown: it accepts nothing more, lets running calls finish, and
+// Serve returns.
+func TestServer_Shutdown(t *testing.T) {
+	started, finish := make(chan struct{}), make(chan struct{})
+	var finished atomic.Bool
+	server := serve(t, fulmar.ServerConfig{}, &testservice.Stub{OnNothing: func(context.Context) error {
+		close(started)
+		<-finish
+		finished.Store(true)
+		return nil
+	}})
+	api := dial(t, fulmar.ClientConfig{Target: server.address})
+	called := make(chan error, 1)
+	go func() { called <- api.Nothing(context.Background()) }()
+	<-started
+	stopped := make(chan error, 1)
+	go func() {
+		err := server.server.Shutdown(context.Background())
+		if !finished.Load() {
+			err = errors.New("it returned while a call ran")
+		}
+		stopped <- err
+	}()
+	refused := false
+	for range 10000 {
+		conn, err := net.Dial("tcp", server.address)
+		if refused = err != nil; refused {
+			break
+		}
+		_ = conn.Close()
+	}
+	close(finish)
+	if !refused {
+		t.Error("the server goes on accepting")
+	}
+	if err := <-called; err != nil {
+		t.Errorf("the running call: %v", err)
+	}
+	if err := <-stopped; err != nil {
+		t.Errorf("Shutdown: %v", err)
+	}
+}
+
+// TestServer_ShutdownHasTheLimitOfItsContext: then it closes what is left.
+func TestServer_ShutdownHasTheLimitOfItsContext(t *testing.T) {
+	started := make(chan struct{})
+	server := serve(t, fulmar.ServerConfig{}, &testservice.Stub{OnNothing: func(ctx context.Context) error {
+		close(started)
+		<-ctx.Done()
+		return ctx.Err()
+	}})
+	api := dial(t, fulmar.ClientConfig{Target: server.address})
+	called := make(chan error, 1)
+	go func() { called <- api.Nothing(context.Background()) }()
+	<-started
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := server.server.Shutdown(ended); !errors.Is(err, context.Canceled) {
+		t.Errorf("Shutdown: %v", err)
+	}
+	if err := <-called; err == nil {
+		t.Error("the call of a closed server succeeded")
+	}
+	_ = server.stop()
+}
+
+func TestServer_ShutdownBeforeServe(t *testing.T) {
+	server, err := fulmar.NewServer(fulmar.ServerConfig{Address: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := server.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Shutdown(context.Background()); err != nil {
+		t.Errorf("Shutdown: %v", err)
+	}
+	if err := server.Serve(context.Background()); !errors.Is(err, fulmar.ErrServerClosed) {
+		t.Errorf("Serve afterwards: %v", err)
 	}
 }

@@ -27,10 +27,11 @@ func newMethodTable() methodTable {
 	return methodTable{methods: map[string]methodEntry{}, services: map[string]struct{}{}}
 }
 
-// add puts all methods of a service into the table.
-func (t *methodTable) add(desc *ServiceDesc, implementation any) error {
+// add puts all methods of a service into the table. It returns the names of
+// those that an earlier service has too.
+func (t *methodTable) add(desc *ServiceDesc, implementation any) (ambiguous []string, err error) {
 	if _, exists := t.services[desc.Name]; exists {
-		return fmt.Errorf("service %s is registered twice", desc.Name)
+		return nil, fmt.Errorf("service %s is registered twice", desc.Name)
 	}
 	t.services[desc.Name] = struct{}{}
 	for _, method := range desc.Methods {
@@ -38,10 +39,11 @@ func (t *methodTable) add(desc *ServiceDesc, implementation any) error {
 		t.methods[desc.Name+":"+method.Name] = entry
 		if other, exists := t.methods[method.Name]; exists {
 			entry = methodEntry{services: append(slices.Clone(other.services), desc.Name)}
+			ambiguous = append(ambiguous, method.Name)
 		}
 		t.methods[method.Name] = entry
 	}
-	return nil
+	return ambiguous, nil
 }
 
 // find returns the method of that name and the implementation to call.

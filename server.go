@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"reflect"
 	"runtime/debug"
@@ -32,6 +33,9 @@ type Server struct {
 	listener *eventloop.Listener
 	serving  bool
 	closed   bool
+	// stop ends the context of Serve, served is closed when it has returned.
+	stop   context.CancelFunc
+	served chan struct{}
 }
 
 // NewServer returns a server. It does not listen before Listen or Serve.
@@ -56,6 +60,7 @@ func NewServer(config ServerConfig) (*Server, error) {
 		FrameTimeout:     limits.Or(config.FrameTimeout, limits.FrameTimeout, 0),
 		IdleTimeout:      limits.Or(config.IdleTimeout, limits.ServerIdleTimeout, 0),
 		DrainTimeout:     limits.Or(config.DrainTimeout, limits.DrainTimeout, 0),
+		BufferedBytes:    limits.Or(config.MaxBufferedBytes, limits.BufferedBytes(), math.MaxInt64),
 		Logger:           s.logger,
 		Handle:           s.handle,
 	})
@@ -73,8 +78,13 @@ func (s *Server) RegisterService(desc *ServiceDesc, implementation any) {
 	if value := reflect.ValueOf(implementation); !value.IsValid() || value.Kind() == reflect.Pointer && value.IsNil() {
 		panic(fmt.Sprintf("fulmar: the implementation of service %s is nil", desc.Name))
 	}
-	if err := s.methods.add(desc, implementation); err != nil {
+	ambiguous, err := s.methods.add(desc, implementation)
+	if err != nil {
 		panic("fulmar: " + err.Error())
+	}
+	if len(ambiguous) > 0 {
+		s.logger.Warn("methods are in several services: protocols without service names must call them as \"Service:method\"",
+			"service", desc.Name, "methods", ambiguous)
 	}
 }
 
@@ -127,12 +137,36 @@ func (s *Server) Serve(ctx context.Context) error {
 	}
 	s.serving = true
 	listener := s.listener
+	ctx, s.stop = context.WithCancel(ctx)
+	s.served = make(chan struct{})
 	s.mu.Unlock()
+	defer close(s.served)
+	defer s.stop()
 	return s.transport.Serve(ctx, listener)
 }
 
+// Shutdown stops gracefully, as ending the context of Serve does, and waits
+// until Serve returns. If ctx ends first it closes everything that is left, as
+// Close does, and returns the error of ctx. A server that was not serving is
+// closed.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.mu.Lock()
+	stop, served := s.stop, s.served
+	s.mu.Unlock()
+	if stop == nil {
+		return s.Close()
+	}
+	stop()
+	select {
+	case <-served:
+		return nil
+	case <-ctx.Done():
+		return errors.Join(ctx.Err(), s.Close())
+	}
+}
+
 // Close closes the listener and every connection at once, and ends the contexts
-// of running calls. To stop gracefully end the context of Serve instead.
+// of running calls. To stop gracefully use Shutdown, or end the context of Serve.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	listener := s.listener
@@ -211,7 +245,9 @@ func (s *Server) resolve(in *transport.Inbound) (*MethodDesc, any, error) {
 	if running := s.transport.Running(); running > s.maxCalls {
 		return nil, nil, &Error{code: ResourceExhausted, message: fmt.Sprintf("%d calls are running (limit %d)", running, s.maxCalls), executed: ExecutedNo}
 	}
-	if err := in.Invalid(); err != nil {
+	if err := in.Invalid(); errors.Is(err, transport.ErrOverloaded) {
+		return nil, nil, &Error{code: ResourceExhausted, message: err.Error(), executed: ExecutedNo}
+	} else if err != nil {
 		return nil, nil, &Error{code: InvalidArgument, message: err.Error(), executed: ExecutedNo, cause: err,
 			exception: thriftwire.ExceptionProtocolError}
 	}
@@ -230,7 +266,7 @@ func (s *Server) decode(method *MethodDesc, in *transport.Inbound) (any, error) 
 			exception: thriftwire.ExceptionProtocolError}
 	}
 	// The handler may take its time; the bytes need not.
-	in.Body = nil
+	in.DropBody()
 	return request, nil
 }
 
@@ -267,7 +303,7 @@ func (s *Server) answer(in *transport.Inbound, state *unaryState, err error) {
 	}
 	reply := in.NewReply(method.Name)
 	defer reply.Release()
-	if err := method.Codec.AppendBody(reply.Body(), state.reply, headed(s.limits, method)); err != nil {
+	if err := method.Codec.AppendBody(reply.Body(), state.reply, headed(s.limits, method.Name)); err != nil {
 		s.transport.Log().Error("reply cannot be encoded", "method", method.fullName(), "reason", err.Error())
 		s.sent(in, reply.SendException(thriftwire.ApplicationException{
 			Type: thriftwire.ExceptionInternalError, Message: "the reply cannot be encoded: " + err.Error()}))

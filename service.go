@@ -43,10 +43,10 @@ type MethodDesc struct {
 // fullName is how texts name the method.
 func (m *MethodDesc) fullName() string { return m.Service + "." + m.Name }
 
-// headed returns the limits for a body that follows the message header of
-// method, which counts as well.
-func headed(m limits.Message, method *MethodDesc) limits.Message {
-	m.HeadBytes = thriftwire.AppendedHeaderSize(method.Name)
+// headed returns the limits for a body that follows the message header of the
+// method called name, which counts as well.
+func headed(m limits.Message, name string) limits.Message {
+	m.HeadBytes = thriftwire.AppendedHeaderSize(name)
 	return m
 }
 

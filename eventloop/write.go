@@ -78,12 +78,13 @@ func (c *Conn) Write(p []byte) (int, error) {
 // WriteBuffers writes all buffers, in order and as one piece: the bytes of
 // other writers come before or after. It returns how many bytes were written;
 // if some were but not all, or the socket failed, it closes the connection,
-// because a stream with a gap is of no use. It keeps and changes neither the
-// buffers nor the slice that lists them.
+// because a stream with a gap is of no use. Only a dialled connection whose
+// peer has closed stays open, so that the peer's last words can be read. It
+// keeps and changes neither the buffers nor the slice that lists them.
 func (c *Conn) WriteBuffers(buffers [][]byte) (int64, error) {
 	n, err := c.outbound.write(buffers, true)
 	c.countWritten(n)
-	if err != nil && gap(n, err) {
+	if err != nil && gap(n, err) && (c.served != nil || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, ErrWriteStalled)) {
 		c.CloseWithError(err)
 	}
 	return n, err

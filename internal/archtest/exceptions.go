@@ -69,6 +69,10 @@ func goroutineExceptions() []exception {
 			reason: "one for each served connection; it ends when the connection is closed, and Listener.Serve waits for all of them",
 		},
 		{
+			rule: "goroutine", file: "internal/transport/pool.go", what: "go",
+			reason: "one for each dial, so that a user's Dial cannot hold a call past its deadline; it holds the connection's slot and ends when Dial returns",
+		},
+		{
 			rule: "goroutine", file: "internal/transport/server.go", what: "go",
 			reason: "the accept loop and the sweep, which Serve ends and waits for; one for each call, which a graceful stop waits for",
 		},

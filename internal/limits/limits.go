@@ -7,7 +7,11 @@
 // switches the limit off; Or applies that rule.
 package limits
 
-import "time"
+import (
+	"math"
+	"runtime/debug"
+	"time"
+)
 
 // Messages and what decoding them may cost.
 const (
@@ -84,6 +88,12 @@ const (
 	// connections. Peers that answer in order cannot be told to send no more.
 	StopGrace = time.Second
 
+	// BufferedBytesMax bounds the bytes of messages that a server holds for its
+	// peers, unless the process has a memory limit: then it is that divided by
+	// BufferedShare.
+	BufferedBytesMax = 512 << 20
+	BufferedShare    = 4
+
 	// ServerCalls bounds calls in progress. A call whose connection is gone
 	// counts until its handler returns.
 	ServerCalls = 100000
@@ -123,6 +133,11 @@ const (
 
 	// ClientWaiting bounds the calls that wait for one of them.
 	ClientWaiting = 10000
+
+	// LastWordsTimeout is how long a client waits for the reason after a server
+	// stopped reading in the middle of a request. The server has written it
+	// before it closed the connection, so it is there or it will not come.
+	LastWordsTimeout = 200 * time.Millisecond
 )
 
 // The generator.
@@ -160,6 +175,15 @@ func Or[T ~int | ~int64](value, fallback, off T) T {
 	default:
 		return value
 	}
+}
+
+// BufferedBytes returns how many bytes of messages a server of this process may
+// hold for its peers.
+func BufferedBytes() int64 {
+	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 {
+		return max(limit/BufferedShare, 1)
+	}
+	return BufferedBytesMax
 }
 
 // Message bounds the encoding and decoding of one message. The zero value is

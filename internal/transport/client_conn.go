@@ -1,14 +1,15 @@
 package transport
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/fulmar-rpc/fulmar/eventloop"
+	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
 	"github.com/fulmar-rpc/fulmar/internal/wire"
@@ -95,7 +96,7 @@ func (c *ClientConn) Exchange(ctx context.Context, request *Request) (wire.Messa
 		return wire.Message{}, &CallError{Phase: PhaseWrite, Err: err}
 	}
 	stop := context.AfterFunc(ctx, c.interrupt)
-	message, err := c.exchange(request)
+	message, err := c.exchange(ctx, request)
 	if !stop() && err == nil {
 		// interrupt may hit the next user of the connection: do not have one.
 		c.used = -1
@@ -117,7 +118,7 @@ func (c *ClientConn) Exchange(ctx context.Context, request *Request) (wire.Messa
 // interrupt makes the exchange in progress fail at once.
 func (c *ClientConn) interrupt() { _ = c.conn.SetDeadline(time.Unix(1, 0)) }
 
-func (c *ClientConn) exchange(request *Request) (wire.Message, *CallError) {
+func (c *ClientConn) exchange(ctx context.Context, request *Request) (wire.Message, *CallError) {
 	c.sequence++
 	if c.sequence == 0 {
 		c.sequence = 1
@@ -130,14 +131,39 @@ func (c *ClientConn) exchange(request *Request) (wire.Message, *CallError) {
 	request.finish(messageType)
 	var parts [8][]byte
 	n, err := c.conn.WriteBuffers(request.Slices(parts[:0]))
+	c.used = 0
 	if err != nil {
+		if message, ok := c.lastWords(ctx, request); ok {
+			return message, nil
+		}
 		return wire.Message{}, &CallError{Phase: PhaseWrite, Sent: n == int64(request.Len()), Err: err}
 	}
-	c.used = 0
 	if request.oneway {
 		return wire.Message{}, nil
 	}
 	return c.await(request)
+}
+
+// lastWords returns the exception with which the peer refused a request that
+// it did not read to its end, if it sent one before it closed the connection.
+func (c *ClientConn) lastWords(ctx context.Context, request *Request) (wire.Message, bool) {
+	if ctx.Err() != nil {
+		return wire.Message{}, false
+	}
+	wait := time.Now().Add(limits.LastWordsTimeout)
+	if deadline, ok := ctx.Deadline(); ok && deadline.Before(wait) {
+		wait = deadline
+	}
+	// What interrupts the call does so after this, or ctx has ended by now.
+	if c.conn.SetReadDeadline(wait) != nil || ctx.Err() != nil {
+		return wire.Message{}, false
+	}
+	message, err := c.await(request)
+	if err != nil || message.Type != thriftwire.Exception {
+		return wire.Message{}, false
+	}
+	c.used = -1
+	return message, true
 }
 
 // await reads the reply and checks that it belongs to the request.
@@ -193,11 +219,18 @@ func (c *ClientConn) check(request *Request, message *wire.Message) error {
 	case message.Sequence != request.sequence:
 		return &ReplyError{Exception: thriftwire.ExceptionBadSequenceID, Detail: fmt.Sprintf(
 			"the %v has sequence id %d, the call %d", message.Type, message.Sequence, request.sequence)}
-	case !isException && !bytes.Equal(message.Name, []byte(request.name)):
+	case !isException && !names(message.Name, request.name):
 		return &ReplyError{Exception: thriftwire.ExceptionWrongMethodName, Detail: fmt.Sprintf(
 			"the reply is for method %q, the call was %q", message.Name, request.name)}
 	}
 	return nil
+}
+
+// names reports whether a reply of that name answers a call of method. A call
+// of "Service:method" is answered with the name alone by Apache Thrift.
+func names(reply []byte, method string) bool {
+	_, plain, _ := strings.Cut(method, ":")
+	return string(reply) == method || plain != "" && string(reply) == plain
 }
 
 // Release gives the connection back for other calls, after an Exchange that

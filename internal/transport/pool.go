@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"container/list"
 	"context"
 	"errors"
 	"fmt"
@@ -41,8 +42,9 @@ type Pool struct {
 	// all holds every connection that is open, idle or not.
 	all map[*ClientConn]struct{}
 	// open counts all and connections being dialled.
-	open    int
-	waiters []*waiter
+	open int
+	// waiters holds *waiter, the longest waiting first.
+	waiters list.List
 	reaper  *time.Timer
 	closed  bool
 
@@ -52,7 +54,11 @@ type Pool struct {
 }
 
 // waiter is a call that waits for a connection. A nil grant allows it to dial.
-type waiter struct{ grant chan *ClientConn }
+type waiter struct {
+	grant chan *ClientConn
+	// element is its place in Pool.waiters; nil once it was granted something.
+	element *list.Element
+}
 
 // ErrClosed is the error of calls on a closed Pool.
 var ErrClosed = errors.New("client is closed")
@@ -119,12 +125,12 @@ func (p *Pool) takeOnce() (*ClientConn, *waiter, error) {
 	case p.open < p.config.Connections:
 		p.open++
 		return nil, nil, nil
-	case len(p.waiters) >= p.config.Waiting:
+	case p.waiters.Len() >= p.config.Waiting:
 		return nil, nil, fmt.Errorf("%d calls already wait for one of %d connections: %w",
-			len(p.waiters), p.config.Connections, ErrExhausted)
+			p.waiters.Len(), p.config.Connections, ErrExhausted)
 	}
 	wait := &waiter{grant: make(chan *ClientConn, 1)}
-	p.waiters = append(p.waiters, wait)
+	wait.element = p.waiters.PushBack(wait)
 	return nil, wait, nil
 }
 
@@ -134,14 +140,15 @@ var ErrExhausted = errors.New("limit reached")
 // abandon withdraws a waiter, and passes on what it was granted meanwhile.
 func (p *Pool) abandon(wait *waiter) {
 	p.mu.Lock()
-	for i, w := range p.waiters {
-		if w == wait {
-			p.waiters = append(p.waiters[:i], p.waiters[i+1:]...)
-			p.mu.Unlock()
-			return
-		}
+	waiting := wait.element != nil
+	if waiting {
+		p.waiters.Remove(wait.element)
+		wait.element = nil
 	}
 	p.mu.Unlock()
+	if waiting {
+		return
+	}
 	if conn := <-wait.grant; conn != nil {
 		p.release(conn)
 	} else {
@@ -152,21 +159,18 @@ func (p *Pool) abandon(wait *waiter) {
 // dial opens a connection for a caller that holds a slot for it.
 func (p *Pool) dial(ctx context.Context) (*ClientConn, error) {
 	dialCtx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	if p.config.ConnectTimeout > 0 {
-		var end context.CancelFunc
-		dialCtx, end = context.WithTimeout(dialCtx, p.config.ConnectTimeout)
-		defer end()
+		dialCtx, cancel = withTimeout(dialCtx, cancel, p.config.ConnectTimeout)
 	}
+	defer cancel()
 	if p.Closed() {
 		p.slotFree()
 		return nil, &CallError{Phase: PhaseConnect, Err: ErrClosed}
 	}
 	stop := context.AfterFunc(p.closing, cancel)
 	defer stop()
-	raw, err := p.config.Dial(dialCtx)
+	raw, err := p.await(dialCtx)
 	if err != nil {
-		p.slotFree()
 		if p.Closed() {
 			err = ErrClosed
 		} else if ctx.Err() == nil && dialCtx.Err() != nil {
@@ -192,6 +196,57 @@ func (p *Pool) dial(ctx context.Context) (*ClientConn, error) {
 	return conn, nil
 }
 
+// withTimeout adds a timeout to a context that cancel ends.
+func withTimeout(ctx context.Context, cancel context.CancelFunc, timeout time.Duration) (context.Context, context.CancelFunc) {
+	ctx, end := context.WithTimeout(ctx, timeout)
+	return ctx, func() { end(); cancel() }
+}
+
+// await dials, but does not wait longer than ctx lasts, although Dial, which
+// may be a user's, might. The caller's slot is taken until Dial has returned,
+// so no more of them run at a time than there may be connections.
+func (p *Pool) await(ctx context.Context) (*eventloop.Conn, error) {
+	dialled := make(chan dialResult)
+	go func() {
+		// A panic on this goroutine would end the process, and one that Dial
+		// ends would leave the call waiting.
+		result := dialResult{err: errors.New("dial ended its goroutine")}
+		defer func() {
+			if value := recover(); value != nil {
+				result.err = fmt.Errorf("dial panicked: %v", value)
+			}
+			p.dialled(ctx, result, dialled)
+		}()
+		result.conn, result.err = p.config.Dial(ctx)
+	}()
+	select {
+	case result := <-dialled:
+		return result.conn, result.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+type dialResult struct {
+	conn *eventloop.Conn
+	err  error
+}
+
+// dialled hands over what Dial returned, unless its caller has stopped waiting.
+func (p *Pool) dialled(ctx context.Context, result dialResult, to chan<- dialResult) {
+	if result.err != nil {
+		p.slotFree()
+	}
+	select {
+	case to <- result:
+	case <-ctx.Done():
+		if result.err == nil {
+			_ = result.conn.Close()
+			p.slotFree()
+		}
+	}
+}
+
 // release takes a usable connection back.
 func (p *Pool) release(conn *ClientConn) {
 	p.mu.Lock()
@@ -200,7 +255,7 @@ func (p *Pool) release(conn *ClientConn) {
 		p.mu.Unlock()
 		p.discard(conn)
 		return
-	case len(p.waiters) > 0:
+	case p.waiters.Len() > 0:
 		conn.reused = true
 		p.grantLocked(conn)
 	default:
@@ -212,9 +267,8 @@ func (p *Pool) release(conn *ClientConn) {
 }
 
 func (p *Pool) grantLocked(conn *ClientConn) {
-	wait := p.waiters[0]
-	p.waiters[0] = nil
-	p.waiters = p.waiters[1:]
+	wait := p.waiters.Remove(p.waiters.Front()).(*waiter)
+	wait.element = nil
 	wait.grant <- conn
 }
 
@@ -240,7 +294,7 @@ func (p *Pool) forget(conn *ClientConn) bool {
 func (p *Pool) slotFree() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.waiters) > 0 {
+	if p.waiters.Len() > 0 {
 		p.grantLocked(nil)
 		return
 	}
@@ -285,15 +339,13 @@ func (p *Pool) Close() {
 		p.reaper = nil
 	}
 	p.idle = nil
-	waiters := p.waiters
-	p.waiters = nil
+	// A waiter that is allowed to dial finds the pool closed.
+	for p.waiters.Len() > 0 {
+		p.grantLocked(nil)
+	}
 	all := p.all
 	p.all = map[*ClientConn]struct{}{}
 	p.mu.Unlock()
-	// A waiter that is allowed to dial finds the pool closed.
-	for _, wait := range waiters {
-		wait.grant <- nil
-	}
 	for conn := range all {
 		_ = conn.conn.Close()
 	}

@@ -23,7 +23,9 @@ type ServerConfig struct {
 	FrameTimeout     time.Duration
 	IdleTimeout      time.Duration
 	DrainTimeout     time.Duration
-	Logger           *slog.Logger
+	// BufferedBytes bounds the bytes of messages that are held for peers.
+	BufferedBytes int64
+	Logger        *slog.Logger
 	// Handle serves one call, on a goroutine of its own. It answers through
 	// call, or not at all. ctx ends when the connection does.
 	Handle func(ctx context.Context, call *Inbound)
@@ -33,6 +35,7 @@ type ServerConfig struct {
 type Server struct {
 	config  ServerConfig
 	buffers *linkbuf.Pool
+	budget  budget
 	log     *PeerLog
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -54,9 +57,13 @@ func NewServer(config ServerConfig) *Server {
 		buffers: linkbuf.NewPool(),
 		log:     NewPeerLog(config.Logger),
 	}
+	s.budget.limit = config.BufferedBytes
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
+
+// Buffered returns how many bytes of messages are held for peers now.
+func (s *Server) Buffered() int64 { return s.budget.used.Load() }
 
 // Log returns where lines go that peers can cause.
 func (s *Server) Log() *PeerLog { return s.log }
@@ -220,6 +227,7 @@ func (s *Server) start(call *Inbound) {
 }
 
 func (s *Server) callEnded(call *Inbound) {
+	call.DropBody()
 	call.conn.done()
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -36,6 +36,8 @@ type serverConn struct {
 	discard int
 	// started is when the first byte of the message in progress arrived.
 	started time.Time
+	// charged is how many of the bytes in the reader the budget counts.
+	charged int
 
 	mu sync.Mutex
 	// calling is set while a call runs, paused while reading is stopped for it.
@@ -110,10 +112,15 @@ func (c *serverConn) data() error {
 		case err != nil:
 			return c.refuse(err)
 		case used == 0:
+			if err := c.charge(len(arrived)); err != nil {
+				c.overloaded(arrived, err)
+				continue
+			}
 			c.awaitRest(need)
 			return nil
 		}
 		c.started = time.Time{}
+		c.uncharge()
 		c.dispatch(message, used-len(arrived))
 		if err := reader.Skip(min(used, len(arrived))); err != nil {
 			return err
@@ -127,7 +134,7 @@ func (c *serverConn) data() error {
 func (c *serverConn) mustWait(reader *eventloop.Reader) (bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.calling && reader.Len() >= limits.ReadAheadBytes && !c.paused {
+	if c.calling && !c.paused && (reader.Len() >= limits.ReadAheadBytes || c.charge(reader.Len()) != nil) {
 		c.paused = true
 		c.conn.PauseReading()
 	}
@@ -235,6 +242,11 @@ func (c *serverConn) dispatch(message wire.Message, beyond int) {
 	}
 	if call.invalid == nil {
 		call.invalid = thriftwire.CheckName(message.Name)
+	}
+	if call.invalid == nil {
+		call.invalid = c.server.budget.take(len(message.Body))
+	}
+	if call.invalid == nil {
 		call.Body = append(make([]byte, 0, len(message.Body)), message.Body...)
 	}
 	c.mu.Lock()
@@ -242,6 +254,39 @@ func (c *serverConn) dispatch(message wire.Message, beyond int) {
 	c.awaited, c.deadline = awaitMessage, time.Time{}
 	c.mu.Unlock()
 	c.server.start(call)
+}
+
+// charge makes the budget count what has arrived of messages that are not
+// complete, or wait for their turn.
+func (c *serverConn) charge(arrived int) error {
+	if arrived < budgetBytesMin || arrived <= c.charged {
+		return nil
+	}
+	if err := c.server.budget.takePart(arrived - c.charged); err != nil {
+		return err
+	}
+	c.charged = arrived
+	return nil
+}
+
+func (c *serverConn) uncharge() {
+	if c.charged == 0 {
+		return
+	}
+	c.server.budget.give(c.charged)
+	c.charged = 0
+}
+
+// overloaded refuses the message in progress, and gives up the connection: what
+// is still to come of it would have to be read.
+func (c *serverConn) overloaded(arrived []byte, err error) {
+	message := c.decoder.Refuse(arrived, err)
+	c.uncharge()
+	c.started = time.Time{}
+	c.dispatch(message, 0)
+	c.server.log.Warn("message refused", "peer", c.peer, "reason", err.Error())
+	_ = c.conn.Reader().Skip(len(arrived))
+	c.conn.Reader().Commit()
 }
 
 // done ends a call: the next one may start.
@@ -277,6 +322,7 @@ func (c *serverConn) closed() {
 		c.ctx, c.cancel = context.WithCancel(c.server.ctx)
 	}
 	c.cancel()
+	c.uncharge()
 }
 
 // Inbound is one message from a client. Its fields are its own; it may be used
@@ -293,6 +339,12 @@ type Inbound struct {
 	invalid  error
 }
 
+// DropBody lets go of Body, once it has been decoded or will not be.
+func (in *Inbound) DropBody() {
+	in.conn.server.budget.give(len(in.Body))
+	in.Body = nil
+}
+
 // Invalid returns why the message cannot be served, nil if it can. It must be
 // answered by an exception.
 func (in *Inbound) Invalid() error { return in.invalid }
@@ -300,13 +352,14 @@ func (in *Inbound) Invalid() error { return in.invalid }
 // Reply is an answer that is being written. Release must follow in the end.
 type Reply struct {
 	outgoing
-	conn *eventloop.Conn
+	conn   *eventloop.Conn
+	budget *budget
 }
 
 // NewReply starts the answer for a method of that name, which is what Thrift
 // peers compare with their call's.
 func (in *Inbound) NewReply(name string) *Reply {
-	r := &Reply{conn: in.conn.conn}
+	r := &Reply{conn: in.conn.conn, budget: &in.conn.server.budget}
 	r.begin(in.conn.server.buffers, in.Protocol, name, in.Sequence)
 	return r
 }
@@ -327,6 +380,8 @@ func (r *Reply) SendException(exception thriftwire.ApplicationException) error {
 }
 
 func (r *Reply) write() error {
+	r.budget.add(r.Len())
+	defer r.budget.give(r.Len())
 	var parts [8][]byte
 	_, err := r.conn.WriteBuffers(r.Slices(parts[:0]))
 	return err

@@ -59,6 +59,19 @@ func (d *Decoder) Next(b []byte) (message wire.Message, used, need int, err erro
 	return message, used, need, err
 }
 
+// Refuse returns the message in progress, which b starts with, as one that
+// cannot be served for reason, and starts anew. Its header is empty if it has
+// not arrived.
+func (d *Decoder) Refuse(b []byte, reason error) wire.Message {
+	message := wire.Message{Protocol: d.protocol, Invalid: reason, Last: true}
+	if d.protocol == wire.Framed {
+		b = b[min(len(b), framed.HeaderSize):]
+	}
+	message.Header, _, _, _ = thriftwire.ParseHeader(b)
+	d.protocol, d.bare = wire.Unknown, bare.Decoder{}
+	return message
+}
+
 // Detect returns the protocol of the message that b starts with, or how many
 // bytes it needs to tell. The error, a *wire.Error, names what the bytes look
 // like.

@@ -1,0 +1,49 @@
+package transport
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+)
+
+// budget counts the bytes of messages that one Server or Pool holds for its
+// peers: those that are arriving, wait to be decoded, or wait to be read by the
+// peer. Small shares are not counted while they arrive, see budgetBytesMin.
+// Safe for concurrent use.
+type budget struct {
+	limit int64
+	used  atomic.Int64
+}
+
+// budgetBytesMin is the part of a message in arrival that is not counted, so
+// that short messages, which arrive at once, cost no shared counter: 10,000
+// connections with less than this hold 160 MB at most.
+const budgetBytesMin = 16 << 10
+
+// reserveShare of the budget is kept from messages in arrival, for those that
+// are complete: otherwise a few peers that stop in the middle of a long message
+// could keep all others from being served.
+const reserveShare = 8
+
+// ErrOverloaded is wrapped by the errors of messages for which there is no room.
+var ErrOverloaded = errors.New("overloaded")
+
+// take counts n more bytes, unless the sum exceeds the limit.
+func (b *budget) take(n int) error { return b.takeUnder(n, b.limit) }
+
+// takePart is take for a message that is still arriving.
+func (b *budget) takePart(n int) error { return b.takeUnder(n, b.limit-b.limit/reserveShare) }
+
+func (b *budget) takeUnder(n int, limit int64) error {
+	if used := b.used.Add(int64(n)); n > 0 && used > limit {
+		b.used.Add(int64(-n))
+		return fmt.Errorf("%w: %d bytes of messages are held already (limit %d)", ErrOverloaded, used-int64(n), b.limit)
+	}
+	return nil
+}
+
+// add counts n more bytes, whatever the limit: what has to be done anyway.
+func (b *budget) add(n int) { b.used.Add(int64(n)) }
+
+// give takes back what was counted.
+func (b *budget) give(n int) { b.used.Add(int64(-n)) }
