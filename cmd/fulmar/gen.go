@@ -1,8 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"path"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -28,11 +31,15 @@ func newGenCommand() *cobra.Command {
 Every Go namespace becomes a package, in a folder of that name below the output
 folder; nothing outside of it is written. Nothing at all is written unless all
 files are free of errors, and a file that is as it should be is not touched. A
-file that an earlier run made from one of the same definitions and that this run
-has no use for is removed; files from other definitions stay.`,
+file that fulmar gen did not write is never overwritten. One that an earlier run
+made from one of the same definitions and that this run has no use for is
+removed; files from other definitions stay.`,
 		Example: "  fulmar gen -o gen -I idl idl/orders.thrift",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(command *cobra.Command, files []string) error {
+			if err := options.check(files); err != nil {
+				return err
+			}
 			return generate(command, options, files)
 		},
 	}
@@ -44,8 +51,32 @@ has no use for is removed; files from other definitions stay.`,
 	return command
 }
 
+// check refuses empty names, which a shell makes of a variable that is not set:
+// they would quietly mean the working directory.
+func (o genOptions) check(files []string) error {
+	switch {
+	case o.output == "":
+		return errors.New("--output is empty, expected the name of a folder")
+	case slices.Contains(o.includeDirs, ""):
+		return errors.New("--include is empty, expected the name of a folder")
+	case slices.Contains(files, ""):
+		return errors.New("a file name is empty")
+	default:
+		return nil
+	}
+}
+
 func generate(command *cobra.Command, options genOptions, files []string) error {
 	stderr := command.ErrOrStderr()
+	fail := func(err error) error {
+		for line := range strings.Lines(err.Error()) {
+			fmt.Fprintf(stderr, "fulmar gen: %s\n", strings.TrimSuffix(line, "\n"))
+		}
+		return errReported
+	}
+	if _, err := missingFolders(options.output); err != nil {
+		return fail(err)
+	}
 	program, diagnostics := idl.Load(idl.Options{
 		Files:            files,
 		IncludeDirs:      options.includeDirs,
@@ -53,10 +84,6 @@ func generate(command *cobra.Command, options genOptions, files []string) error 
 	})
 	fmt.Fprint(stderr, diagnostics)
 	if diagnostics.HasErrors() {
-		return errReported
-	}
-	fail := func(err error) error {
-		fmt.Fprintf(stderr, "fulmar gen: %v\n", err)
 		return errReported
 	}
 	prefix := options.packagePrefix

@@ -180,6 +180,11 @@ func TestGen_FindsThePackagePrefix(t *testing.T) {
 		wantTree(t, filepath.Join(folder, "gen"))
 		fulmar(t, folder, "gen", "common.thrift").want(t, 0, "2 written")
 	})
+	t.Run("folder", func(t *testing.T) {
+		folder := newFolder(t, append(files, "go.mod", "module example.com/a\n", "gen/go.mod/keep", "")...)
+		fulmar(t, folder, "gen", "orders.thrift").want(t, 0, "5 written")
+		contains(t, filepath.Join(folder, types), `"example.com/a/gen/shop/common"`)
+	})
 	t.Run("broken", func(t *testing.T) {
 		folder := newFolder(t, append(files, "go.mod", "go 1.26\n")...)
 		fulmar(t, folder, "gen", "orders.thrift").want(t, exitFailed, "go.mod: has no module line")

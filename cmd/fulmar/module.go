@@ -20,21 +20,38 @@ func modulePrefix(folder string) (string, error) {
 	}
 	for root := folder; ; root = filepath.Dir(root) {
 		name := filepath.Join(root, "go.mod")
-		content, err := os.ReadFile(name)
+		info, err := os.Stat(name)
 		switch {
-		case err == nil:
-			module := modulePath(string(content))
+		case err == nil && !info.IsDir(): // the go command passes over folders as well
+			content, err := readModule(name, info)
+			if err != nil {
+				return "", err
+			}
+			module := modulePath(content)
 			if module == "" {
 				return "", fmt.Errorf("%s: has no module line", name)
 			}
 			below, err := filepath.Rel(root, folder)
 			return path.Join(module, filepath.ToSlash(below)), err
-		case !errors.Is(err, fs.ErrNotExist):
-			return "", err
+		case err != nil && !errors.Is(err, fs.ErrNotExist):
+			return "", fmt.Errorf("%s: %w", name, bare(err))
 		case root == filepath.Dir(root):
 			return "", nil
 		}
 	}
+}
+
+// readModule returns the text of a go.mod. Opening a pipe would wait for its
+// writer, and a device may have no end.
+func readModule(name string, info fs.FileInfo) (string, error) {
+	if !info.Mode().IsRegular() {
+		return "", fmt.Errorf("%s: is not a regular file", name)
+	}
+	content, err := os.ReadFile(name)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", name, bare(err))
+	}
+	return string(content), nil
 }
 
 // modulePath returns the module path that a go.mod declares, or "".

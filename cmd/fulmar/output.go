@@ -5,9 +5,13 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/fulmar-rpc/fulmar/internal/emit"
 )
@@ -18,129 +22,272 @@ type changes struct {
 	removed int
 }
 
-// writeFiles brings the output folder up to date. New content is first written
-// beside its place, all of it, and then renamed: when a disk is full, nothing
-// has changed. Everything goes through an os.Root, so that no symbolic link
-// below the output folder leads out of it.
+// outputFolder is the folder that files are generated into. Everything goes
+// through an os.Root, so that no symbolic link below the folder leads out of
+// it. Names are slash separated and relative to the folder.
+type outputFolder struct {
+	name string
+	root *os.Root
+	// staged maps the names of files to those under which their new content
+	// waits.
+	staged map[string]string
+	// missing are the folders that were not there, outer ones first.
+	missing []string
+}
+
+// writeFiles brings the output folder up to date. All files are looked at
+// before the first is written, and new content is first written beside its
+// place, all of it, and then renamed: when a file is in the way or a disk is
+// full, nothing has changed.
 func writeFiles(output string, files []emit.File) (done changes, err error) {
-	if err := os.MkdirAll(output, 0o755); err != nil {
-		return done, err
-	}
-	root, err := os.OpenRoot(output)
+	missing, err := missingFolders(output)
 	if err != nil {
 		return done, err
 	}
-	defer root.Close()
-	staged := map[string]string{}
 	defer func() {
-		for _, temporary := range staged {
-			root.Remove(temporary)
-		}
 		if err != nil {
-			err = fmt.Errorf("%s: %w", output, err)
+			// Those that hold something are kept by the operating system.
+			for _, folder := range missing {
+				os.Remove(folder)
+			}
 		}
 	}()
-	for _, file := range files {
-		upToDate, err := holds(root, file)
+	if err := os.MkdirAll(output, 0o755); err != nil {
+		return done, fmt.Errorf("--output %s: %w", output, bare(err))
+	}
+	root, err := os.OpenRoot(output)
+	if err != nil {
+		return done, fmt.Errorf("--output %s: %w", output, bare(err))
+	}
+	defer root.Close()
+	o := &outputFolder{name: output, root: root, staged: map[string]string{}}
+	defer func() {
+		o.discard()
 		if err != nil {
-			return done, err
+			o.removeFolders()
 		}
-		if upToDate {
-			continue
-		}
-		if err := stage(root, file, staged); err != nil {
+	}()
+	outdated, err := o.outdated(files)
+	if err != nil {
+		return done, err
+	}
+	for _, file := range outdated {
+		if err := o.stage(file); err != nil {
 			return done, err
 		}
 	}
-	for _, file := range files {
-		temporary, changed := staged[file.Path]
-		if !changed {
-			continue
+	for _, file := range outdated {
+		if err := root.Rename(o.staged[file.Path], file.Path); err != nil {
+			return done, o.failure(file.Path, err)
 		}
-		if err := root.Rename(temporary, file.Path); err != nil {
-			return done, err
-		}
-		delete(staged, file.Path)
+		delete(o.staged, file.Path)
 		done.written++
 	}
-	done.removed, err = removeStale(root, files)
+	done.removed, err = o.removeStale(files)
 	return done, err
 }
 
-// holds says that a file is there already and as it should be. Anything but a
-// regular file in its place is an error: a link may lead anywhere, and opening
-// a pipe would wait for its writer.
-func holds(root *os.Root, file emit.File) (bool, error) {
-	info, err := root.Lstat(file.Path)
+// missingFolders returns the folders that the output folder needs and that are
+// not there, inner ones first.
+func missingFolders(output string) (missing []string, err error) {
+	for folder := filepath.Clean(output); ; folder = filepath.Dir(folder) {
+		info, err := os.Stat(folder)
+		switch {
+		case err == nil && !info.IsDir():
+			return nil, fmt.Errorf("--output %s: %s is a file, expected a folder", output, folder)
+		case err == nil || folder == filepath.Dir(folder):
+			return missing, nil
+		case errors.Is(err, fs.ErrNotExist):
+			missing = append(missing, folder)
+		}
+	}
+}
+
+// failure is an error about a file or folder.
+func (o *outputFolder) failure(name string, err error) error {
+	return fmt.Errorf("%s: %w", filepath.Join(o.name, filepath.FromSlash(name)), bare(err))
+}
+
+// bare returns the cause of an error of package os without the system call and
+// the name in front of it, which is relative to the output folder there.
+func bare(err error) error {
+	if pathError := (*fs.PathError)(nil); errors.As(err, &pathError) {
+		return pathError.Err
+	}
+	if linkError := (*os.LinkError)(nil); errors.As(err, &linkError) {
+		return linkError.Err
+	}
+	return err
+}
+
+// outdated returns the files that have to be written, or everything that is in
+// the way of one.
+func (o *outputFolder) outdated(files []emit.File) ([]emit.File, error) {
+	var outdated []emit.File
+	var failures []error
+	usable := map[string]bool{}
+	for _, file := range files {
+		folder := path.Dir(file.Path)
+		known, seen := usable[folder]
+		if !seen {
+			err := o.checkFolder(folder)
+			known = err == nil
+			usable[folder] = known
+			failures = append(failures, err)
+		}
+		if !known {
+			continue
+		}
+		upToDate, err := o.holds(file)
+		if err != nil {
+			failures = append(failures, o.failure(file.Path, err))
+		} else if !upToDate {
+			outdated = append(outdated, file)
+		}
+	}
+	return outdated, errors.Join(failures...)
+}
+
+// checkFolder says what keeps files from being written into a folder, and notes
+// what is missing of it.
+func (o *outputFolder) checkFolder(folder string) error {
+	elements := strings.Split(folder, "/")
+	for i := range elements {
+		name := path.Join(elements[:i+1]...)
+		info, err := o.root.Stat(name)
+		if err == nil && info.IsDir() {
+			continue
+		}
+		if err == nil {
+			return o.failure(name, errors.New("is not a folder"))
+		}
+		link, linkErr := o.root.Lstat(name)
+		switch {
+		case errors.Is(linkErr, fs.ErrNotExist):
+			if !slices.Contains(o.missing, name) {
+				o.missing = append(o.missing, name)
+			}
+		case linkErr == nil && link.Mode()&fs.ModeSymlink != 0:
+			return o.failure(name, errors.New("is a symbolic link to what is no folder inside of the output folder"))
+		default:
+			return o.failure(name, err)
+		}
+	}
+	return nil
+}
+
+// holds says that a file is there already and as it should be. What fulmar gen
+// did not write is not its to replace. Anything but a regular file is an error
+// as well: a link may lead anywhere, and opening a pipe would wait for its
+// writer.
+func (o *outputFolder) holds(file emit.File) (bool, error) {
+	info, err := o.root.Lstat(file.Path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return false, nil
 	case err != nil:
 		return false, err
 	case !info.Mode().IsRegular():
-		return false, fmt.Errorf("%s: is not a regular file", file.Path)
+		return false, errors.New("is not a regular file")
 	}
-	content, err := root.ReadFile(file.Path)
-	return bytes.Equal(content, file.Content), err
+	// A longer file than this one is not read to its end, whatever it is.
+	content, err := o.beginning(file.Path, len(file.Content)+1)
+	if err != nil {
+		return false, err
+	}
+	if !bytes.HasPrefix(content, []byte(emit.Header)) {
+		return false, errors.New("was not written by fulmar gen and is not overwritten; move it away or choose another output folder (-o)")
+	}
+	return bytes.Equal(content, file.Content), nil
 }
 
-// stage writes a file beside its place and notes in staged under which name.
-func stage(root *os.Root, file emit.File, staged map[string]string) error {
-	folder, name := path.Split(file.Path)
-	if err := root.MkdirAll(path.Clean(folder), 0o755); err != nil {
-		return err
-	}
-	// Go ignores names that start with a dot.
-	temporary := folder + "." + name + "." + rand.Text()
-	out, err := root.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+// beginning returns the first limit bytes of a file.
+func (o *outputFolder) beginning(name string, limit int) ([]byte, error) {
+	in, err := o.root.Open(name)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	staged[file.Path] = temporary
+	defer in.Close()
+	return io.ReadAll(io.LimitReader(in, int64(limit)))
+}
+
+// stage writes a file beside its place and notes under which name.
+func (o *outputFolder) stage(file emit.File) error {
+	folder := path.Dir(file.Path)
+	if err := o.root.MkdirAll(folder, 0o755); err != nil {
+		return o.failure(folder, err)
+	}
+	// Go ignores names that start with a dot. The name of the file is not part
+	// of it, because it may be as long as a name can be.
+	temporary := path.Join(folder, ".fulmar."+rand.Text())
+	out, err := o.root.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return o.failure(file.Path, err)
+	}
+	o.staged[file.Path] = temporary
 	_, err = out.Write(file.Content)
-	return errors.Join(err, out.Close())
+	if err = errors.Join(err, out.Close()); err != nil {
+		return o.failure(file.Path, err)
+	}
+	return nil
+}
+
+// discard removes what was staged and has not come to its place.
+func (o *outputFolder) discard() {
+	for _, temporary := range o.staged {
+		o.root.Remove(temporary)
+	}
+}
+
+// removeFolders removes the folders that were made for files that could not be
+// written. Those that hold something are kept by the operating system.
+func (o *outputFolder) removeFolders() {
+	for _, folder := range slices.Backward(o.missing) {
+		o.root.Remove(folder)
+	}
 }
 
 // removeStale removes files in the folders of files that were generated from
 // the same definitions and are not among them: what is left of a service that
 // was deleted would not compile. Files from definitions that this run did not
 // see stay, because another run may be there for them.
-func removeStale(root *os.Root, files []emit.File) (removed int, err error) {
+func (o *outputFolder) removeStale(files []emit.File) (removed int, err error) {
 	current := map[string]bool{}
 	headers := map[string]bool{}
 	folders := map[string]bool{}
+	longest := 0
 	for _, file := range files {
-		folder := path.Dir(file.Path)
+		folder, header := path.Dir(file.Path), firstLine(file.Content)
 		current[file.Path] = true
-		headers[folder+"\n"+firstLine(file.Content)] = true
+		headers[folder+"\n"+header] = true
 		folders[folder] = true
+		longest = max(longest, len(header))
 	}
 	for folder := range folders {
-		entries, err := fs.ReadDir(root.FS(), folder)
+		entries, err := fs.ReadDir(o.root.FS(), folder)
 		if err != nil {
-			return removed, err
+			return removed, o.failure(folder, err)
 		}
 		for _, entry := range entries {
 			name := path.Join(folder, entry.Name())
 			if current[name] || path.Ext(name) != ".go" || !entry.Type().IsRegular() {
 				continue
 			}
-			content, err := root.ReadFile(name)
-			if err != nil {
-				return removed, err
-			}
-			if headers[folder+"\n"+firstLine(content)] {
-				if err := root.Remove(name); err != nil {
-					return removed, err
-				}
+			content, err := o.beginning(name, longest+len("\r\n"))
+			if err == nil && headers[folder+"\n"+firstLine(content)] {
+				err = o.root.Remove(name)
 				removed++
+			}
+			if err != nil {
+				return removed, o.failure(name, err)
 			}
 		}
 	}
 	return removed, nil
 }
 
+// firstLine returns a line without its end, which may be that of Windows.
 func firstLine(content []byte) string {
 	line, _, _ := bytes.Cut(content, []byte("\n"))
-	return string(line)
+	return string(bytes.TrimSuffix(line, []byte("\r")))
 }
