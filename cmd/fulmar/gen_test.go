@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -139,12 +140,49 @@ func TestGen_ReportsAllErrorsAndWritesNothing(t *testing.T) {
 	}
 }
 
-func TestGen_NegativeIDsHaveAFlag(t *testing.T) {
-	folder := newFolder(t, "a.thrift", "struct S { -1: i32 a, 0: string b }")
-	fulmar(t, folder, "gen", "a.thrift").want(t, exitFailed, "a.thrift:1:12: ", "a.thrift:1:23: ")
-	fulmar(t, folder, "gen", "--allow-negative-ids", "a.thrift").want(t, 0, "1 package, 2 files (2 written")
-	contains(t, filepath.Join(folder, "gen/a/a_codec.go"), "w.FieldI32(-1, s.A)")
-	contains(t, filepath.Join(folder, "gen/a/a_codec.go"), "case 0x0008ffff: // -1: i32 a")
+// TestGen_ObeysEveryFlag has a case for every spelling of every flag that there
+// is.
+func TestGen_ObeysEveryFlag(t *testing.T) {
+	cases := map[string]func(t *testing.T, flag string){
+		"output": func(t *testing.T, flag string) {
+			folder := newFolder(t, "a.thrift", "struct S {}")
+			fulmar(t, folder, "gen", flag, "other/place", "a.thrift").want(t, 0, "2 written")
+			wantTree(t, folder, "a.thrift", "other/place/a/a_codec.go", "other/place/a/a_types.go")
+		},
+		"include": func(t *testing.T, flag string) {
+			folder := newFolder(t, "idl/orders.thrift", ordersIDL, "one/other.thrift", "", "two/common.thrift", commonIDL, "go.mod", "module m\n")
+			fulmar(t, folder, "gen", flag, "one", "idl/orders.thrift").want(t, exitFailed, `idl/orders.thrift:2:9: include "common.thrift": not found`)
+			fulmar(t, folder, "gen", flag, "one", flag, "two", "idl/orders.thrift").want(t, 0, "5 written")
+		},
+		"package-prefix": func(t *testing.T, flag string) {
+			folder := newFolder(t, "orders.thrift", ordersIDL, "common.thrift", commonIDL, "go.mod", "module example.com/a\n")
+			fulmar(t, folder, "gen", flag, "example.com/c", "orders.thrift").want(t, 0, "5 written")
+			contains(t, filepath.Join(folder, "gen/shop/orders/orders_types.go"), `"example.com/c/shop/common"`)
+		},
+		"allow-negative-ids": func(t *testing.T, flag string) {
+			folder := newFolder(t, "a.thrift", "struct S { -1: i32 a, 0: string b }")
+			fulmar(t, folder, "gen", "a.thrift").want(t, exitFailed, "a.thrift:1:12: ", "a.thrift:1:23: ")
+			fulmar(t, folder, "gen", flag, "a.thrift").want(t, 0, "1 package, 2 files (2 written")
+			contains(t, filepath.Join(folder, "gen/a/a_codec.go"), "w.FieldI32(-1, s.A)")
+			contains(t, filepath.Join(folder, "gen/a/a_codec.go"), "case 0x0008ffff: // -1: i32 a")
+		},
+	}
+	usage := regexp.MustCompile(`(?m)^ +(-\w)?(?:, )?(--([\w-]+))`)
+	flags := usage.FindAllStringSubmatch(newGenCommand().Flags().FlagUsages(), -1)
+	if len(flags) < len(cases) {
+		t.Errorf("%d flags and %d cases", len(flags), len(cases))
+	}
+	for _, flag := range flags {
+		check := cases[flag[3]]
+		if check == nil {
+			t.Errorf("flag %s has no case", flag[2])
+			continue
+		}
+		t.Run(flag[2], func(t *testing.T) { check(t, flag[2]) })
+		if flag[1] != "" {
+			t.Run(flag[1], func(t *testing.T) { check(t, flag[1]) })
+		}
+	}
 }
 
 func TestGen_WarningsDoNotFail(t *testing.T) {
@@ -169,11 +207,6 @@ func TestGen_FindsThePackagePrefix(t *testing.T) {
 			contains(t, filepath.Join(folder, types), test.want)
 		})
 	}
-	t.Run("flag", func(t *testing.T) {
-		folder := newFolder(t, append(files, "go.mod", "module example.com/a\n")...)
-		fulmar(t, folder, "gen", "--package-prefix", "example.com/c", "orders.thrift").want(t, 0, "5 written")
-		contains(t, filepath.Join(folder, types), `"example.com/c/shop/common"`)
-	})
 	t.Run("none", func(t *testing.T) {
 		folder := newFolder(t, files...)
 		fulmar(t, folder, "gen", "orders.thrift").want(t, exitFailed, "orders.thrift: package shop/orders imports package shop/common", "--package-prefix")

@@ -14,6 +14,8 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/fulmar-rpc/fulmar/internal/emit"
 )
 
 const (
@@ -34,12 +36,14 @@ func run(arguments []string, stdout, stderr io.Writer) int {
 	root := &cobra.Command{
 		Use:           "fulmar",
 		Short:         "The command line tool of the Fulmar RPC framework",
+		Version:       versionText(debug.ReadBuildInfo()),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
 	root.SetArgs(arguments)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.AddCommand(newGenCommand(), newVersionCommand())
 	command, err := root.ExecuteC()
 	switch {
@@ -56,15 +60,28 @@ func run(arguments []string, stdout, stderr io.Writer) int {
 func newVersionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
-		Short: "Print the version of this tool",
+		Short: "Print the version of this tool, as --version does",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			version := "unknown"
-			if info, ok := debug.ReadBuildInfo(); ok {
-				version = info.Main.Version
-			}
-			_, err := fmt.Fprintf(command.OutOrStdout(), "fulmar %s (%s %s/%s)\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprintln(command.OutOrStdout(), command.Root().Version)
 			return err
 		},
 	}
+}
+
+// versionText tells what this tool was built from, and which Fulmar in a go.mod
+// its output compiles with.
+func versionText(info *debug.BuildInfo, known bool) string {
+	version := "of unknown version"
+	if known {
+		version = info.Main.Version
+		for _, setting := range info.Settings {
+			// Builds in a clone have no version, but a commit.
+			if setting.Key == "vcs.revision" && version == "(devel)" {
+				version += " " + setting.Value
+			}
+		}
+	}
+	return fmt.Sprintf("fulmar %s (%s %s/%s), generates code for Fulmar v%s or newer",
+		version, runtime.Version(), runtime.GOOS, runtime.GOARCH, emit.RuntimeVersion)
 }

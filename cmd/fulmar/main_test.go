@@ -3,11 +3,16 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"runtime/debug"
 	"strings"
 	"testing"
+
+	"github.com/fulmar-rpc/fulmar/internal/testkit"
 )
 
 // asCommand makes the test binary behave as the command.
@@ -17,7 +22,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asCommand) != "" {
 		main()
 	}
-	os.Exit(m.Run())
+	testkit.Main(m)
 }
 
 // result is what a run of the command left.
@@ -112,10 +117,42 @@ func TestFulmar_UsageErrorsExitWith2(t *testing.T) {
 }
 
 func TestFulmar_Version(t *testing.T) {
-	fulmar(t, t.TempDir(), "version").want(t, 0, "fulmar ", "go1.")
+	platform := fmt.Sprintf("(%s %s/%s)", runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	const generates = ", generates code for Fulmar v0.1 or newer"
+	commit := []debug.BuildSetting{{Key: "vcs", Value: "git"}, {Key: "vcs.revision", Value: "0123abcd"}}
+	for name, test := range map[string]struct {
+		info *debug.BuildInfo
+		want string
+	}{
+		"release": {&debug.BuildInfo{Main: debug.Module{Version: "v0.1.0"}, Settings: commit}, "fulmar v0.1.0 " + platform + generates},
+		"clone":   {&debug.BuildInfo{Main: debug.Module{Version: "(devel)"}, Settings: commit}, "fulmar (devel) 0123abcd " + platform + generates},
+		"folder":  {&debug.BuildInfo{Main: debug.Module{Version: "(devel)"}}, "fulmar (devel) " + platform + generates},
+		"unknown": {nil, "fulmar of unknown version " + platform + generates},
+	} {
+		if got := versionText(test.info, test.info != nil); got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+	want := versionText(debug.ReadBuildInfo()) + "\n"
+	for _, argument := range []string{"--version", "-v", "version"} {
+		if result := fulmar(t, t.TempDir(), argument); result.code != 0 || result.stdout != want || result.stderr != "" {
+			t.Errorf("%s: %+v, want %q", argument, result, want)
+		}
+	}
 }
 
-func TestFulmar_Help(t *testing.T) {
-	fulmar(t, t.TempDir(), "gen", "--help").want(t, 0, "--package-prefix", "removed")
-	fulmar(t, t.TempDir()).want(t, 0, "gen ")
+func TestFulmar_HelpMatchesGoldenFiles(t *testing.T) {
+	for name, arguments := range map[string][]string{
+		"fulmar":  {"--help"},
+		"gen":     {"gen", "--help"},
+		"version": {"version", "--help"},
+	} {
+		result := fulmar(t, t.TempDir(), arguments...)
+		if result.code != 0 || result.stderr != "" {
+			t.Errorf("%s: exit code %d, stderr %q", name, result.code, result.stderr)
+		}
+		testkit.Golden(t, filepath.Join("testdata", "help", name+".txt"), []byte(result.stdout))
+	}
+	plain := fulmar(t, t.TempDir())
+	testkit.Golden(t, filepath.Join("testdata", "help", "fulmar.txt"), []byte(plain.stdout))
 }

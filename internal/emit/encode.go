@@ -24,9 +24,7 @@ func (p *printer) codec(source *schema.File) {
 	if len(records) == 0 {
 		return
 	}
-	p.P("// If this does not compile, the Fulmar in go.mod is older than the generator of")
-	p.P("// this file: update the former.")
-	p.P("const _ = ", p.imports.thrift("IsAtLeastVersion0_1"))
+	p.handshake(p.imports.thrift)
 	for _, r := range records {
 		p.writeMethod(r)
 		p.readMethod(r)

@@ -44,6 +44,13 @@ func (p *printer) P(parts ...any) {
 	p.piece.WriteByte('\n')
 }
 
+// handshake prints what keeps the file from compiling with a runtime that is
+// too old, whose package qualifies names.
+func (p *printer) handshake(qualify func(name string) string) {
+	p.doc("If this does not compile, the Fulmar in go.mod is older than the generator of\nthis file: update the former.")
+	p.P("const _ = ", qualify("IsAtLeastVersion"+strings.ReplaceAll(RuntimeVersion, ".", "_")))
+}
+
 // doc prints a comment.
 func (p *printer) doc(text string) { writeComment(&p.piece, text) }
 

@@ -12,9 +12,7 @@ func (p *printer) rpc(source *schema.File) {
 	if len(source.Services) == 0 {
 		return
 	}
-	p.P("// If this does not compile, the Fulmar in go.mod is older than the generator of")
-	p.P("// this file: update the former.")
-	p.P("const _ = ", p.imports.runtime("IsAtLeastVersion0_1"))
+	p.handshake(p.imports.runtime)
 	for _, service := range source.Services {
 		p.serverInterface(service)
 		p.registration(service)
