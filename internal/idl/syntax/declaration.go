@@ -136,14 +136,40 @@ func (p *parser) namespace() bool {
 	}
 	p.next()
 	p.within += " " + language.Text
-	if p.token.kind != tokenName && p.token.kind != tokenText || p.atLineKeyword() {
-		return p.expected("a name such as acme.orders")
-	}
 	value := ast.Name{Text: p.token.text, Place: p.token.place}
-	p.next()
+	if !p.namespaceValue() {
+		return false
+	}
 	p.file.Namespaces = append(p.file.Namespaces, ast.Namespace{Language: language, Value: value})
-	_, ok := p.annotations()
-	return ok
+	if _, ok := p.annotations(); !ok {
+		return false
+	}
+	fits := p.token.kind == tokenEnd || p.token.firstOnLine || p.isMark(',') || p.isMark(';') || isDeclarationKeyword(p.token.text)
+	return fits || p.expected("nothing behind %s", clip(value.Text))
+}
+
+// namespaceValue passes the name of a namespace. What was meant as one, such as
+// acme/orders, is taken as a whole.
+func (p *parser) namespaceValue() bool {
+	const expected = "a name such as acme.orders (letters, digits and underscores, with dots between)"
+	end := p.token.start
+	if p.token.kind == tokenName || p.token.kind == tokenBad {
+		end = p.lexer.wordEnd(p.token.start)
+	}
+	word := p.lexer.source[p.token.start:end]
+	switch {
+	case p.token.kind == tokenText, p.token.kind == tokenName && word == p.token.text && !p.atLineKeyword():
+		p.next()
+		return true
+	case word == "" || p.atLineKeyword():
+		return p.expected(expected)
+	}
+	p.refuse("expected %s, found %s", expected, describeWord(word))
+	for p.token.kind != tokenEnd && p.token.start < end {
+		p.failedAt = p.token.start
+		p.next()
+	}
+	return false
 }
 
 // newName reads the name of a type, constant or service.

@@ -2,7 +2,6 @@ package syntax
 
 import (
 	"strings"
-	"unicode/utf8"
 
 	"github.com/fulmar-rpc/fulmar/internal/idl/ast"
 	"github.com/fulmar-rpc/fulmar/internal/limits"
@@ -17,7 +16,7 @@ const (
 	tokenDouble
 	tokenText
 	tokenMark // one of marks, in token.mark
-	tokenBad  // what cannot be read; already reported
+	tokenBad  // what cannot be read
 )
 
 // marks are the characters that are tokens by themselves.
@@ -28,9 +27,11 @@ type token struct {
 	mark   byte
 	place  ast.Place
 	start  int    // offset in the source
-	text   string // of names and texts; texts without quotes and escapes
+	text   string // of names and texts, the latter without quotes and escapes; of what is bad
 	int    int64
 	double float64
+	// reported says of something bad that the lexer has told what is wrong.
+	reported bool
 	// firstOnLine says that nothing but blanks and comments stands before it.
 	firstOnLine bool
 	trivia      trivia
@@ -137,11 +138,6 @@ func (l *lexer) blockComment(c *comments) {
 	l.offset, c.lastLine = c.end, l.line
 }
 
-func (l *lexer) startsToken() bool {
-	c := l.peek(0)
-	return isNameStart(c) || l.startsNumber() || c == '"' || c == '\'' || strings.IndexByte(marks, c) >= 0
-}
-
 func (l *lexer) startsNumber() bool {
 	n := 0
 	if c := l.peek(0); c == '+' || c == '-' {
@@ -153,18 +149,31 @@ func (l *lexer) startsNumber() bool {
 	return isDigit(l.peek(n))
 }
 
-// unknown reads characters that mean nothing, a run at a time: text in another
-// script would otherwise be one error a character.
+// unknown reads a word that begins with a character that means nothing: one
+// mistake is one error, be it a word in another script or ../../x.
 func (l *lexer) unknown(t *token) {
 	t.kind = tokenBad
-	for l.offset < len(l.source) && !l.startsToken() && !isBlank(l.peek(0)) && l.peek(0) != '#' && l.peek(0) != '/' {
-		_, size := utf8.DecodeRuneInString(l.source[l.offset:])
-		l.offset += size
+	l.offset = l.wordEnd(l.offset + 1)
+	t.text = l.source[t.start:l.offset]
+}
+
+// wordEnd returns where the word ends that goes on at an offset: at a blank, a
+// comment, a string, or a mark.
+func (l *lexer) wordEnd(offset int) int {
+	for ; offset < len(l.source); offset++ {
+		c := l.source[offset]
+		if isBlank(c) || c == '#' || c == '"' || c == '\'' || strings.IndexByte(marks, c) >= 0 ||
+			c == '/' && offset+1 < len(l.source) && (l.source[offset+1] == '/' || l.source[offset+1] == '*') {
+			break
+		}
 	}
-	if l.offset == t.start {
-		l.offset++ // a slash that opens no comment
-	}
-	l.problems.errorf(t.place, "unexpected %s", quote(l.source[t.start:l.offset]))
+	return offset
+}
+
+// refuse reports what is wrong with a token, which cannot be used then.
+func (l *lexer) refuse(t *token, format string, arguments ...any) {
+	t.kind, t.reported = tokenBad, true
+	l.problems.errorf(t.place, format, arguments...)
 }
 
 func (l *lexer) token(t *token) {
@@ -196,8 +205,7 @@ func (l *lexer) name(t *token) {
 	}
 	t.kind, t.text = tokenName, l.source[t.start:l.offset]
 	if len(t.text) > limits.IDLNameBytes {
-		l.problems.errorf(t.place, "name: too long (limit %d bytes, got %d)", limits.IDLNameBytes, len(t.text))
-		t.text = t.text[:limits.IDLNameBytes]
+		l.refuse(t, "name: too long (limit %d bytes, got %d)", limits.IDLNameBytes, len(t.text))
 	}
 }
 

@@ -34,9 +34,9 @@ func (l *lexer) number(t *token) {
 	}
 	switch {
 	case errors.Is(err, strconv.ErrRange):
-		l.problems.errorf(t.place, "number %s: does not fit 64 bits", clip(word))
+		l.refuse(t, "number %s: does not fit 64 bits", clip(word))
 	case err != nil:
-		l.problems.errorf(t.place, "number %s: malformed, expected a decimal, 0x, 0o or floating point number", clip(word))
+		l.refuse(t, "number %s: malformed, expected a decimal, 0x, 0o or floating point number", clip(word))
 	}
 }
 
@@ -81,11 +81,11 @@ func (l *lexer) text(t *token) {
 			l.offset++
 			return
 		case c == '\n' || l.offset == len(l.source):
-			l.problems.errorf(t.place, "string: not closed, expected %c before the end of the line", quoteMark)
+			l.refuse(t, "string: not closed, expected %c before the end of the line", quoteMark)
 			return
 		case c == '\\':
 			unescaped.WriteString(l.source[copied:l.offset])
-			l.escape(&unescaped)
+			l.escape(t, &unescaped)
 			copied = l.offset
 		default:
 			l.offset++
@@ -97,7 +97,7 @@ const escapes = `r n t " ' \ xHH uHHHH`
 
 // escape reads one escape sequence. It stops in front of a line break or the
 // end, which text then reports.
-func (l *lexer) escape(unescaped *strings.Builder) {
+func (l *lexer) escape(t *token, unescaped *strings.Builder) {
 	start := l.offset
 	l.offset++
 	c := l.peek(0)
@@ -116,41 +116,47 @@ func (l *lexer) escape(unescaped *strings.Builder) {
 	case '"', '\'', '\\':
 		unescaped.WriteByte(c)
 	case 'x':
-		if code, ok := l.hexDigits(start, 2); ok {
+		if code, ok := l.hexDigits(t, start, 2); ok {
 			unescaped.WriteByte(byte(code))
 		}
 	case 'u':
-		if code, ok := l.hexDigits(start, 4); ok {
-			l.codePoint(start, rune(code), unescaped)
+		if code, ok := l.hexDigits(t, start, 4); ok {
+			l.codePoint(t, start, rune(code), unescaped)
 		}
 	default:
-		l.problems.errorf(l.place(start), "escape %s: unknown, expected \\ and one of %s", quote(l.source[start:l.offset]), escapes)
+		l.refuseEscape(t, start, "escape %s: unknown, expected \\ and one of %s", quote(l.source[start:l.offset]), escapes)
 	}
+}
+
+// refuseEscape reports an escape sequence that began at start.
+func (l *lexer) refuseEscape(t *token, start int, format string, arguments ...any) {
+	t.kind, t.reported = tokenBad, true
+	l.problems.errorf(l.place(start), format, arguments...)
 }
 
 // codePoint writes the character of a \u escape, two of which may make up one
 // character as in JSON.
-func (l *lexer) codePoint(start int, code rune, unescaped *strings.Builder) {
+func (l *lexer) codePoint(t *token, start int, code rune, unescaped *strings.Builder) {
 	if utf16.IsSurrogate(code) {
 		low := rune(0)
 		if l.peek(0) == '\\' && l.peek(1) == 'u' {
 			l.offset += len(`\u`)
-			digits, _ := l.hexDigits(start, 4)
+			digits, _ := l.hexDigits(t, start, 4)
 			low = rune(digits)
 		}
 		if code = utf16.DecodeRune(code, low); code == utf8.RuneError {
-			l.problems.errorf(l.place(start), `escape: half of a surrogate pair, expected \uD800-\uDBFF and \uDC00-\uDFFF together`)
+			l.refuseEscape(t, start, `escape: half of a surrogate pair, expected \uD800-\uDBFF and \uDC00-\uDFFF together`)
 			return
 		}
 	}
 	unescaped.WriteRune(code)
 }
 
-func (l *lexer) hexDigits(start, count int) (uint64, bool) {
+func (l *lexer) hexDigits(t *token, start, count int) (uint64, bool) {
 	end := min(l.offset+count, len(l.source))
 	code, err := strconv.ParseUint(l.source[l.offset:end], 16, 32)
 	if err != nil || end-l.offset < count {
-		l.problems.errorf(l.place(start), "escape: expected %d hexadecimal digits", count)
+		l.refuseEscape(t, start, "escape: expected %d hexadecimal digits", count)
 		return 0, false
 	}
 	l.offset = end

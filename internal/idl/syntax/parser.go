@@ -80,8 +80,11 @@ func (p *parser) checkEncoding() bool {
 }
 
 func (p *parser) next() {
-	if p.token.kind == tokenMark {
+	switch {
+	case p.token.kind == tokenMark:
 		p.brackets.pass(p.token.mark)
+	case p.token.kind == tokenBad && !p.token.reported && p.failedAt != p.token.start:
+		p.problems.errorf(p.token.place, "unexpected %s", p.token.describe())
 	}
 	p.token, p.ahead = p.ahead, p.lexer.scan()
 	if p.problems.full() {
@@ -142,7 +145,7 @@ func (p *parser) expected(format string, arguments ...any) bool {
 
 // refuse reports an error about the next token unless one was already.
 func (p *parser) refuse(format string, arguments ...any) bool {
-	if p.failedAt == p.token.start || p.token.kind == tokenBad {
+	if p.failedAt == p.token.start || p.token.kind == tokenBad && p.token.reported {
 		return false
 	}
 	p.failedAt = p.token.start
@@ -166,9 +169,22 @@ func (t *token) describe() string {
 		return "a floating point number"
 	case tokenText:
 		return "the string " + quote(t.text)
+	case tokenBad:
+		return describeWord(t.text)
 	default:
 		return fmt.Sprintf("'%c'", t.mark)
 	}
+}
+
+// describeWord tells what is not ASCII in a word, because it may look as if it
+// were.
+func describeWord(word string) string {
+	for _, r := range word {
+		if r >= utf8.RuneSelf {
+			return fmt.Sprintf("%s (%U)", quote(word), r)
+		}
+	}
+	return quote(word)
 }
 
 // separator consumes an optional comma or semicolon.
