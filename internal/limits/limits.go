@@ -46,6 +46,15 @@ const (
 	// ErrorMessageBytes bounds the text of an error that leaves for a peer.
 	ErrorMessageBytes = 4 << 10
 
+	// HeaderInfoBytes bounds the part of a TTHeader behind its fixed 14 bytes,
+	// read or written, HeaderPairs the keys and values in it, and
+	// HeaderTransforms the transform ids, none of which is known. The format
+	// allows 262,140 bytes, 65,535 pairs a block and 255 ids, and Kitex takes
+	// all of that; HTTP/2 implementations allow 8 to 16 KiB for the same purpose.
+	HeaderInfoBytes  = 64 << 10
+	HeaderPairs      = 512
+	HeaderTransforms = 16
+
 	// FrameLengthMax is where a frame's length field stops being plausible:
 	// above it the four bytes are some other protocol's.
 	FrameLengthMax = 0x3fffffff

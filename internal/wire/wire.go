@@ -26,6 +26,13 @@ const (
 	Bare
 	// Framed is Thrift Binary messages, each after its length.
 	Framed
+	// TTHeader is Thrift Binary messages, each behind a header with keys and
+	// values.
+	TTHeader
+	// TTHeaderFramed is the same, with the length of the message between header
+	// and message. Who receives either receives both: which it is shows in the
+	// message only.
+	TTHeaderFramed
 
 	protocols
 )
@@ -37,6 +44,10 @@ func (p Protocol) String() string {
 		return "bare"
 	case Framed:
 		return "framed"
+	case TTHeader:
+		return "ttheader"
+	case TTHeaderFramed:
+		return "ttheader-framed"
 	default:
 		return "unknown"
 	}
@@ -57,6 +68,10 @@ func SetOf(protocols ...Protocol) Set {
 // Has reports whether p is in the set.
 func (s Set) Has(p Protocol) bool { return s&(1<<p) != 0 }
 
+// ReceivesTTHeader reports whether a message with a TTHeader may arrive. With
+// and without an inner frame are one protocol to a receiver.
+func (s Set) ReceivesTTHeader() bool { return s.Has(TTHeader) || s.Has(TTHeaderFramed) }
+
 // String returns the names, comma separated.
 func (s Set) String() string {
 	var names []string
@@ -68,11 +83,17 @@ func (s Set) String() string {
 	return strings.Join(names, ", ")
 }
 
-// Message is one message of a connection. Name and Body alias the bytes it was
-// found in.
+// Message is one message of a connection. Name, Body and Info alias the bytes
+// it was found in.
 type Message struct {
+	// Protocol is also how an answer has to be framed.
 	Protocol Protocol
 	thriftwire.Header
+	// Flags, HeaderSequence and Info are those of the TTHeader, zero without
+	// one. HeaderSequence may differ from Sequence, which is the payload's.
+	Flags          uint16
+	HeaderSequence int32
+	Info           Info
 	// Body is one struct: arguments, result or application exception.
 	Body []byte
 	// Invalid says why the message cannot be served, although it is clear which
@@ -86,7 +107,8 @@ type Message struct {
 // Error says why a connection cannot go on: nothing that arrived can be
 // answered as a call.
 type Error struct {
-	// First are the bytes it was decided by.
+	// First are the bytes it was decided by: the first ones of the message, or
+	// of the payload behind its TTHeader.
 	First [8]byte
 	// Count is how many of First arrived.
 	Count int

@@ -2,20 +2,18 @@
 // is, among those that a listener allows, and cuts the bytes of a connection
 // into messages accordingly.
 //
-// Source: the first bytes of each protocol, docs/protocol/thrift.md.
+// Source: the first bytes of each protocol, docs/protocol/thrift.md and ttheader.md.
 package detect
 
 import (
-	"bytes"
-	"encoding/binary"
 	"fmt"
-	"strings"
 
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
 	"github.com/fulmar-rpc/fulmar/internal/wire"
 	"github.com/fulmar-rpc/fulmar/internal/wire/bare"
 	"github.com/fulmar-rpc/fulmar/internal/wire/framed"
+	"github.com/fulmar-rpc/fulmar/internal/wire/ttheader"
 )
 
 // Decoder finds messages in the bytes of one connection, each in any of the
@@ -50,6 +48,8 @@ func (d *Decoder) Next(b []byte) (message wire.Message, used, need int, err erro
 	switch d.protocol {
 	case wire.Bare:
 		message, used, need, err = d.bare.Next(b, d.limits)
+	case wire.TTHeader:
+		message, used, need, err = ttheader.Next(b, d.limits)
 	default:
 		message, used, need, err = framed.Next(b, d.limits)
 	}
@@ -63,40 +63,56 @@ func (d *Decoder) Next(b []byte) (message wire.Message, used, need int, err erro
 // cannot be served for reason, and starts anew. Its header is empty if it has
 // not arrived.
 func (d *Decoder) Refuse(b []byte, reason error) wire.Message {
-	message := wire.Message{Protocol: d.protocol, Invalid: reason, Last: true}
-	if d.protocol == wire.Framed {
-		b = b[min(len(b), framed.HeaderSize):]
+	message := wire.Message{Protocol: d.protocol}
+	switch d.protocol {
+	case wire.TTHeader:
+		m := d.limits
+		m.Bytes = 0 // as if the message were too long
+		message, _, _, _ = ttheader.Next(b, m)
+	case wire.Framed:
+		message.Header, _, _, _ = thriftwire.ParseHeader(b[min(len(b), framed.HeaderSize):])
+	default:
+		message.Header, _, _, _ = thriftwire.ParseHeader(b)
 	}
-	message.Header, _, _, _ = thriftwire.ParseHeader(b)
+	message.Protocol, message.Invalid, message.Last = max(message.Protocol, d.protocol), reason, true
 	d.protocol, d.bare = wire.Unknown, bare.Decoder{}
 	return message
 }
 
 // Detect returns the protocol of the message that b starts with, or how many
-// bytes it needs to tell. The error, a *wire.Error, names what the bytes look
-// like.
+// bytes it needs to tell. A TTHeader is wire.TTHeader, whichever of the two
+// forms is allowed: its payload comes later. The error, a *wire.Error, names
+// what the bytes look like.
 func Detect(b []byte, allowed wire.Set) (protocol wire.Protocol, need int, err error) {
 	isBare, needBare := bare.Matches(b)
 	isFramed, needFramed := framed.Matches(b)
+	isTTHeader, needTTHeader := ttheader.Matches(b)
 	switch {
 	case isBare && allowed.Has(wire.Bare):
 		return wire.Bare, 0, nil
 	case isFramed && allowed.Has(wire.Framed):
 		return wire.Framed, 0, nil
-	case isBare || isFramed || needBare+needFramed == 0:
+	case isTTHeader && allowed.ReceivesTTHeader():
+		return wire.TTHeader, 0, nil
+	case isBare || isFramed || isTTHeader:
 		return wire.Unknown, 0, refuse(b, allowed)
-	case needBare > 0 && (needFramed == 0 || needBare < needFramed):
-		return wire.Unknown, needBare, nil
-	default:
-		return wire.Unknown, needFramed, nil
 	}
+	for _, n := range [...]int{needBare, needFramed, needTTHeader} {
+		if n > 0 && (need == 0 || n < need) {
+			need = n
+		}
+	}
+	if need == 0 {
+		err = refuse(b, allowed)
+	}
+	return wire.Unknown, need, err
 }
 
 // refuse describes bytes that are none of the allowed protocols.
 func refuse(b []byte, allowed wire.Set) error {
 	e := &wire.Error{Count: min(len(b), 8)}
 	copy(e.First[:], b)
-	name := foreign(b)
+	name := wire.NameOf(b)
 	if name == "HTTP/1.1" {
 		e.Answer = httpRefusal
 	}
@@ -109,53 +125,3 @@ func refuse(b []byte, allowed wire.Set) error {
 }
 
 const httpRefusal = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\nContent-Length: 30\r\n\r\nThis port does not speak HTTP\n"
-
-// foreign names a protocol that we know but do not speak here; "" if b is of
-// none.
-func foreign(b []byte) string {
-	at4 := uint16(0)
-	if len(b) >= 6 {
-		at4 = binary.BigEndian.Uint16(b[4:])
-	}
-	switch {
-	case bytes.HasPrefix(b, []byte("PRI ")):
-		return "HTTP/2"
-	case isHTTP1(b):
-		return "HTTP/1.1"
-	case len(b) >= 2 && b[0] == 0x16 && b[1] == 3:
-		return "TLS"
-	case len(b) >= 2 && b[0] == 0xff && b[1] == 0xaf:
-		return "Kitex mesh header"
-	case len(b) >= 2 && b[0] == 0x80 && b[1] == 0x01:
-		return "bare Thrift Binary"
-	case at4 == thriftwire.VersionHigh:
-		return "framed Thrift Binary"
-	case at4 == 0x1000:
-		return "TTHeader"
-	case at4 == 0x9001:
-		return "Kitex Protobuf"
-	case at4 == 0x0fff:
-		return "Apache THeader"
-	case len(b) >= 2 && b[0] == 0x82 && b[1]&0x1f == 1, at4>>8 == 0x82 && at4&0x1f == 1:
-		return "Thrift Compact"
-	default:
-		return ""
-	}
-}
-
-// isHTTP1 reports whether b starts with a method of HTTP/1.1, as far as it
-// goes: four bytes tell them apart from everything else.
-func isHTTP1(b []byte) bool {
-	if len(b) < 3 {
-		return false
-	}
-	const methods = "GET POST PUT HEAD DELETE OPTIONS PATCH CONNECT TRACE"
-	for method := range strings.FieldsSeq(methods) {
-		method += " "
-		n := min(len(b), len(method))
-		if string(b[:n]) == method[:n] {
-			return true
-		}
-	}
-	return false
-}

@@ -80,7 +80,8 @@ func Next(b []byte, m limits.Message) (message wire.Message, used, need int, err
 // tooLong answers a message above the limit, once its header is there.
 func tooLong(b []byte, length int, m limits.Message) (message wire.Message, used, need int, err error) {
 	message.Protocol = wire.Framed
-	header, size, headerNeed, err := thriftwire.ParseHeader(b[HeaderSize:])
+	// Not beyond the message: with a small limit the header may not fit it.
+	header, size, headerNeed, err := thriftwire.ParseHeader(b[HeaderSize:min(len(b), HeaderSize+length)])
 	if err == nil && size == 0 && headerNeed <= length {
 		return message, 0, HeaderSize + headerNeed, nil
 	}
