@@ -282,21 +282,21 @@ func TestServer_AllowsOnlyTheProtocolsOfItsList(t *testing.T) {
 // scenarios), whatever length it announced. Both ends are in this process.
 func TestServer_SilentPeersCostLittle(t *testing.T) {
 	const peers = 500
-	perPeer := uint64(8 << 10)
+	perPeer := int64(8 << 10)
 	if assert.Enabled {
 		// The race detector's stacks are larger.
 		perPeer *= 4
 	}
 	server := serve(t, fulmar.ServerConfig{}, adder())
 	api := dial(t, fulmar.ClientConfig{Target: server.address})
-	memory := func() uint64 {
+	memory := func() int64 {
 		if _, err := api.Add(context.Background(), 1, 2); err != nil {
 			t.Fatal(err)
 		}
 		var m runtime.MemStats
 		runtime.GC()
 		runtime.ReadMemStats(&m)
-		return m.HeapAlloc + m.StackInuse
+		return int64(m.HeapAlloc + m.StackInuse)
 	}
 	before := memory()
 	for range peers {
