@@ -356,7 +356,7 @@ func TestServer_UnfinishedMessagesHaveABudget(t *testing.T) {
 			if _, err = api.Echo(context.Background(), big); err == nil {
 				return
 			}
-			if e := asError(t, err); e.Code() != fulmar.ResourceExhausted || e.Executed() == fulmar.ExecutedYes {
+			if !strings.Contains(asError(t, err).Message(), "overloaded") {
 				t.Fatalf("a long call: %v", err)
 			}
 		}
