@@ -27,6 +27,10 @@ type Call struct {
 	peer     string
 	local    string
 	deadline time.Time
+	// callerService and callerMethod are what the peer says it is.
+	callerService string
+	callerMethod  string
+	metadata      Metadata
 }
 
 // Service returns the name of the service in the IDL.
@@ -50,22 +54,41 @@ func (c Call) Local() string { return c.local }
 // Deadline returns when the caller stops waiting, if it said so.
 func (c Call) Deadline() (deadline time.Time, ok bool) { return c.deadline, !c.deadline.IsZero() }
 
-// callKey is the context key of a *Call.
+// CallerService returns the name of the calling service, as far as the protocol
+// carries it and the caller has one. It is what the peer says: good for logs,
+// not for access.
+func (c Call) CallerService() string { return c.callerService }
+
+// CallerMethod returns the method in which the caller makes the call, as far as
+// it says so.
+func (c Call) CallerMethod() string { return c.callerMethod }
+
+// Metadata returns the pairs that came with the call.
+func (c Call) Metadata() Metadata { return c.metadata }
+
+// callKey is the context key of a *servedCall.
 type callKey struct{}
+
+// servedCall is a call that is being served.
+type servedCall struct {
+	Call
+	reply replyMetadata
+}
 
 // CallFrom returns the call that ctx belongs to, in a handler and everything it
 // passes its context to. ok is false outside of one.
 func CallFrom(ctx context.Context) (call Call, ok bool) {
-	found, ok := ctx.Value(callKey{}).(*Call)
+	found, ok := ctx.Value(callKey{}).(*servedCall)
 	if !ok {
 		return Call{}, false
 	}
-	return *found, true
+	return found.Call, true
 }
 
-// CallOption changes one call; Timeout makes one.
+// CallOption changes one call; Timeout and ReceiveMetadata make one.
 type CallOption struct {
 	timeout time.Duration
+	receive *map[string]string
 }
 
 // Timeout limits a call to d, in place of ClientConfig.Timeout. A negative d

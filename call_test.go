@@ -96,29 +96,38 @@ func TestCall_DeclaredExceptionsAreErrors(t *testing.T) {
 	})
 }
 
+// TestCall_HandlerErrorsArriveAsRemote: with the code that the handler gave and
+// the word that it ran, where the protocol has room for both.
 func TestCall_HandlerErrorsArriveAsRemote(t *testing.T) {
 	cases := map[string]struct {
-		err  error
-		code fulmar.Code
-		text string
+		err error
+		// code is what arrives with a header, bare what arrives without.
+		code, bare fulmar.Code
+		text       string
 	}{
-		"plain":            {errors.New("no luck"), fulmar.Internal, "no luck"},
-		"with a code":      {fulmar.NewError(fulmar.NotFound, "no such thing"), fulmar.Internal, "no such thing"},
-		"invalid argument": {fulmar.Errorf(fulmar.InvalidArgument, "bad %s", "name"), fulmar.InvalidArgument, "bad name"},
-		"unimplemented":    {fulmar.NewError(fulmar.Unimplemented, "later"), fulmar.Unimplemented, "later"},
-		"wrapped":          {fmt.Errorf("outer: %w", fulmar.NewError(fulmar.Aborted, "inner")), fulmar.Internal, "outer: inner"},
-		"not UTF-8":        {errors.New("a\xffb"), fulmar.Internal, "a\uFFFDb"},
-		"typed nil":        {(*testservice.Refused)(nil), fulmar.Internal, "Refused"},
+		"plain":            {errors.New("no luck"), fulmar.Unknown, fulmar.Internal, "no luck"},
+		"with a code":      {fulmar.NewError(fulmar.NotFound, "no such thing"), fulmar.NotFound, fulmar.Internal, "no such thing"},
+		"invalid argument": {fulmar.Errorf(fulmar.InvalidArgument, "bad %s", "name"), fulmar.InvalidArgument, fulmar.InvalidArgument, "bad name"},
+		"unimplemented":    {fulmar.NewError(fulmar.Unimplemented, "later"), fulmar.Unimplemented, fulmar.Unimplemented, "later"},
+		"wrapped":          {fmt.Errorf("outer: %w", fulmar.NewError(fulmar.Aborted, "inner")), fulmar.Aborted, fulmar.Internal, "outer: inner"},
+		"not UTF-8":        {errors.New("a\xffb"), fulmar.Unknown, fulmar.Internal, "a\uFFFDb"},
+		"typed nil":        {(*testservice.Refused)(nil), fulmar.Unknown, fulmar.Internal, "Refused"},
 	}
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {
 			server := serve(t, fulmar.ServerConfig{}, &testservice.Stub{
 				OnNothing: func(context.Context) error { return test.err },
 			})
-			api := dial(t, fulmar.ClientConfig{Target: server.address})
-			e := asError(t, api.Nothing(context.Background()))
-			if e.Code() != test.code || e.Origin() != fulmar.OriginRemote || e.Executed() != fulmar.ExecutedMaybe || !strings.Contains(e.Message(), test.text) {
-				t.Errorf("%v: code %v, origin %v, %v; want %v with %q", e, e.Code(), e.Origin(), e.Executed(), test.code, test.text)
+			for _, protocol := range allProtocols {
+				code, executed := test.bare, fulmar.ExecutedMaybe
+				if protocol >= fulmar.TTHeader {
+					code, executed = test.code, fulmar.ExecutedYes
+				}
+				api := dial(t, fulmar.ClientConfig{Target: server.address, Protocol: protocol})
+				e := asError(t, api.Nothing(context.Background()))
+				if e.Code() != code || e.Origin() != fulmar.OriginRemote || e.Executed() != executed || !strings.Contains(e.Message(), test.text) {
+					t.Errorf("%v: %v: code %v, origin %v, %v; want %v with %q", protocol, e, e.Code(), e.Origin(), e.Executed(), code, test.text)
+				}
 			}
 		})
 	}
@@ -234,8 +243,8 @@ func TestCall_FromTellsTheHandler(t *testing.T) {
 		if call.Service() != "Echo" || call.Method() != "nothing" || call.Oneway() || call.Protocol() != protocol || call.Local() != server.address || call.Peer() == "" {
 			t.Errorf("CallFrom = %+v", call)
 		}
-		if _, ok := call.Deadline(); ok {
-			t.Error("a deadline, although the protocol carries none")
+		if _, ok := call.Deadline(); ok != (protocol >= fulmar.TTHeader) {
+			t.Errorf("a deadline: %v, which only headers carry", ok)
 		}
 		if _, ok := fulmar.CallFrom(context.Background()); ok {
 			t.Error("a call outside of one")

@@ -3,7 +3,6 @@ package fulmar
 import (
 	"context"
 	"errors"
-	"fmt"
 	"reflect"
 	"time"
 
@@ -21,7 +20,7 @@ type Client struct {
 	protocol Protocol
 	timeout  time.Duration
 	limits   limits.Message
-	pool     *transport.Pool
+	peer     *transport.Peer
 	next     UnaryNext
 }
 
@@ -41,9 +40,9 @@ func NewClient(config ClientConfig) (*Client, error) {
 		limits:   messageLimits(config.MaxMessageBytes, config.MaxDepth, config.DecodeBytesPerWireByte, config.MaxDecodeBytes),
 	}
 	if c.protocol == 0 {
-		c.protocol = Framed
+		c.protocol = TTHeader
 	}
-	c.pool = transport.NewPool(transport.PoolConfig{
+	c.peer = transport.NewPeer(transport.PoolConfig{
 		Dial:           func(ctx context.Context) (*eventloop.Conn, error) { return c.dial(ctx, network, address) },
 		Protocol:       wire.Protocol(c.protocol),
 		Limits:         c.limits,
@@ -51,6 +50,7 @@ func NewClient(config ClientConfig) (*Client, error) {
 		Waiting:        limits.Or(config.MaxWaiting, limits.ClientWaiting, int(^uint(0)>>1)),
 		IdleTimeout:    limits.Or(config.IdleTimeout, limits.ClientIdleTimeout, 0),
 		ConnectTimeout: limits.Or(config.ConnectTimeout, limits.ConnectTimeout, 0),
+		Multiplexed:    config.AssumeMultiplexed,
 	})
 	c.next = chain(config.Interceptors, c.invoke)
 	return c, nil
@@ -74,16 +74,20 @@ func (c *Client) dial(ctx context.Context, network, address string) (*eventloop.
 
 // Close closes all connections. Calls in progress fail, later ones too.
 func (c *Client) Close() error {
-	c.pool.Close()
+	c.peer.Close()
 	return nil
 }
 
 // Call makes one call; generated clients use it. See Caller.
 func (c *Client) Call(ctx context.Context, method *MethodDesc, request, reply any, options ...CallOption) error {
 	timeout := c.timeout
+	var receive *map[string]string
 	for _, option := range options {
 		if option.timeout != 0 {
 			timeout = max(option.timeout, 0)
+		}
+		if option.receive != nil {
+			receive = option.receive
 		}
 	}
 	start := time.Now()
@@ -103,6 +107,7 @@ func (c *Client) Call(ctx context.Context, method *MethodDesc, request, reply an
 		method:   method,
 		peer:     c.config.Target,
 		protocol: c.protocol,
+		receive:  receive,
 		request:  request,
 		reply:    reply,
 	}
@@ -144,23 +149,45 @@ func (c *Client) attempt(ctx context.Context, state *unaryState) error {
 	if err := ctx.Err(); err != nil {
 		return callFailure(err, state.limit)
 	}
-	name := c.nameOf(state.method)
-	request := c.pool.NewRequest(name, state.method.Oneway)
-	defer request.Release()
-	if err := state.method.Codec.AppendBody(request.Body(), state.request, headed(c.limits, name)); err != nil {
+	method := transport.Method{Name: state.method.Name, Qualified: c.nameOf(state.method), Oneway: state.method.Oneway}
+	request, err := c.peer.NewRequest(method, c.requestHead(ctx, state.method))
+	if err != nil {
 		return &Error{code: encodeCode(err), message: err.Error(), phase: PhaseEncode, executed: ExecutedNo, cause: err}
 	}
-	conn, message, err := c.exchange(ctx, request)
+	defer request.Release()
+	if err := state.method.Codec.AppendBody(request.Body(), state.request, headed(c.limits, method.Qualified)); err != nil {
+		return &Error{code: encodeCode(err), message: err.Error(), phase: PhaseEncode, executed: ExecutedNo, cause: err}
+	}
+	response, err := c.peer.Do(ctx, request)
 	if err != nil {
 		return callFailure(err, state.limit)
 	}
+	// Decoding copies what it keeps, so the connection can go on afterwards.
+	defer response.Release()
+	if state.receive != nil {
+		*state.receive = received(response.Head.Metadata)
+	}
 	if state.method.Oneway {
-		conn.Retire()
 		return nil
 	}
-	// Decoding copies what it keeps, so the connection can go on afterwards.
-	defer conn.Release()
-	return c.readReply(message, state)
+	return c.readReply(response, state)
+}
+
+// requestHead returns what a request tells besides its arguments.
+func (c *Client) requestHead(ctx context.Context, method *MethodDesc) transport.RequestHead {
+	head := transport.RequestHead{
+		Service:     method.Service,
+		ToService:   c.config.Service,
+		FromService: c.config.Caller,
+		Metadata:    OutgoingMetadata(ctx).pairs,
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		head.Timeout = time.Until(deadline)
+	}
+	if call, ok := ctx.Value(callKey{}).(*servedCall); ok {
+		head.FromMethod = call.method
+	}
+	return head
 }
 
 // nameOf returns what a request calls the method.
@@ -180,32 +207,8 @@ func encodeCode(err error) Code {
 	return InvalidArgument
 }
 
-// exchange sends the request over a connection of the pool. If the peer had
-// closed a pooled connection before any of the request was accepted, it tries
-// once more: nothing was sent, so nothing can have been executed.
-func (c *Client) exchange(ctx context.Context, request *transport.Request) (*transport.ClientConn, wire.Message, error) {
-	for attempt := 0; ; attempt++ {
-		conn, err := c.pool.Acquire(ctx)
-		if err != nil {
-			return nil, wire.Message{}, err
-		}
-		message, err := conn.Exchange(ctx, request)
-		if err == nil {
-			return conn, message, nil
-		}
-		conn.Discard()
-		if c.pool.Closed() {
-			err = fmt.Errorf("%w (%w)", err, transport.ErrClosed)
-		}
-		var failed *transport.CallError
-		if !errors.As(err, &failed) || failed.Sent || !conn.Reused() || attempt > 0 || ctx.Err() != nil {
-			return nil, wire.Message{}, err
-		}
-	}
-}
-
-// readReply decodes a reply or an application exception.
-func (c *Client) readReply(message wire.Message, state *unaryState) error {
+// readReply decodes a reply, a business error or an application exception.
+func (c *Client) readReply(message *transport.Response, state *unaryState) error {
 	if message.Type == thriftwire.Exception {
 		exception, err := thriftwire.ParseApplicationException(message.Body)
 		if err != nil {
@@ -213,14 +216,10 @@ func (c *Client) readReply(message wire.Message, state *unaryState) error {
 			bad.executed = ExecutedMaybe
 			return bad
 		}
-		return &Error{
-			code:      codeOfException(exception.Type),
-			message:   exception.Message,
-			origin:    OriginRemote,
-			phase:     PhaseReply,
-			executed:  ExecutedMaybe,
-			exception: exception.Type,
-		}
+		return remoteFailure(exception, message.Head)
+	}
+	if business := message.Head.Business; business != nil {
+		return &BusinessError{status: business.Status, message: business.Message, extra: business.Extra}
 	}
 	if err := state.method.Codec.ReadBody(message.Body, state.reply, c.limits); err != nil {
 		return c.badReply(err)
@@ -244,4 +243,43 @@ func (c *Client) badReply(err error) *Error {
 		e.code = codeOfWire(wireError)
 	}
 	return e
+}
+
+// remoteFailure returns the error for an application exception.
+func remoteFailure(exception thriftwire.ApplicationException, head transport.ReplyHead) *Error {
+	e := &Error{
+		code:      codeOfException(exception.Type),
+		message:   exception.Message,
+		origin:    OriginRemote,
+		phase:     PhaseReply,
+		exception: exception.Type,
+	}
+	switch head.Executed {
+	case executedNo:
+		e.executed = ExecutedNo
+	case executedYes:
+		e.executed = ExecutedYes
+	}
+	if head.Code > 0 && int(head.Code) < len(codeNames) {
+		e.code = Code(head.Code)
+	}
+	return e
+}
+
+// ClientStats counts what a client does now.
+type ClientStats struct {
+	// Connections is how many are open or being opened, Multiplexed how many of
+	// them calls share.
+	Connections int
+	Multiplexed int
+	// LateReplies counts, since the client was made, replies on multiplexed
+	// connections that nobody waited for: their calls had given up, or there
+	// never was such a call.
+	LateReplies uint64
+}
+
+// Stats returns the counts of now.
+func (c *Client) Stats() ClientStats {
+	stats := c.peer.Stats()
+	return ClientStats{Connections: stats.Connections, Multiplexed: stats.Shared, LateReplies: stats.LateReplies}
 }

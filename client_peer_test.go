@@ -97,7 +97,7 @@ func TestClient_RefusesWrongReplies(t *testing.T) {
 	}
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {
-			api := dial(t, fulmar.ClientConfig{Target: fakeServer(t, test.reply)})
+			api := dial(t, fulmar.ClientConfig{Target: fakeServer(t, test.reply), Protocol: fulmar.Framed})
 			_, err := api.Add(context.Background(), 1, 2)
 			e := asError(t, err)
 			if e.Code() != test.code || e.Executed() != test.executed || !strings.Contains(err.Error(), test.text) {
@@ -115,7 +115,7 @@ func TestClient_DropsConnectionsWithMoreThanTheReply(t *testing.T) {
 		forged := frame(message(thriftwire.Reply, "add", call.Sequence+1, body(t, &testservice.EchoAddResult{Success: thrift.Some[int32](666)})))
 		return append(reply, forged...)
 	}
-	api := dial(t, fulmar.ClientConfig{Target: fakeServer(t, extra), MaxConnections: 1})
+	api := dial(t, fulmar.ClientConfig{Target: fakeServer(t, extra), Protocol: fulmar.Framed, MaxConnections: 1})
 	for range 20 {
 		if sum, err := api.Add(context.Background(), 1, 2); sum != 3 || err != nil {
 			t.Fatalf("Add = %d, %v; want 3", sum, err)

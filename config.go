@@ -24,6 +24,13 @@ const (
 	Bare = Protocol(wire.Bare)
 	// Framed is Thrift Binary behind a length.
 	Framed = Protocol(wire.Framed)
+	// TTHeader is Thrift Binary behind a header with keys and values, the only
+	// one of these that carries metadata, business errors and deadlines, and on
+	// which calls can share a connection.
+	TTHeader = Protocol(wire.TTHeader)
+	// TTHeaderFramed is TTHeader with a length in front of the message. Who
+	// receives one of the two understands the other.
+	TTHeaderFramed = Protocol(wire.TTHeaderFramed)
 )
 
 // String returns the name in lower case.
@@ -39,21 +46,21 @@ func (p Protocol) MarshalText() ([]byte, error) {
 
 // UnmarshalText reads a name; the empty one is the zero Protocol.
 func (p *Protocol) UnmarshalText(text []byte) error {
-	switch string(text) {
-	case "":
+	if len(text) == 0 {
 		*p = 0
-	case "bare":
-		*p = Bare
-	case "framed":
-		*p = Framed
-	default:
-		return fmt.Errorf("protocol %.40q is not known (known: %s)", text, supported)
+		return nil
 	}
-	return nil
+	for known := Bare; supported.Has(wire.Protocol(known)); known++ {
+		if known.String() == string(text) {
+			*p = known
+			return nil
+		}
+	}
+	return fmt.Errorf("protocol %.40q is not known (known: %s)", text, supported)
 }
 
 // supported is every protocol there is.
-const supported = wire.Set(1<<wire.Bare | 1<<wire.Framed)
+const supported = wire.Set(1<<wire.Bare | 1<<wire.Framed | 1<<wire.TTHeader | 1<<wire.TTHeaderFramed)
 
 // ServerConfig configures a Server. The zero value serves every protocol on
 // port 8888. In every number and duration 0 is the default that the field
@@ -163,8 +170,18 @@ type ClientConfig struct {
 	// Target to call: "host:port", "unix:///path" or "unix:@abstract".
 	// Required.
 	Target string
-	// Protocol to speak. Default Framed.
+	// Service is the name under which the called service is registered and
+	// known to operators, Caller that of the calling one. Both are only told to
+	// the server, by protocols with headers. Default: none.
+	Service string
+	Caller  string
+	// Protocol to speak. Default TTHeader.
 	Protocol Protocol
+	// AssumeMultiplexed shares connections among calls although the server does
+	// not say that it answers them in any order: for Kitex servers with
+	// multiplexing. Servers of Fulmar say so. Protocols TTHeader and
+	// TTHeaderFramed only.
+	AssumeMultiplexed bool
 	// QualifiedNames calls methods as "Service:method", which Apache Thrift
 	// names multiplexed: for servers where several services have a method of
 	// the same name, for example an inherited one.
@@ -218,6 +235,9 @@ func (c ClientConfig) Validate() error {
 	}
 	if c.Protocol != 0 && !supported.Has(wire.Protocol(c.Protocol)) {
 		problems = append(problems, fmt.Errorf("client config: Protocol: %d is not a protocol (known: %s)", c.Protocol, supported))
+	}
+	if c.AssumeMultiplexed && (c.Protocol == Bare || c.Protocol == Framed) {
+		problems = append(problems, fmt.Errorf("client config: AssumeMultiplexed: protocol %v has no sequence ids to match replies by (possible: %v, %v)", c.Protocol, TTHeader, TTHeaderFramed))
 	}
 	for i, interceptor := range c.Interceptors {
 		if interceptor == nil {

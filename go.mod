@@ -6,3 +6,5 @@ require (
 	go.uber.org/goleak v1.3.0
 	golang.org/x/net v0.62.0
 )
+
+require golang.org/x/sys v0.49.0

@@ -13,12 +13,12 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/testservice"
 )
 
-// bothProtocols are the framings that every test of the call path runs with.
-var bothProtocols = []fulmar.Protocol{fulmar.Bare, fulmar.Framed}
+// allProtocols are the framings that every test of the call path runs with.
+var allProtocols = []fulmar.Protocol{fulmar.Bare, fulmar.Framed, fulmar.TTHeader, fulmar.TTHeaderFramed}
 
 // eachProtocol runs a test with every protocol.
 func eachProtocol(t *testing.T, test func(t *testing.T, protocol fulmar.Protocol)) {
-	for _, protocol := range bothProtocols {
+	for _, protocol := range allProtocols {
 		t.Run(protocol.String(), func(t *testing.T) { test(t, protocol) })
 	}
 }

@@ -37,7 +37,10 @@ type unaryState struct {
 	limit      time.Duration
 	invoked    bool
 	mayHaveRun bool
-	request    any
+	receive    *map[string]string
+	// On the server: whether the handler was called.
+	handled bool
+	request any
 	// decode makes request on first use; nil once that happened, and on the
 	// client.
 	decode    func() (any, error)

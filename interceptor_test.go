@@ -51,7 +51,7 @@ func TestInterceptors_RunInOrderAroundTheCall(t *testing.T) {
 	}
 	want := []string{
 		"client c in", "client d in", "server a in", "server b in", "handler",
-		"server b out unknown", "server a out unknown", "client d out internal", "client c out internal",
+		"server b out unknown", "server a out unknown", "client d out unknown", "client c out unknown",
 	}
 	if !slices.Equal(got.lines, want) {
 		t.Errorf("the order was\n%q, want\n%q", got.lines, want)
@@ -60,7 +60,7 @@ func TestInterceptors_RunInOrderAroundTheCall(t *testing.T) {
 
 func TestInterceptors_SeeTheCall(t *testing.T) {
 	check := func(ctx context.Context, call fulmar.Unary, next fulmar.UnaryNext) error {
-		if call.Service() != "Echo" || call.Method() != "add" || call.Oneway() || call.Protocol() != fulmar.Framed || call.Peer() == "" {
+		if call.Service() != "Echo" || call.Method() != "add" || call.Oneway() || call.Protocol() != fulmar.TTHeader || call.Peer() == "" {
 			t.Errorf("%v: %s.%s, oneway %v, %v, peer %q", call.Side(), call.Service(), call.Method(), call.Oneway(), call.Protocol(), call.Peer())
 		}
 		request, err := call.Request()

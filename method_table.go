@@ -1,6 +1,7 @@
 package fulmar
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,11 +10,12 @@ import (
 )
 
 // methodTable finds methods by their name on the wire: "method", or
-// "Service:method" as Apache Thrift's multiplexed protocol writes it. Names are
-// compared exactly. It does not change while it is asked.
+// "Service:method" as Apache Thrift's multiplexed protocol writes it, and by the
+// service if the protocol names it. Names are compared exactly. It does not
+// change while it is asked.
 type methodTable struct {
-	methods  map[string]methodEntry
-	services map[string]struct{}
+	methods  map[string]*methodEntry
+	services map[string]map[string]*methodEntry
 }
 
 type methodEntry struct {
@@ -24,7 +26,7 @@ type methodEntry struct {
 }
 
 func newMethodTable() methodTable {
-	return methodTable{methods: map[string]methodEntry{}, services: map[string]struct{}{}}
+	return methodTable{methods: map[string]*methodEntry{}, services: map[string]map[string]*methodEntry{}}
 }
 
 // add puts all methods of a service into the table. It returns the names of
@@ -33,12 +35,14 @@ func (t *methodTable) add(desc *ServiceDesc, implementation any) (ambiguous []st
 	if _, exists := t.services[desc.Name]; exists {
 		return nil, fmt.Errorf("service %s is registered twice", desc.Name)
 	}
-	t.services[desc.Name] = struct{}{}
+	service := map[string]*methodEntry{}
+	t.services[desc.Name] = service
 	for _, method := range desc.Methods {
-		entry := methodEntry{method: method, implementation: implementation, services: []string{desc.Name}}
+		entry := &methodEntry{method: method, implementation: implementation, services: []string{desc.Name}}
+		service[method.Name] = entry
 		t.methods[desc.Name+":"+method.Name] = entry
 		if other, exists := t.methods[method.Name]; exists {
-			entry = methodEntry{services: append(slices.Clone(other.services), desc.Name)}
+			entry = &methodEntry{services: append(slices.Clone(other.services), desc.Name)}
 			ambiguous = append(ambiguous, method.Name)
 		}
 		t.methods[method.Name] = entry
@@ -46,22 +50,39 @@ func (t *methodTable) add(desc *ServiceDesc, implementation any) (ambiguous []st
 	return ambiguous, nil
 }
 
-// find returns the method of that name and the implementation to call.
-func (t *methodTable) find(name string) (*MethodDesc, any, error) {
-	entry, ok := t.methods[name]
-	switch {
-	case ok && entry.method != nil:
-		return entry.method, entry.implementation, nil
-	case ok:
-		return nil, nil, unimplemented(thriftwire.ExceptionUnknownMethod, fmt.Sprintf(
+// lookup returns the entry of a method, nil if there is none that can be called
+// by this name. A service that is not known here does not count, as Kitex has
+// it: its clients name the service that they were generated for, which may be
+// an older name of it.
+func (t *methodTable) lookup(service, name []byte) *methodEntry {
+	if len(service) > 0 {
+		if methods, known := t.services[string(service)]; known {
+			if entry := methods[string(name)]; entry != nil || bytes.IndexByte(name, ':') < 0 {
+				return entry
+			}
+		}
+	}
+	if entry := t.methods[string(name)]; entry != nil && entry.method != nil {
+		return entry
+	}
+	return nil
+}
+
+// missing explains why lookup found nothing.
+func (t *methodTable) missing(service, name string) error {
+	if _, known := t.services[service]; known {
+		return unimplemented(thriftwire.ExceptionUnknownMethod, fmt.Sprintf("unknown method %q of service %q", name, service))
+	}
+	if entry, ok := t.methods[name]; ok {
+		return unimplemented(thriftwire.ExceptionUnknownMethod, fmt.Sprintf(
 			"method %q is in several services (%s): call it as \"Service:%s\"", name, strings.Join(entry.services, ", "), name))
 	}
 	if service, _, qualified := strings.Cut(name, ":"); qualified {
 		if _, known := t.services[service]; !known {
-			return nil, nil, unimplemented(thriftwire.ExceptionUnknownService, fmt.Sprintf("unknown service %q", service))
+			return unimplemented(thriftwire.ExceptionUnknownService, fmt.Sprintf("unknown service %q", service))
 		}
 	}
-	return nil, nil, unimplemented(thriftwire.ExceptionUnknownMethod, fmt.Sprintf("unknown method %q", name))
+	return unimplemented(thriftwire.ExceptionUnknownMethod, fmt.Sprintf("unknown method %q", name))
 }
 
 func unimplemented(exception thriftwire.ExceptionType, message string) error {

@@ -268,12 +268,14 @@ func TestServer_TellsForeignProtocolsApart(t *testing.T) {
 
 func TestServer_AllowsOnlyTheProtocolsOfItsList(t *testing.T) {
 	server := serve(t, fulmar.ServerConfig{Protocols: []fulmar.Protocol{fulmar.Framed}}, adder())
-	if _, err := dial(t, fulmar.ClientConfig{Target: server.address}).Add(context.Background(), 1, 2); err != nil {
+	if _, err := dial(t, fulmar.ClientConfig{Target: server.address, Protocol: fulmar.Framed}).Add(context.Background(), 1, 2); err != nil {
 		t.Errorf("framed: %v", err)
 	}
-	_, err := dial(t, fulmar.ClientConfig{Target: server.address, Protocol: fulmar.Bare}).Add(context.Background(), 1, 2)
-	if e := asError(t, err); e.Code() != fulmar.Unavailable {
-		t.Errorf("bare: %v; want Unavailable", err)
+	for _, protocol := range []fulmar.Protocol{fulmar.Bare, fulmar.TTHeader} {
+		_, err := dial(t, fulmar.ClientConfig{Target: server.address, Protocol: protocol}).Add(context.Background(), 1, 2)
+		if e := asError(t, err); e.Code() != fulmar.Unavailable {
+			t.Errorf("%v: %v; want Unavailable", protocol, err)
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"runtime/debug"
 	"sync"
+	"time"
 
 	"github.com/fulmar-rpc/fulmar/eventloop"
 	"github.com/fulmar-rpc/fulmar/internal/limits"
@@ -62,6 +63,7 @@ func NewServer(config ServerConfig) (*Server, error) {
 		DrainTimeout:     limits.Or(config.DrainTimeout, limits.DrainTimeout, 0),
 		BufferedBytes:    limits.Or(config.MaxBufferedBytes, limits.BufferedBytes(), math.MaxInt64),
 		Logger:           s.logger,
+		Lookup:           s.lookup,
 		Handle:           s.handle,
 	})
 	s.next = chain(config.Interceptors, s.invoke)
@@ -185,77 +187,120 @@ func (s *Server) Close() error {
 // ErrServerClosed is returned by Listen and Serve after Close.
 var ErrServerClosed = errors.New("fulmar: the server is closed")
 
+// lookup finds what a message calls.
+func (s *Server) lookup(service, method []byte) any {
+	if entry := s.methods.lookup(service, method); entry != nil {
+		return entry
+	}
+	return nil
+}
+
 // handle serves one message. It runs on a goroutine of its own.
 func (s *Server) handle(ctx context.Context, in *transport.Inbound) {
-	method, implementation, err := s.resolve(in)
+	entry, err := s.resolve(in)
 	if err != nil {
-		s.transport.Log().Warn("call refused", "peer", in.Peer, "method", in.Name, "reason", err.Error())
-		if in.Type != thriftwire.Oneway {
-			s.sendException(in, in.Name, err)
+		s.transport.Log().Warn("call refused", "peer", in.Peer, "method", nameOf(in, entry), "reason", err.Error())
+		if in.Type != thriftwire.Oneway && (entry == nil || !entry.method.Oneway) {
+			s.sendException(in, nameOf(in, entry), err, transport.ReplyHead{Executed: executedNo})
 		}
 		return
 	}
-	info := &Call{
-		service:  method.Service,
-		method:   method.Name,
-		oneway:   method.Oneway,
-		protocol: Protocol(in.Protocol),
-		peer:     in.Peer,
-		local:    in.Local,
-	}
+	method := entry.method
+	call := &servedCall{Call: Call{
+		service:       method.Service,
+		method:        method.Name,
+		oneway:        method.Oneway,
+		protocol:      Protocol(in.Protocol),
+		peer:          in.Peer,
+		local:         in.Local,
+		callerService: in.Head.FromService,
+		callerMethod:  in.Head.FromMethod,
+		metadata:      Metadata{in.Head.Metadata},
+	}}
 	state := &unaryState{
 		side:           SideServer,
 		method:         method,
-		implementation: implementation,
+		implementation: entry.implementation,
 		peer:           in.Peer,
-		protocol:       info.protocol,
+		protocol:       call.protocol,
 		decode:         func() (any, error) { return s.decode(method, in) },
 	}
-	// What a handler hangs on its context ends with the call.
-	ctx, cancel := context.WithCancel(context.WithValue(ctx, callKey{}, info))
+	ctx, cancel := callContext(ctx, call, in.Head)
 	defer cancel()
 	finished := false
 	defer func() {
 		// A panic, or a goroutine that the handler ends, is a failure of this
 		// call and of nothing else.
 		if !finished {
-			s.panicked(in, state, recover())
+			s.panicked(in, state, call, recover())
 		}
 	}()
 	err = s.next(ctx, Unary{state})
-	s.answer(in, state, err)
+	s.answer(in, state, call, err)
 	finished = true
 }
 
+// callContext returns the context of a call: what a handler hangs on it ends
+// with the call, or when its caller stops waiting.
+func callContext(ctx context.Context, call *servedCall, head transport.RequestHead) (context.Context, context.CancelFunc) {
+	ctx = context.WithValue(ctx, callKey{}, call)
+	if onward := call.metadata.onward(); len(onward.pairs) > 0 {
+		ctx = context.WithValue(ctx, outgoingKey{}, onward)
+	}
+	if head.Timeout <= 0 {
+		return context.WithCancel(ctx)
+	}
+	call.deadline = time.Now().Add(head.Timeout)
+	return context.WithDeadline(ctx, call.deadline)
+}
+
+// nameOf returns the method's name on the wire.
+func nameOf(in *transport.Inbound, entry *methodEntry) string {
+	if entry != nil {
+		return entry.method.Name
+	}
+	return in.Name
+}
+
+// What a refused or failed call tells of its handler.
+const (
+	executedNo  = "no"
+	executedYes = "yes"
+)
+
 // panicked logs a panic and fails its call. A nil cause is runtime.Goexit,
 // which goes on after this. The peer learns neither cause nor stack.
-func (s *Server) panicked(in *transport.Inbound, state *unaryState, cause any) {
+func (s *Server) panicked(in *transport.Inbound, state *unaryState, call *servedCall, cause any) {
 	if cause == nil {
 		cause = "runtime.Goexit"
 	}
 	s.transport.Log().Error("panic in a handler", "method", state.method.fullName(), "peer", in.Peer,
 		"panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
 	if !state.method.Oneway {
-		s.sendException(in, state.method.Name, &Error{code: Internal, message: "panic in the handler"})
+		s.fail(in, state, call, &Error{code: Internal, message: "panic in the handler"})
 	}
 }
 
-// resolve returns the method that a message calls, or why it cannot be served.
-func (s *Server) resolve(in *transport.Inbound) (*MethodDesc, any, error) {
+// resolve returns what a message calls, and why it cannot be served.
+func (s *Server) resolve(in *transport.Inbound) (*methodEntry, error) {
+	entry, _ := in.Target.(*methodEntry)
 	if running := s.transport.Running(); running > s.maxCalls {
-		return nil, nil, &Error{code: ResourceExhausted, message: fmt.Sprintf("%d calls are running (limit %d)", running, s.maxCalls), executed: ExecutedNo}
+		return entry, &Error{code: ResourceExhausted, message: fmt.Sprintf("%d calls are running (limit %d)", running, s.maxCalls), executed: ExecutedNo}
 	}
 	if err := in.Invalid(); errors.Is(err, transport.ErrOverloaded) {
-		return nil, nil, &Error{code: ResourceExhausted, message: err.Error(), executed: ExecutedNo}
+		return entry, &Error{code: ResourceExhausted, message: err.Error(), executed: ExecutedNo}
 	} else if err != nil {
-		return nil, nil, &Error{code: InvalidArgument, message: err.Error(), executed: ExecutedNo, cause: err,
+		return entry, &Error{code: InvalidArgument, message: err.Error(), executed: ExecutedNo, cause: err,
 			exception: thriftwire.ExceptionProtocolError}
 	}
 	if in.Type != thriftwire.Call && in.Type != thriftwire.Oneway {
-		return nil, nil, &Error{code: InvalidArgument, message: fmt.Sprintf("a %v is not a call", in.Type),
+		return entry, &Error{code: InvalidArgument, message: fmt.Sprintf("a %v is not a call", in.Type),
 			executed: ExecutedNo, exception: thriftwire.ExceptionInvalidMessageType}
 	}
-	return s.methods.find(in.Name)
+	if entry == nil {
+		return nil, s.methods.missing(in.Head.Service, in.Name)
+	}
+	return entry, nil
 }
 
 // decode reads the request of a call.
@@ -276,12 +321,13 @@ func (s *Server) invoke(ctx context.Context, call Unary) error {
 	if err != nil {
 		return err
 	}
+	call.state.handled = true
 	call.state.reply, err = call.state.method.Invoke(ctx, call.state.implementation, request)
 	return err
 }
 
 // answer sends what a call ended in.
-func (s *Server) answer(in *transport.Inbound, state *unaryState, err error) {
+func (s *Server) answer(in *transport.Inbound, state *unaryState, call *servedCall, err error) {
 	method := state.method
 	if err != nil && method.Exception != nil {
 		if declared := method.Exception(err); declared != nil {
@@ -298,29 +344,65 @@ func (s *Server) answer(in *transport.Inbound, state *unaryState, err error) {
 		err = MissingReply(method.fullName())
 	}
 	if err != nil {
-		s.sendException(in, method.Name, err)
+		s.fail(in, state, call, err)
 		return
 	}
-	reply := in.NewReply(method.Name)
+	reply, err := in.NewReply(method.Name, transport.ReplyHead{Metadata: call.reply.take()})
+	if err != nil {
+		s.unencodable(in, state, err)
+		return
+	}
 	defer reply.Release()
 	if err := method.Codec.AppendBody(reply.Body(), state.reply, headed(s.limits, method.Name)); err != nil {
-		s.transport.Log().Error("reply cannot be encoded", "method", method.fullName(), "reason", err.Error())
-		s.sent(in, reply.SendException(thriftwire.ApplicationException{
-			Type: thriftwire.ExceptionInternalError, Message: "the reply cannot be encoded: " + err.Error()}))
+		s.unencodable(in, state, err)
 		return
 	}
-	s.sent(in, reply.Send())
+	s.delivered(in, method.Name, reply.Send())
 }
 
-func (s *Server) sendException(in *transport.Inbound, name string, err error) {
-	reply := in.NewReply(name)
-	defer reply.Release()
-	s.sent(in, reply.SendException(exceptionFor(err)))
+// unencodable fails a call whose handler succeeded with something that cannot
+// be sent.
+func (s *Server) unencodable(in *transport.Inbound, state *unaryState, err error) {
+	s.transport.Log().Error("reply cannot be encoded", "method", state.method.fullName(), "reason", err.Error())
+	s.sendException(in, state.method.Name, &Error{code: Internal, message: "the reply cannot be encoded: " + err.Error()},
+		transport.ReplyHead{Executed: executedYes})
 }
 
-// sent notes a reply that did not reach the network: its caller has gone.
-func (s *Server) sent(in *transport.Inbound, err error) {
+// fail answers a call that ended in err.
+func (s *Server) fail(in *transport.Inbound, state *unaryState, call *servedCall, err error) {
+	head := transport.ReplyHead{Executed: executedNo, Metadata: call.reply.take()}
+	if state.handled {
+		head.Executed = executedYes
+	}
+	var business *BusinessError
+	if errors.As(err, &business) && business != nil && business.status != 0 && in.HasHeader() {
+		head.Business = business.businessStatus()
+		s.sendBusiness(in, state, head)
+		return
+	}
+	s.sendException(in, state.method.Name, err, head)
+}
+
+// sendBusiness answers with a business error: a reply whose result is empty.
+func (s *Server) sendBusiness(in *transport.Inbound, state *unaryState, head transport.ReplyHead) {
+	reply, err := in.NewReply(state.method.Name, head)
 	if err != nil {
-		s.logger.Debug("reply not delivered", "peer", in.Peer, "method", in.Name, "reason", err.Error())
+		s.unencodable(in, state, err)
+		return
+	}
+	defer reply.Release()
+	reply.Body().Append([]byte{byte(thriftwire.Stop)})
+	s.delivered(in, state.method.Name, reply.Send())
+}
+
+func (s *Server) sendException(in *transport.Inbound, name string, err error, head transport.ReplyHead) {
+	head.Code = uint32(CodeOf(err))
+	s.delivered(in, name, in.SendException(name, exceptionFor(err), head))
+}
+
+// delivered notes a reply that did not reach the network: its caller has gone.
+func (s *Server) delivered(in *transport.Inbound, method string, err error) {
+	if err != nil {
+		s.logger.Debug("reply not delivered", "peer", in.Peer, "method", method, "reason", err.Error())
 	}
 }

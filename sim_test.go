@@ -338,7 +338,7 @@ func simulateSeed(t *testing.T, seed uint64, outcomes map[fulmar.Code]int) {
 		SplitPercent: random.IntN(100),
 	}
 	client := fulmar.ClientConfig{
-		Protocol:       bothProtocols[random.IntN(2)],
+		Protocol:       allProtocols[random.IntN(len(allProtocols))],
 		Timeout:        200 * time.Millisecond,
 		MaxConnections: 1 + random.IntN(8),
 	}

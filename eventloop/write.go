@@ -41,6 +41,9 @@ type outbound struct {
 	// in part.
 	broken error
 
+	// sink is made by the first write that must not wait.
+	sink sink
+
 	stall time.Duration // 0: off
 
 	// mu guards the deadlines: user is the user's, armed the one by which the

@@ -69,8 +69,16 @@ func goroutineExceptions() []exception {
 			reason: "one for each served connection; it ends when the connection is closed, and Listener.Serve waits for all of them",
 		},
 		{
+			rule: "goroutine", file: "internal/transport/peer.go", what: "go",
+			reason: "one for each connection that calls share, which reads it; it ends when the connection is closed",
+		},
+		{
 			rule: "goroutine", file: "internal/transport/pool.go", what: "go",
 			reason: "one for each dial, so that a user's Dial cannot hold a call past its deadline; it holds the connection's slot and ends when Dial returns",
+		},
+		{
+			rule: "goroutine", file: "internal/transport/sender.go", what: "go",
+			reason: "at most one for each connection, while a write has to wait for the peer; it ends when nothing is left to write or the connection fails",
 		},
 		{
 			rule: "goroutine", file: "internal/transport/server.go", what: "go",

@@ -10,7 +10,6 @@ import (
 
 	"github.com/fulmar-rpc/fulmar/eventloop"
 	"github.com/fulmar-rpc/fulmar/internal/limits"
-	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
 	"github.com/fulmar-rpc/fulmar/internal/wire"
 	"github.com/fulmar-rpc/fulmar/internal/wire/detect"
@@ -54,6 +53,10 @@ type ReplyError struct {
 
 func (e *ReplyError) Error() string { return e.Detail }
 
+func replyError(exception thriftwire.ExceptionType, format string, arguments ...any) error {
+	return &ReplyError{Exception: exception, Detail: fmt.Sprintf(format, arguments...)}
+}
+
 // ClientConn is a connection that is lent to one call. After Exchange the
 // reply's bytes are valid until Release or Discard, one of which must follow.
 type ClientConn struct {
@@ -63,37 +66,26 @@ type ClientConn struct {
 	sequence  int32
 	reused    bool
 	idleSince time.Time
-	// used is the size of the reply that the caller is looking at.
+	// used is the size of the reply that the caller is looking at; -1 if the
+	// connection cannot be used again.
 	used int
+	// claimed: the peer was told what this side can do. mux: it can do the same.
+	claimed bool
+	mux     bool
+	// leaving: the server has said that it stops.
+	leaving bool
 }
-
-// Request is a request whose body the caller appends before Exchange.
-type Request struct {
-	outgoing
-	oneway bool
-}
-
-// NewRequest returns a request of a method. Release must be called.
-func (p *Pool) NewRequest(method string, oneway bool) *Request {
-	r := &Request{oneway: oneway}
-	// The sequence id belongs to the connection; it is set by Exchange.
-	r.begin(p.buffers, p.config.Protocol, method, 0)
-	return r
-}
-
-// Body is where the body goes.
-func (r *Request) Body() *linkbuf.Buffer { return &r.Buffer }
 
 // Reused reports whether another call used the connection before.
 func (c *ClientConn) Reused() bool { return c.reused }
 
 // Exchange sends the request and waits for its reply, until ctx ends. A oneway
-// request returns as soon as it is sent, with no message. It fails with a
-// *CallError.
-func (c *ClientConn) Exchange(ctx context.Context, request *Request) (wire.Message, error) {
+// request returns as soon as it is sent, with an empty response. It fails with
+// a *CallError.
+func (c *ClientConn) Exchange(ctx context.Context, request *Request) (*Response, error) {
 	deadline, _ := ctx.Deadline()
 	if err := c.conn.SetDeadline(deadline); err != nil {
-		return wire.Message{}, &CallError{Phase: PhaseWrite, Err: err}
+		return nil, &CallError{Phase: PhaseWrite, Err: err}
 	}
 	stop := context.AfterFunc(ctx, c.interrupt)
 	message, err := c.exchange(ctx, request)
@@ -102,7 +94,19 @@ func (c *ClientConn) Exchange(ctx context.Context, request *Request) (wire.Messa
 		c.used = -1
 	}
 	if err == nil {
-		return message, nil
+		response := &Response{conn: c, Type: message.Type, Body: message.Body}
+		var closing bool
+		var headErr error
+		var mux bool
+		response.Head, mux, closing, headErr = readReplyHead(message.Info)
+		c.mux = c.mux || mux
+		if closing {
+			c.used = -1
+		}
+		if headErr == nil {
+			return response, nil
+		}
+		err = &CallError{Phase: PhaseReply, Sent: true, Err: headErr}
 	}
 	cause := ctx.Err()
 	if cause == nil && errors.Is(err.Err, os.ErrDeadlineExceeded) {
@@ -112,7 +116,7 @@ func (c *ClientConn) Exchange(ctx context.Context, request *Request) (wire.Messa
 	if cause != nil {
 		err.Err = fmt.Errorf("%w (%v)", cause, err.Err)
 	}
-	return wire.Message{}, err
+	return nil, err
 }
 
 // interrupt makes the exchange in progress fail at once.
@@ -123,20 +127,16 @@ func (c *ClientConn) exchange(ctx context.Context, request *Request) (wire.Messa
 	if c.sequence == 0 {
 		c.sequence = 1
 	}
-	request.sequence = c.sequence
-	messageType := thriftwire.Call
-	if request.oneway {
-		messageType = thriftwire.Oneway
-	}
-	request.finish(messageType)
+	request.address(c.sequence, 0, !c.claimed)
+	c.claimed = true
 	var parts [8][]byte
-	n, err := c.conn.WriteBuffers(request.Slices(parts[:0]))
+	n, err := c.conn.WriteBuffers(request.slices(parts[:0]))
 	c.used = 0
 	if err != nil {
 		if message, ok := c.lastWords(ctx, request); ok {
 			return message, nil
 		}
-		return wire.Message{}, &CallError{Phase: PhaseWrite, Sent: n == int64(request.Len()), Err: err}
+		return wire.Message{}, &CallError{Phase: PhaseWrite, Sent: n == int64(request.length()), Err: err}
 	}
 	if request.oneway {
 		return wire.Message{}, nil
@@ -182,9 +182,15 @@ func (c *ClientConn) await(request *Request) (wire.Message, *CallError) {
 				phase = PhaseReply
 			}
 			return wire.Message{}, &CallError{Phase: phase, Sent: true, Err: err}
+		case err == nil && isControl(&message) && used <= len(buffered):
+			// The server stops; the reply may still come.
+			c.leaving = true
+			if err = reader.Skip(used); err == nil {
+				continue
+			}
 		case err == nil:
 			c.used = used
-			if used > len(buffered) || message.Last {
+			if used > len(buffered) || message.Last || c.leaving {
 				c.used = -1
 			}
 			err = c.check(request, &message)
@@ -196,34 +202,22 @@ func (c *ClientConn) await(request *Request) (wire.Message, *CallError) {
 	}
 }
 
-// check returns what is wrong with a message as the reply to request. The name
-// of an exception does not count, and its sequence id may be 0: a peer that
-// could not read the request knows neither.
+// isControl reports whether a message is the one by which a server says on a
+// multiplexed connection that it stops.
+func isControl(message *wire.Message) bool {
+	return hasTTHeader(message.Protocol) && message.HeaderSequence == wire.ControlSequence && string(message.Name) == wire.ControlMethod
+}
+
+// check returns what is wrong with a message as the reply to request, and
+// decides whether the connection can be used afterwards.
 func (c *ClientConn) check(request *Request, message *wire.Message) error {
-	isException := message.Type == thriftwire.Exception
-	switch {
-	case message.Invalid != nil:
-		return message.Invalid
-	case isException && message.Sequence == 0:
-		// Perhaps from a peer that could not read the call. It may as well be a
-		// late answer to something else, so nothing after it is trusted.
+	err := checkReply(request, message)
+	if err == nil && message.Type == thriftwire.Exception && (message.Sequence == 0 || c.pool.config.Protocol == wire.Bare) {
+		// It may be a late answer to something else, so nothing after it is
+		// trusted; and a server that could not read a bare message closes.
 		c.used = -1
-		return nil
-	case !isException && message.Type != thriftwire.Reply:
-		return &ReplyError{Exception: thriftwire.ExceptionInvalidMessageType, Detail: fmt.Sprintf(
-			"a %v arrived instead of a reply", message.Type)}
-	case isException && message.Sequence == request.sequence && c.pool.config.Protocol == wire.Bare:
-		// A server that could not read a bare message closes after its answer.
-		c.used = -1
-		return nil
-	case message.Sequence != request.sequence:
-		return &ReplyError{Exception: thriftwire.ExceptionBadSequenceID, Detail: fmt.Sprintf(
-			"the %v has sequence id %d, the call %d", message.Type, message.Sequence, request.sequence)}
-	case !isException && !names(message.Name, request.name):
-		return &ReplyError{Exception: thriftwire.ExceptionWrongMethodName, Detail: fmt.Sprintf(
-			"the reply is for method %q, the call was %q", message.Name, request.name)}
 	}
-	return nil
+	return err
 }
 
 // names reports whether a reply of that name answers a call of method. A call
@@ -243,7 +237,12 @@ func (c *ClientConn) Release() {
 	}
 	// One large reply must not cost an idle connection its size for ever.
 	c.conn.Reader().Shrink()
-	c.pool.release(c)
+	switch {
+	case !c.mux || c.pool.config.Share == nil:
+		c.pool.release(c)
+	case !c.pool.config.Share(c):
+		c.pool.discard(c)
+	}
 }
 
 // Discard closes the connection, for a call that was not answered. The peer

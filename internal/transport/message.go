@@ -1,55 +1,119 @@
 // Package transport is where sockets and frames meet: connections of the event
-// loop whose bytes are messages. It pools the connections of a client, keeps
-// the order of a server's, enforces how long each may take for what, and drains
-// them. It knows neither methods nor message types; it reports to its owner
-// through the functions in its configuration.
+// loop whose bytes are messages. It shares and pools the connections of a
+// client, keeps what order a server has to keep, enforces how long each may
+// take for what, and drains them. It knows neither methods nor message types;
+// it reports to its owner through the functions in its configuration.
 package transport
 
 import (
+	"sync/atomic"
+
 	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
 	"github.com/fulmar-rpc/fulmar/internal/wire"
 	"github.com/fulmar-rpc/fulmar/internal/wire/framed"
+	"github.com/fulmar-rpc/fulmar/internal/wire/ttheader"
 )
 
-// outgoing is a message being written: head room, then a body that somebody
-// else appends.
+// outgoing is a message being written: room for the head, then a body that
+// somebody else appends.
 type outgoing struct {
 	linkbuf.Buffer
 	protocol wire.Protocol
-	head     []byte
 	name     string
 	sequence int32
+	// header is what the TTHeader says; not used by the other protocols. Between
+	// begin and finish it may become shorter, never longer.
+	header ttheader.Head
+	// room is where the head goes, unused how much of it is left over in front.
+	room   []byte
+	unused int
+	// state is how far a sender has come with it.
+	state atomic.Uint32
+	// owners counts who still needs the bytes: whoever made the message, and the
+	// sender that has it. A peer may answer before it has read everything.
+	owners atomic.Int32
+	// after, if set, is called when a sender is done with the message.
+	after func()
 }
 
-// begin reserves the head, so that the body can follow in the same chain.
-func (o *outgoing) begin(pool *linkbuf.Pool, protocol wire.Protocol, name string, sequence int32) {
+// begin reserves room for the head, so that the body can follow in the same
+// chain. The error is about a header that is too long.
+func (o *outgoing) begin(pool *linkbuf.Pool) error {
 	o.Init(pool)
-	o.protocol, o.name, o.sequence = protocol, name, sequence
-	o.head = o.Reserve(o.prefix() + thriftwire.AppendedHeaderSize(name))
-}
-
-// prefix is the size of what the protocol puts before the message.
-func (o *outgoing) prefix() int {
-	if o.protocol == wire.Framed {
-		return framed.HeaderSize
+	o.owners.Store(1)
+	size, err := o.headSize()
+	if err != nil {
+		return err
 	}
-	return 0
+	o.room = o.Reserve(size)
+	return nil
 }
 
-// finish fills in the head, once the type and the length are known.
+// headSize returns the size of everything in front of the body.
+func (o *outgoing) headSize() (int, error) {
+	size := thriftwire.AppendedHeaderSize(o.name)
+	if o.protocol == wire.Framed || o.protocol == wire.TTHeaderFramed {
+		size += framed.HeaderSize
+	}
+	if hasTTHeader(o.protocol) {
+		header, err := o.header.Size()
+		return size + header, err
+	}
+	return size, nil
+}
+
+// finish fills in the head, once everything is known.
 func (o *outgoing) finish(messageType thriftwire.MessageType) {
-	prefix := o.prefix()
-	if prefix > 0 {
-		framed.PutHeader(o.head, o.Len()-prefix)
+	// It was within the limits when it was longer.
+	size, _ := o.headSize()
+	o.unused = len(o.room) - size
+	head := o.room[o.unused:]
+	message := thriftwire.AppendedHeaderSize(o.name)
+	thriftwire.PutHeader(head[size-message:], messageType, o.name, o.sequence)
+	head = head[:size-message]
+	length := o.Len() - len(o.room) + message
+	if o.protocol == wire.Framed || o.protocol == wire.TTHeaderFramed {
+		inner := head[len(head)-framed.HeaderSize:]
+		framed.PutHeader(inner, length)
+		length += framed.HeaderSize
+		head = head[:len(head)-framed.HeaderSize]
 	}
-	thriftwire.PutHeader(o.head[prefix:], messageType, o.name, o.sequence)
+	if hasTTHeader(o.protocol) {
+		o.header.Put(head, length)
+	}
 }
 
-// finishException drops the body for an application exception.
-func (o *outgoing) finishException(exception thriftwire.ApplicationException) {
-	o.Truncate(len(o.head))
-	exception.Message = thriftwire.CleanMessage(exception.Message)
-	exception.Put(o.Reserve(exception.Size()))
-	o.finish(thriftwire.Exception)
+// length returns how many bytes will be sent, after finish.
+func (o *outgoing) length() int { return o.Len() - o.unused }
+
+// slices appends what will be sent to dst, after finish. It is valid until
+// release.
+func (o *outgoing) slices(dst [][]byte) [][]byte {
+	first := len(dst)
+	dst = o.Slices(dst)
+	dst[first] = dst[first][o.unused:]
+	return dst
 }
+
+// release gives the memory back once nobody needs it.
+func (o *outgoing) release() {
+	if o.owners.Add(-1) == 0 {
+		o.Buffer.Release()
+	}
+}
+
+func hasTTHeader(p wire.Protocol) bool { return p == wire.TTHeader || p == wire.TTHeaderFramed }
+
+// What a message on its way to the network can be; the zero value is queued.
+const (
+	// stateQueued: it waits for its turn.
+	stateQueued uint32 = iota
+	// stateTaken: it is being written; whether the peer has it is not known.
+	stateTaken
+	// stateSent: the network has accepted every byte of it.
+	stateSent
+	// stateDropped: it was withdrawn before its turn came, or not all of it was
+	// written before the connection failed. The peer cannot execute it.
+	stateDropped
+)

@@ -27,6 +27,13 @@ type PoolConfig struct {
 	Waiting        int
 	IdleTimeout    time.Duration
 	ConnectTimeout time.Duration
+	// Multiplexed says that the peer is known to match replies by sequence id,
+	// although it does not say so itself. TTHeader only.
+	Multiplexed bool
+	// Share, if set, is offered each connection whose peer can multiplex. If it
+	// returns true it has taken over the connection, with its slot, and calls
+	// discard in the end; otherwise the connection is closed.
+	Share func(*ClientConn) bool
 }
 
 // Pool holds the exclusive connections of a client to one address: each carries
@@ -53,12 +60,23 @@ type Pool struct {
 	closeIt context.CancelFunc
 }
 
-// waiter is a call that waits for a connection. A nil grant allows it to dial.
+// waiter is a call that waits for a connection.
 type waiter struct {
-	grant chan *ClientConn
+	grant chan grant
 	// element is its place in Pool.waiters; nil once it was granted something.
 	element *list.Element
 }
+
+// grant is a connection, or a slot to dial one, or the advice to look for a
+// shared connection instead.
+type grant struct {
+	conn   *ClientConn
+	shared bool
+}
+
+// errShared is the error of calls that need no connection of their own any
+// more.
+var errShared = errors.New("there is a shared connection")
 
 // ErrClosed is the error of calls on a closed Pool.
 var ErrClosed = errors.New("client is closed")
@@ -79,7 +97,11 @@ func (p *Pool) Acquire(ctx context.Context) (*ClientConn, error) {
 	}
 	if wait != nil {
 		select {
-		case conn = <-wait.grant:
+		case granted := <-wait.grant:
+			if granted.shared {
+				return nil, &CallError{Phase: PhaseAcquire, Err: errShared}
+			}
+			conn = granted.conn
 			if conn != nil && conn.conn.CheckIdle() != nil {
 				// Closed by the peer since its last call; its slot is ours.
 				p.forget(conn)
@@ -129,7 +151,7 @@ func (p *Pool) takeOnce() (*ClientConn, *waiter, error) {
 		return nil, nil, fmt.Errorf("%d calls already wait for one of %d connections: %w",
 			p.waiters.Len(), p.config.Connections, ErrExhausted)
 	}
-	wait := &waiter{grant: make(chan *ClientConn, 1)}
+	wait := &waiter{grant: make(chan grant, 1)}
 	wait.element = p.waiters.PushBack(wait)
 	return nil, wait, nil
 }
@@ -149,9 +171,11 @@ func (p *Pool) abandon(wait *waiter) {
 	if waiting {
 		return
 	}
-	if conn := <-wait.grant; conn != nil {
-		p.release(conn)
-	} else {
+	switch granted := <-wait.grant; {
+	case granted.shared:
+	case granted.conn != nil:
+		p.release(granted.conn)
+	default:
 		p.slotFree()
 	}
 }
@@ -257,7 +281,7 @@ func (p *Pool) release(conn *ClientConn) {
 		return
 	case p.waiters.Len() > 0:
 		conn.reused = true
-		p.grantLocked(conn)
+		p.grantLocked(grant{conn: conn})
 	default:
 		conn.idleSince = time.Now()
 		p.idle = append(p.idle, conn)
@@ -266,10 +290,19 @@ func (p *Pool) release(conn *ClientConn) {
 	p.mu.Unlock()
 }
 
-func (p *Pool) grantLocked(conn *ClientConn) {
+func (p *Pool) grantLocked(granted grant) {
 	wait := p.waiters.Remove(p.waiters.Front()).(*waiter)
 	wait.element = nil
-	wait.grant <- conn
+	wait.grant <- granted
+}
+
+// toShared sends all waiters away: there is a connection that they can share.
+func (p *Pool) toShared() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.waiters.Len() > 0 {
+		p.grantLocked(grant{shared: true})
+	}
 }
 
 // discard closes a connection that cannot be used again.
@@ -295,7 +328,7 @@ func (p *Pool) slotFree() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.waiters.Len() > 0 {
-		p.grantLocked(nil)
+		p.grantLocked(grant{})
 		return
 	}
 	p.open--
@@ -341,7 +374,7 @@ func (p *Pool) Close() {
 	p.idle = nil
 	// A waiter that is allowed to dial finds the pool closed.
 	for p.waiters.Len() > 0 {
-		p.grantLocked(nil)
+		p.grantLocked(grant{})
 	}
 	all := p.all
 	p.all = map[*ClientConn]struct{}{}
@@ -356,4 +389,11 @@ func (p *Pool) Closed() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.closed
+}
+
+// Open returns how many connections are open or being opened.
+func (p *Pool) Open() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.open
 }

@@ -26,6 +26,9 @@ type ServerConfig struct {
 	// BufferedBytes bounds the bytes of messages that are held for peers.
 	BufferedBytes int64
 	Logger        *slog.Logger
+	// Lookup returns the Target of a call, nil if there is no such method. The
+	// service is empty if the peer did not name it. It keeps neither.
+	Lookup func(service, method []byte) any
 	// Handle serves one call, on a goroutine of its own. It answers through
 	// call, or not at all. ctx ends when the connection does.
 	Handle func(ctx context.Context, call *Inbound)
@@ -43,8 +46,8 @@ type Server struct {
 	// serving.
 	stopping atomic.Int64
 
+	running atomic.Int64
 	mu      sync.Mutex
-	running int
 	// ended is closed when the last call has ended; nil until somebody waits.
 	ended chan struct{}
 }
@@ -73,6 +76,7 @@ func (s *Server) EventLoop(config eventloop.Config) eventloop.Config {
 	// A whole message must fit, because it is decoded in one piece.
 	config.ReadBufferBytes = s.config.Limits.Bytes + limits.ReadAheadBytes
 	config.OnOpen = func(conn *eventloop.Conn) { conn.SetContext(newServerConn(s, conn)) }
+	config.OnEOF = func(conn *eventloop.Conn) { connOf(conn).heardFarewell() }
 	config.OnClose = func(conn *eventloop.Conn, _ error) { connOf(conn).closed() }
 	config.Logger = s.config.Logger
 	return config
@@ -102,6 +106,12 @@ func (s *Server) Serve(ctx context.Context, listener *eventloop.Listener) error 
 		s.cancel()
 	case <-ctx.Done():
 		s.stopping.Store(time.Now().UnixNano())
+		listener.Connections(func(conn *eventloop.Conn) bool {
+			if c := connOf(conn); c != nil {
+				c.announceStop()
+			}
+			return true
+		})
 	}
 	drainCtx, cancel := s.withDrainTimeout()
 	defer cancel()
@@ -135,7 +145,7 @@ func (s *Server) withDrainTimeout() (context.Context, context.CancelFunc) {
 // contexts of those that still do.
 func (s *Server) waitForCalls(ctx context.Context) error {
 	s.mu.Lock()
-	if s.running == 0 {
+	if s.Running() == 0 {
 		s.mu.Unlock()
 		return nil
 	}
@@ -162,11 +172,7 @@ func (s *Server) tooLate() error {
 }
 
 // Running returns how many calls run now.
-func (s *Server) Running() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.running
-}
+func (s *Server) Running() int { return int(s.running.Load()) }
 
 // stopped reports whether a graceful stop has gone on for longer than
 // StopGrace: what arrives then is not started any more, so that a peer that
@@ -214,25 +220,27 @@ func (s *Server) startSweep(listener *eventloop.Listener) (stop func()) {
 // for the answer although the peer may have stopped sending, and a stopping
 // server waits for it.
 func (s *Server) start(call *Inbound) {
-	s.mu.Lock()
-	s.running++
-	s.mu.Unlock()
+	s.running.Add(1)
 	call.conn.conn.Hold()
-	go func() {
-		// Also when Handle panics or ends the goroutine, which its owner must
-		// not let happen: the connection would wait for ever.
-		defer s.callEnded(call)
-		s.config.Handle(call.conn.context(), call)
-	}()
+	go s.run(call)
+}
+
+func (s *Server) run(call *Inbound) {
+	// Also when Handle panics or ends the goroutine, which its owner must not
+	// let happen: the connection would wait for ever.
+	defer s.callEnded(call)
+	s.config.Handle(call.conn.context(), call)
 }
 
 func (s *Server) callEnded(call *Inbound) {
 	call.DropBody()
-	call.conn.done()
+	call.conn.done(call)
+	if s.running.Add(-1) > 0 {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.running--
-	if s.running == 0 && s.ended != nil {
+	if s.ended != nil && s.Running() == 0 {
 		close(s.ended)
 		s.ended = nil
 	}

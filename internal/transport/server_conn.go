@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"sync"
 	"time"
 
 	"github.com/fulmar-rpc/fulmar/eventloop"
 	"github.com/fulmar-rpc/fulmar/internal/limits"
-	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
 	"github.com/fulmar-rpc/fulmar/internal/wire"
 	"github.com/fulmar-rpc/fulmar/internal/wire/detect"
@@ -17,21 +17,28 @@ import (
 
 // serverConn is the state of one connection:
 //
-//	waiting -- message complete ----> calling -- answered --> waiting
-//	calling -- answered, was last --> closed
-//	waiting -- no known protocol ---> closed
+//	open -- message complete, out of order --> open, one call more runs
+//	open -- message complete, in order ------> blocked, one call more runs
+//	blocked -- that call is answered --------> open
+//	open, blocked -- message was the last ---> ending -- all answered --> closed
+//	open -- no known protocol ---------------> closed
 //
-// Bare and framed Thrift have no way to tell which reply is whose but their
-// order, so one call runs at a time; what arrives meanwhile is kept, up to
-// ReadAheadBytes.
+// Bare and framed Thrift, and TTHeader without the flag for it, have no way to
+// tell which reply is whose but their order, so one call runs at a time; what
+// arrives meanwhile is kept, up to ReadAheadBytes. A connection is blocked also
+// while ConnectionCalls run, or more than UnsentBytes wait for its peer.
 type serverConn struct {
 	server *Server
 	conn   *eventloop.Conn
 	peer   string
 	local  string
+	sender sender
 
 	// Only the goroutine that runs data uses these.
 	decoder detect.Decoder
+	names   callerNames
+	// fulmar: the peer is one of ours.
+	fulmar bool
 	// discard is how many bytes of a refused message are still to come.
 	discard int
 	// started is when the first byte of the message in progress arrived.
@@ -40,15 +47,26 @@ type serverConn struct {
 	charged int
 
 	mu sync.Mutex
-	// calling is set while a call runs, paused while reading is stopped for it.
-	calling bool
-	paused  bool
+	// running counts calls. ordered is set while one of them has to be answered
+	// before the next may start.
+	running int
+	ordered bool
+	// unsent counts bytes of answers that are not written yet.
+	unsent int
+	// behind: data has something to do once the connection is not blocked.
+	// paused: reading has stopped until then.
+	behind bool
+	paused bool
 	// last is set once nothing that arrives can be understood any more.
 	last bool
+	// multiplexed: the peer takes answers in any order.
+	multiplexed bool
 	// deadline is when the peer will have taken too long for awaited; zero for
 	// never.
 	deadline time.Time
 	awaited  string
+	// farewell ends the time for the peer to close after announceStop.
+	farewell *time.Timer
 	ctx      context.Context
 	cancel   context.CancelFunc
 }
@@ -67,6 +85,7 @@ func newServerConn(s *Server, conn *eventloop.Conn) *serverConn {
 		local:   conn.LocalAddr().String(),
 		decoder: detect.NewDecoder(s.config.Allowed, s.config.Limits),
 	}
+	c.sender = sender{conn: conn, crowded: c.crowded, failed: c.writeFailed, sent: c.sent}
 	c.await(awaitFirst, time.Now(), s.config.FirstByteTimeout)
 	return c
 }
@@ -134,17 +153,39 @@ func (c *serverConn) data() error {
 func (c *serverConn) mustWait(reader *eventloop.Reader) (bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.calling && !c.paused && (reader.Len() >= limits.ReadAheadBytes || c.charge(reader.Len()) != nil) {
+	stopped := c.server.stopped()
+	switch {
+	case c.running == 0 && c.unsent == 0 && c.last:
+		return true, errLast
+	case c.running == 0 && c.unsent == 0 && stopped:
+		return true, errStopped
+	case !c.blockedLocked() && !stopped:
+		return false, nil
+	}
+	c.behind = true
+	if !c.paused && (c.unsent > limits.UnsentBytes || reader.Len() >= limits.ReadAheadBytes || c.charge(reader.Len()) != nil) {
 		c.paused = true
 		c.conn.PauseReading()
 	}
-	if c.last && !c.calling {
-		return true, errLast
+	return true, nil
+}
+
+func (c *serverConn) blockedLocked() bool {
+	return c.ordered || c.last || c.running >= limits.ConnectionCalls || c.unsent > limits.UnsentBytes
+}
+
+// changedLocked goes on with what waited for the end of a call or of a write.
+func (c *serverConn) changedLocked() {
+	ended := c.running == 0 && c.unsent == 0
+	if !c.behind || c.blockedLocked() && !ended {
+		return
 	}
-	if !c.calling && c.server.stopped() {
-		return true, errStopped
+	c.behind = false
+	if c.paused {
+		c.paused = false
+		c.conn.ResumeReading()
 	}
-	return c.calling, nil
+	c.conn.Wake()
 }
 
 // idle is the state between messages.
@@ -199,8 +240,11 @@ func (c *serverConn) await(what string, from time.Time, timeout time.Duration) {
 // expire closes the connection if its peer has taken too long.
 func (c *serverConn) expire(now time.Time) {
 	c.mu.Lock()
-	late := !c.deadline.IsZero() && now.After(c.deadline) && !c.calling
+	late := !c.deadline.IsZero() && now.After(c.deadline)
 	quiet := c.awaited == awaitMessage
+	if quiet && c.running > 0 || c.ordered {
+		late = false
+	}
 	awaited := c.awaited
 	c.mu.Unlock()
 	if !late {
@@ -228,29 +272,42 @@ func (c *serverConn) refuse(err error) error {
 // outlives this call of data is copied: the bytes belong to the event loop.
 func (c *serverConn) dispatch(message wire.Message, beyond int) {
 	call := &Inbound{
-		Protocol: message.Protocol,
-		Type:     message.Type,
-		Name:     string(message.Name),
-		Sequence: message.Sequence,
-		Peer:     c.peer,
-		Local:    c.local,
-		conn:     c,
-		invalid:  message.Invalid,
+		Protocol:       message.Protocol,
+		Type:           message.Type,
+		Sequence:       message.Sequence,
+		Peer:           c.peer,
+		Local:          c.local,
+		conn:           c,
+		headerSequence: message.HeaderSequence,
+		invalid:        message.Invalid,
+		ordered:        message.Flags&wire.FlagOutOfOrder == 0 || !hasTTHeader(message.Protocol),
 	}
 	if !message.Last {
 		c.discard = max(beyond, 0)
 	}
+	head := c.names.read(message.Info)
+	c.fulmar = c.fulmar || head.mux
+	call.Head, call.claims, call.fulmar = head.RequestHead, head.mux, c.fulmar
 	if call.invalid == nil {
+		call.Target = c.server.config.Lookup(head.service, message.Name)
+	}
+	if call.Target == nil {
+		call.Name, call.Head.Service = string(message.Name), string(head.service)
+	}
+	if call.invalid == nil && call.Target == nil {
 		call.invalid = thriftwire.CheckName(message.Name)
 	}
 	if call.invalid == nil {
 		call.invalid = c.server.budget.take(len(message.Body))
 	}
 	if call.invalid == nil {
-		call.Body = append(make([]byte, 0, len(message.Body)), message.Body...)
+		call.Body = append(c.server.buffers.Get(len(message.Body)), message.Body...)
 	}
 	c.mu.Lock()
-	c.calling, c.last = true, message.Last
+	c.running++
+	c.ordered = c.ordered || call.ordered
+	c.multiplexed = c.multiplexed || !call.ordered || call.claims
+	c.last = message.Last
 	c.awaited, c.deadline = awaitMessage, time.Time{}
 	c.mu.Unlock()
 	c.server.start(call)
@@ -289,18 +346,97 @@ func (c *serverConn) overloaded(arrived []byte, err error) {
 	c.conn.Reader().Commit()
 }
 
-// done ends a call: the next one may start.
-func (c *serverConn) done() {
+// done ends a call.
+func (c *serverConn) done(call *Inbound) {
 	c.mu.Lock()
-	c.calling = false
-	resume := c.paused
-	c.paused = false
-	if resume {
-		c.conn.ResumeReading()
+	c.running--
+	if call.ordered {
+		c.ordered = false
+	}
+	if c.running == 0 && c.awaited == awaitMessage && c.server.config.IdleTimeout > 0 {
+		c.deadline = time.Now().Add(c.server.config.IdleTimeout)
+	}
+	c.changedLocked()
+	c.mu.Unlock()
+	c.conn.Release()
+}
+
+// --- answers ---
+
+// crowded tells the sender whether more answers are likely to come at once.
+func (c *serverConn) crowded() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.running > 1
+}
+
+// send hands an answer to the sender. The connection is held until it has been
+// written.
+func (c *serverConn) send(o *outgoing) error {
+	n := o.length()
+	c.mu.Lock()
+	c.unsent += n
+	excess := c.unsent > 2*c.server.config.Limits.Bytes && c.unsent > n
+	c.mu.Unlock()
+	c.server.budget.add(n)
+	c.conn.Hold()
+	if excess {
+		c.server.log.Warn("connection closed: answers are not read", "peer", c.peer, "limit", 2*c.server.config.Limits.Bytes)
+		_ = c.conn.CloseWithError(errUnread)
+	}
+	return c.sender.send(o)
+}
+
+// errUnread closes a connection whose peer lets more answers pile up than the
+// server has room for.
+var errUnread = errors.New("more answers wait for the peer than there is room for")
+
+// sent is told when an answer has been written, or never will be.
+func (c *serverConn) sent(o *outgoing) {
+	n := o.length()
+	c.server.budget.give(n)
+	c.mu.Lock()
+	c.unsent -= n
+	c.changedLocked()
+	c.mu.Unlock()
+	c.conn.Release()
+}
+
+// writeFailed is told when nothing can be written any more.
+func (c *serverConn) writeFailed(err error) { _ = c.conn.CloseWithError(err) }
+
+// announceStop tells a peer that multiplexes to send no more calls, and gives it
+// StopGrace to close the connection: calls may be on their way.
+func (c *serverConn) announceStop() {
+	c.mu.Lock()
+	multiplexed := c.multiplexed && c.farewell == nil
+	if multiplexed {
+		c.conn.Hold()
+		c.farewell = time.AfterFunc(limits.StopGrace, c.conn.Release)
 	}
 	c.mu.Unlock()
-	c.conn.Wake()
-	c.conn.Release()
+	if !multiplexed {
+		return
+	}
+	call := &Inbound{Protocol: wire.TTHeader, conn: c, headerSequence: wire.ControlSequence}
+	control, err := call.NewReply(wire.ControlMethod, ReplyHead{})
+	if err != nil {
+		return
+	}
+	defer control.Release()
+	copy(control.Reserve(1), []byte{byte(thriftwire.Stop)})
+	// If it cannot be written the peer will find the connection closed.
+	_ = control.Send()
+}
+
+// heardFarewell ends what announceStop waits for: the peer has closed its side.
+func (c *serverConn) heardFarewell() {
+	c.mu.Lock()
+	release := c.farewell != nil && c.farewell.Stop()
+	c.mu.Unlock()
+	if release {
+		c.conn.Release()
+	}
 }
 
 // context returns the context of the connection's calls.
@@ -316,73 +452,20 @@ func (c *serverConn) context() context.Context {
 // closed is the end: running calls learn of it through their context.
 func (c *serverConn) closed() {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.ctx == nil {
 		// Whoever asks later gets a context that has ended.
 		c.ctx, c.cancel = context.WithCancel(c.server.ctx)
 	}
 	c.cancel()
+	c.mu.Unlock()
 	c.uncharge()
+	c.sender.close(net.ErrClosed)
+	c.heardFarewell()
 }
 
-// Inbound is one message from a client. Its fields are its own; it may be used
-// as long as anybody likes, but answered only until Handle returns.
-type Inbound struct {
-	Protocol wire.Protocol
-	Type     thriftwire.MessageType
-	Name     string
-	Sequence int32
-	Body     []byte
-	Peer     string
-	Local    string
-	conn     *serverConn
-	invalid  error
-}
-
-// DropBody lets go of Body, once it has been decoded or will not be.
-func (in *Inbound) DropBody() {
-	in.conn.server.budget.give(len(in.Body))
-	in.Body = nil
-}
-
-// Invalid returns why the message cannot be served, nil if it can. It must be
-// answered by an exception.
-func (in *Inbound) Invalid() error { return in.invalid }
-
-// Reply is an answer that is being written. Release must follow in the end.
-type Reply struct {
-	outgoing
-	conn   *eventloop.Conn
-	budget *budget
-}
-
-// NewReply starts the answer for a method of that name, which is what Thrift
-// peers compare with their call's.
-func (in *Inbound) NewReply(name string) *Reply {
-	r := &Reply{conn: in.conn.conn, budget: &in.conn.server.budget}
-	r.begin(in.conn.server.buffers, in.Protocol, name, in.Sequence)
-	return r
-}
-
-// Body is where the body goes.
-func (r *Reply) Body() *linkbuf.Buffer { return &r.Buffer }
-
-// Send writes the reply with its body to the connection.
-func (r *Reply) Send() error {
-	r.finish(thriftwire.Reply)
-	return r.write()
-}
-
-// SendException writes an application exception instead, dropping the body.
-func (r *Reply) SendException(exception thriftwire.ApplicationException) error {
-	r.finishException(exception)
-	return r.write()
-}
-
-func (r *Reply) write() error {
-	r.budget.add(r.Len())
-	defer r.budget.give(r.Len())
-	var parts [8][]byte
-	_, err := r.conn.WriteBuffers(r.Slices(parts[:0]))
-	return err
+// closing reports whether no new call should come on the connection.
+func (c *serverConn) closing() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.last || c.server.stopping.Load() != 0
 }

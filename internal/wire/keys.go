@@ -100,6 +100,9 @@ const (
 	Capabilities = "fulmar-caps"
 	// Executed on an exception says whether the handler ran: "no" or "yes".
 	Executed = "fulmar-executed"
+	// Code on an exception is the number of the error's code, which Thrift has
+	// no place for.
+	Code = "fulmar-code"
 
 	// StreamCancelPath is who cancelled a stream.
 	StreamCancelPath = "ttscp"

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package eventloop
+
+import "net"
+
+func newRawSink(net.Conn) sink { return noSink{} }

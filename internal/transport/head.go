@@ -1,0 +1,277 @@
+package transport
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/fulmar-rpc/fulmar/internal/limits"
+	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
+	"github.com/fulmar-rpc/fulmar/internal/wire"
+	"github.com/fulmar-rpc/fulmar/internal/wire/ttheader"
+)
+
+// capabilityMux in the value of wire.Capabilities, a comma separated list, says
+// that the sender matches replies by sequence id and answers in any order.
+const capabilityMux = "mux"
+
+// executedNo in ReplyHead.Executed is what every peer is told.
+const executedNo = "no"
+
+// Pair is a key with a value that a TTHeader carries. Prefix and Key together
+// are the key on the wire.
+type Pair = ttheader.Pair
+
+// RequestHead is what a request tells besides its method and arguments, where
+// the protocol can carry it. Nothing of it can be relied on: it is what the
+// peer says.
+type RequestHead struct {
+	// Service is the service in the IDL, ToService the name under which it is
+	// found, FromService and FromMethod who calls.
+	Service     string
+	ToService   string
+	FromService string
+	FromMethod  string
+	// Timeout is how long the caller waits, 0 if it does not say.
+	Timeout time.Duration
+	// Metadata are persistent and transient pairs, with their prefixes.
+	Metadata []Pair
+}
+
+// ReplyHead is what a reply tells besides its result, where the protocol can
+// carry it.
+type ReplyHead struct {
+	// Executed says whether the handler of a failed call ran: "no", "yes", or
+	// nothing.
+	Executed string
+	// Code is the number of the error's code; 0 if the peer did not say.
+	Code uint32
+	// Business is set for a business error.
+	Business *BusinessStatus
+	// Metadata are the pairs that the handler added.
+	Metadata []Pair
+}
+
+// BusinessStatus is a business error as it travels.
+type BusinessStatus struct {
+	Status  int32
+	Message string
+	Extra   map[string]string
+}
+
+// --- requests ---
+
+// put writes the head into the header of a request.
+func (h *RequestHead) put(r *Request) {
+	header := &r.header
+	header.Strings, header.Ints = r.strings[:0], r.ints[:0]
+	header.Strings = append(header.Strings, Pair{Key: wire.Capabilities, Value: capabilityMux})
+	if h.Service != "" {
+		header.Strings = append(header.Strings, Pair{Key: wire.IDLServiceName, Value: h.Service})
+	}
+	header.Strings = append(header.Strings, h.Metadata...)
+	number := func(key uint16, value string) {
+		if value != "" {
+			header.Ints = append(header.Ints, ttheader.IntPair{Key: key, Value: value})
+		}
+	}
+	transportType := "unframed"
+	if r.protocol == wire.TTHeaderFramed {
+		transportType = "framed"
+	}
+	number(wire.KeyTransportType, transportType)
+	number(wire.KeyFromService, h.FromService)
+	number(wire.KeyToService, h.ToService)
+	number(wire.KeyToMethod, r.method)
+	if h.Timeout > 0 {
+		// Rounded up: 0 would be no limit.
+		number(wire.KeyTimeout, strconv.FormatInt(int64((h.Timeout+time.Millisecond-1)/time.Millisecond), 10))
+	}
+	number(wire.KeyFromMethod, h.FromMethod)
+	messageType := thriftwire.Call
+	if r.oneway {
+		messageType = thriftwire.Oneway
+	}
+	number(wire.KeyMessageType, messageTypeText(messageType))
+}
+
+// withoutCapabilities takes the capabilities out of a header that put wrote, for
+// a connection whose peer knows them.
+func withoutCapabilities(header *ttheader.Head) {
+	if len(header.Strings) > 0 && header.Strings[0].Key == wire.Capabilities {
+		header.Strings = header.Strings[1:]
+	}
+}
+
+func messageTypeText(t thriftwire.MessageType) string {
+	return [...]string{thriftwire.Call: "1", thriftwire.Reply: "2", thriftwire.Exception: "3", thriftwire.Oneway: "4"}[t]
+}
+
+// callerNames remembers who called last on a connection: usually it is the same
+// for all calls, and a text need not be made for each.
+type callerNames struct{ service, method, to string }
+
+// requestHead is what the header of a request says, its service still as bytes.
+type requestHead struct {
+	RequestHead
+	service []byte
+	// mux: the caller can multiplex.
+	mux bool
+}
+
+// read returns what a request tells. Only its service refers to info.
+func (n *callerNames) read(info wire.Info) (head requestHead) {
+	if info.Len() == 0 {
+		return head
+	}
+	for key, value := range info.Strings() {
+		switch {
+		case string(key) == wire.IDLServiceName:
+			head.service = value
+		case string(key) == wire.Capabilities:
+			head.mux = hasCapability(value, capabilityMux)
+		case hasPrefix(key, wire.PersistentPrefix):
+			head.Metadata = setPair(head.Metadata, wire.PersistentPrefix, key, value)
+		case hasPrefix(key, wire.UpstreamPrefix):
+			// It has made its hop already: an old peer passes it on.
+		case hasPrefix(key, wire.TransientPrefix):
+			head.Metadata = setPair(head.Metadata, wire.TransientPrefix, key, value)
+		}
+	}
+	for key, value := range info.Ints() {
+		switch key {
+		case wire.KeyFromService:
+			head.FromService = remember(&n.service, value)
+		case wire.KeyFromMethod:
+			head.FromMethod = remember(&n.method, value)
+		case wire.KeyToService:
+			head.ToService = remember(&n.to, value)
+		case wire.KeyTimeout:
+			head.Timeout = readTimeout(value)
+		}
+	}
+	return head
+}
+
+// remember returns value as a text, the last one if it is the same.
+func remember(last *string, value []byte) string {
+	if string(value) != *last {
+		*last = string(value)
+	}
+	return *last
+}
+
+// readTimeout returns the milliseconds in text, within what a peer may ask for;
+// 0 if it is no such number.
+func readTimeout(text []byte) time.Duration {
+	n, err := strconv.ParseInt(string(text), 10, 64)
+	if err != nil || n <= 0 {
+		return 0
+	}
+	return time.Duration(min(n, int64(limits.PeerTimeout/time.Millisecond))) * time.Millisecond
+}
+
+func hasCapability(list []byte, capability string) bool {
+	for word := range strings.SplitSeq(string(list), ",") {
+		if strings.TrimSpace(word) == capability {
+			return true
+		}
+	}
+	return false
+}
+
+func hasPrefix(b []byte, prefix string) bool {
+	return len(b) >= len(prefix) && string(b[:len(prefix)]) == prefix
+}
+
+// setPair adds a pair whose key on the wire begins with prefix. The last one of
+// a key counts; without a key or a value there is none.
+func setPair(pairs []Pair, prefix string, key, value []byte) []Pair {
+	key = key[len(prefix):]
+	if len(key) == 0 || len(value) == 0 {
+		return pairs
+	}
+	for i := range pairs {
+		if pairs[i].Prefix == prefix && pairs[i].Key == string(key) {
+			pairs[i].Value = string(value)
+			return pairs
+		}
+	}
+	return append(pairs, Pair{Prefix: prefix, Key: string(key), Value: string(value)})
+}
+
+// --- replies ---
+
+// put writes the head into the header of a reply.
+func (h *ReplyHead) put(r *Reply, messageType thriftwire.MessageType) error {
+	header := &r.header
+	header.Strings, header.Ints = r.strings[:0], r.ints[:0]
+	text := func(key, value string) {
+		if value != "" {
+			header.Strings = append(header.Strings, Pair{Key: key, Value: value})
+		}
+	}
+	text(wire.Executed, h.Executed)
+	if h.Code != 0 {
+		text(wire.Code, strconv.FormatUint(uint64(h.Code), 10))
+	}
+	if business := h.Business; business != nil {
+		text(wire.BusinessStatus, strconv.FormatInt(int64(business.Status), 10))
+		text(wire.BusinessMessage, thriftwire.CleanMessage(business.Message))
+		if len(business.Extra) > 0 {
+			extra, err := json.Marshal(business.Extra)
+			if err != nil {
+				return fmt.Errorf("business error: %w", err)
+			}
+			text(wire.BusinessExtra, string(extra))
+		}
+	}
+	header.Strings = append(header.Strings, h.Metadata...)
+	header.Ints = append(header.Ints, ttheader.IntPair{Key: wire.KeyMessageType, Value: messageTypeText(messageType)})
+	return nil
+}
+
+// readReplyHead returns what a reply tells, whether its sender can multiplex,
+// and whether it is about to close the connection. It keeps no reference to
+// info.
+func readReplyHead(info wire.Info) (head ReplyHead, mux, closing bool, err error) {
+	if info.Len() == 0 {
+		return head, false, false, nil
+	}
+	var business BusinessStatus
+	for key, value := range info.Strings() {
+		switch string(key) {
+		case wire.Capabilities:
+			mux = hasCapability(value, capabilityMux)
+		case wire.CloseConnection:
+			closing = string(value) == wire.CloseConnectionValue
+		case wire.Executed:
+			head.Executed = string(value)
+		case wire.Code:
+			code, _ := strconv.ParseUint(string(value), 10, 32)
+			head.Code = uint32(code)
+		case wire.BusinessStatus:
+			// What is no number is none, as Kitex has it.
+			status, _ := strconv.ParseInt(string(value), 10, 32)
+			business.Status = int32(status)
+		case wire.BusinessMessage:
+			business.Message = thriftwire.CleanMessage(string(value))
+		case wire.BusinessExtra:
+			if len(value) == 0 {
+				continue
+			}
+			if jsonErr := json.Unmarshal(value, &business.Extra); jsonErr != nil {
+				err = fmt.Errorf("%s of the reply is not a JSON object of texts: %.100q", wire.BusinessExtra, value)
+			}
+		default:
+			head.Metadata = setPair(head.Metadata, "", key, value)
+		}
+	}
+	if business.Status == 0 {
+		return head, mux, closing, nil
+	}
+	head.Business = &business
+	return head, mux, closing, err
+}

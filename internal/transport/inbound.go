@@ -1,0 +1,125 @@
+package transport
+
+import (
+	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
+	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
+	"github.com/fulmar-rpc/fulmar/internal/wire"
+	"github.com/fulmar-rpc/fulmar/internal/wire/ttheader"
+)
+
+// Inbound is one message from a client. Its fields but Body are its own; it may
+// be used as long as anybody likes, but answered only until Handle returns.
+type Inbound struct {
+	Protocol wire.Protocol
+	Type     thriftwire.MessageType
+	// Target is what Lookup returned. Without one, Name is the method that the
+	// message names, and Head.Service the service.
+	Target   any
+	Name     string
+	Sequence int32
+	Head     RequestHead
+	// Body is the arguments, until DropBody.
+	Body  []byte
+	Peer  string
+	Local string
+
+	conn           *serverConn
+	headerSequence int32
+	invalid        error
+	// ordered: nothing else may be answered before it.
+	ordered bool
+	// claims: the peer wants to know what this side can do. fulmar: it is one of
+	// ours, and knows all keys.
+	claims bool
+	fulmar bool
+}
+
+// DropBody lets go of Body, once it has been decoded or will not be.
+func (in *Inbound) DropBody() {
+	if in.Body == nil {
+		return
+	}
+	in.conn.server.budget.give(len(in.Body))
+	in.conn.server.buffers.Put(in.Body)
+	in.Body = nil
+}
+
+// HasHeader reports whether an answer can carry a ReplyHead.
+func (in *Inbound) HasHeader() bool { return hasTTHeader(in.Protocol) }
+
+// Invalid returns why the message cannot be served, nil if it can. It must be
+// answered by an exception.
+func (in *Inbound) Invalid() error { return in.invalid }
+
+// Reply is an answer that is being written. Release must follow in the end.
+type Reply struct {
+	outgoing
+	conn *serverConn
+
+	// Arrays for the maps of the header: most answers need no more.
+	strings [4]Pair
+	ints    [1]ttheader.IntPair
+}
+
+// NewReply starts the answer for a method of that name, which is what Thrift
+// peers compare with their call's. The error is about a head that is too long.
+func (in *Inbound) NewReply(name string, head ReplyHead) (*Reply, error) {
+	return in.newReply(name, head, thriftwire.Reply)
+}
+
+func (in *Inbound) newReply(name string, head ReplyHead, messageType thriftwire.MessageType) (*Reply, error) {
+	r := &Reply{conn: in.conn}
+	r.protocol, r.name, r.sequence = in.Protocol, name, in.Sequence
+	if hasTTHeader(r.protocol) {
+		if !in.fulmar {
+			head.Code = 0
+			if head.Executed != executedNo {
+				head.Executed = ""
+			}
+		}
+		if err := head.put(r, messageType); err != nil {
+			return nil, err
+		}
+		r.header.Sequence = in.headerSequence
+		if in.claims {
+			r.header.Strings = append(r.header.Strings, Pair{Key: wire.Capabilities, Value: capabilityMux})
+		}
+		if in.conn.closing() {
+			r.header.Strings = append(r.header.Strings, Pair{Key: wire.CloseConnection, Value: wire.CloseConnectionValue})
+		}
+	}
+	if err := r.begin(in.conn.server.buffers); err != nil {
+		r.release()
+		return nil, err
+	}
+	return r, nil
+}
+
+// Body is where the body goes.
+func (r *Reply) Body() *linkbuf.Buffer { return &r.Buffer }
+
+// Release gives the memory back.
+func (r *Reply) Release() { r.release() }
+
+// Send hands the reply with its body to the connection.
+func (r *Reply) Send() error {
+	r.finish(thriftwire.Reply)
+	return r.conn.send(&r.outgoing)
+}
+
+// SendException answers with an application exception.
+func (in *Inbound) SendException(name string, exception thriftwire.ApplicationException, head ReplyHead) error {
+	r, err := in.newReply(name, head, thriftwire.Exception)
+	if err != nil {
+		// Better without metadata than not at all.
+		r, err = in.newReply(name, ReplyHead{Executed: head.Executed, Code: head.Code}, thriftwire.Exception)
+	}
+	if err != nil {
+		return err
+	}
+	defer r.Release()
+	exception.Message = thriftwire.CleanMessage(exception.Message)
+	exception.Put(r.Reserve(exception.Size()))
+	r.finish(thriftwire.Exception)
+	return r.conn.send(&r.outgoing)
+}

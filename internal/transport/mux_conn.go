@@ -1,0 +1,292 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/fulmar-rpc/fulmar/eventloop"
+	"github.com/fulmar-rpc/fulmar/internal/limits"
+	"github.com/fulmar-rpc/fulmar/internal/wire"
+)
+
+// muxConn is a connection that calls share: each has a sequence id, and the
+// reply that carries it is the call's.
+//
+//	open -- crrst, silence, or nothing to do for long --> leaving -- last call ended --> closed
+//	open, leaving -- the socket fails, or bytes that are no messages --> closed
+type muxConn struct {
+	peer   *Peer
+	lent   *ClientConn
+	conn   *eventloop.Conn
+	sender sender
+	// waiting is len(calls), for those that only compare.
+	waiting atomic.Int32
+	// heard is when bytes last arrived, in nanoseconds since 1970.
+	heard atomic.Int64
+
+	mu       sync.Mutex
+	calls    map[int32]*muxCall
+	sequence int32
+	// leaving: no call is added any more.
+	leaving bool
+	// err is why the connection is closed.
+	err error
+	// usedAt is when the last call ended.
+	usedAt time.Time
+}
+
+// muxCall is a call that waits for its reply.
+type muxCall struct {
+	request *Request
+	began   time.Time
+	// outcome gets the reply or the failure, once.
+	outcome chan muxOutcome
+}
+
+type muxOutcome struct {
+	response *Response
+	err      error
+}
+
+// errLeaving is the error of calls that come to a connection too late.
+var errLeaving = errors.New("the connection takes no more calls")
+
+func newMuxConn(peer *Peer, lent *ClientConn) *muxConn {
+	now := time.Now()
+	c := &muxConn{peer: peer, lent: lent, conn: lent.conn, calls: map[int32]*muxCall{}, sequence: lent.sequence, usedAt: now}
+	c.heard.Store(now.UnixNano())
+	c.sender.conn = lent.conn
+	c.sender.crowded = func() bool { return c.waiting.Load() > 1 }
+	c.sender.failed = c.fail
+	return c
+}
+
+// call makes one call.
+func (c *muxConn) call(ctx context.Context, request *Request) (*Response, error) {
+	call := &muxCall{request: request, began: time.Now(), outcome: make(chan muxOutcome, 1)}
+	sequence, err := c.add(call)
+	if err != nil {
+		return nil, &CallError{Phase: PhaseAcquire, Err: err}
+	}
+	request.address(sequence, wire.FlagOutOfOrder, false)
+	request.after = nil
+	if request.oneway {
+		request.after = func() { c.handedOver(sequence, request) }
+	}
+	if err := c.sender.send(&request.outgoing); err != nil {
+		// The connection has failed, and the call with it.
+		outcome := <-call.outcome
+		return outcome.response, outcome.err
+	}
+	select {
+	case outcome := <-call.outcome:
+		return outcome.response, outcome.err
+	case <-ctx.Done():
+		return c.giveUp(ctx, sequence, call)
+	}
+}
+
+// handedOver ends a oneway call, which nobody answers.
+func (c *muxConn) handedOver(sequence int32, request *Request) {
+	if request.state.Load() != stateSent {
+		return
+	}
+	if call := c.remove(sequence); call != nil {
+		call.outcome <- muxOutcome{response: &Response{}}
+	}
+}
+
+// add gives a call its sequence id.
+func (c *muxConn) add(call *muxCall) (sequence int32, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.err != nil:
+		return 0, c.err
+	case c.leaving:
+		return 0, errLeaving
+	case len(c.calls) >= limits.ClientWaiting:
+		return 0, fmt.Errorf("%d calls already wait on a shared connection: %w", len(c.calls), ErrExhausted)
+	}
+	for {
+		c.sequence++
+		_, taken := c.calls[c.sequence]
+		if c.sequence != wire.ControlSequence && !taken {
+			break
+		}
+	}
+	c.calls[c.sequence] = call
+	c.waiting.Store(int32(len(c.calls)))
+	return c.sequence, nil
+}
+
+// remove takes a call out, and returns nil if it is not there any more. The
+// last call of a connection that is leaving closes it.
+func (c *muxConn) remove(sequence int32) *muxCall {
+	c.mu.Lock()
+	call := c.calls[sequence]
+	delete(c.calls, sequence)
+	c.waiting.Store(int32(len(c.calls)))
+	last := len(c.calls) == 0
+	if last {
+		c.usedAt = time.Now()
+	}
+	done := last && c.leaving && c.err == nil
+	c.mu.Unlock()
+	if done {
+		c.fail(errLeaving)
+	}
+	return call
+}
+
+// giveUp ends a call whose context has ended.
+func (c *muxConn) giveUp(ctx context.Context, sequence int32, call *muxCall) (*Response, error) {
+	if c.remove(sequence) == nil {
+		// Its outcome was decided first.
+		outcome := <-call.outcome
+		return outcome.response, outcome.err
+	}
+	request := call.request
+	request.state.CompareAndSwap(stateQueued, stateDropped)
+	failed := &CallError{Phase: PhaseWait, Sent: true, Err: ctx.Err()}
+	if request.state.Load() == stateDropped {
+		failed.Phase, failed.Sent = PhaseWrite, false
+	}
+	if c.heard.Load() < call.began.UnixNano() && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		// Not a byte in all that time: perhaps the peer is gone and nobody said
+		// so. Later calls are better off with another connection.
+		c.leave()
+	}
+	return nil, failed
+}
+
+// leave makes the connection close when its last call has ended.
+func (c *muxConn) leave() {
+	c.peer.leave(c)
+	c.mu.Lock()
+	c.leaving = true
+	idle := len(c.calls) == 0 && c.err == nil
+	c.mu.Unlock()
+	if idle {
+		c.fail(errLeaving)
+	}
+}
+
+// closeIfIdle closes the connection if it has had no call for a time.
+func (c *muxConn) closeIfIdle(now time.Time, timeout time.Duration) {
+	c.mu.Lock()
+	idle := len(c.calls) == 0 && now.Sub(c.usedAt) >= timeout
+	c.mu.Unlock()
+	if idle {
+		c.leave()
+	}
+}
+
+// fail closes the connection and ends its calls.
+func (c *muxConn) fail(err error) {
+	c.peer.leave(c)
+	c.mu.Lock()
+	if c.err != nil {
+		c.mu.Unlock()
+		return
+	}
+	c.err, c.leaving = err, true
+	calls := c.calls
+	c.calls = nil
+	c.waiting.Store(0)
+	c.mu.Unlock()
+	c.sender.close(err)
+	c.lent.pool.discard(c.lent)
+	for _, call := range calls {
+		failed := &CallError{Phase: PhaseWait, Sent: true, Err: err}
+		if state := call.request.state.Load(); state == stateDropped || state == stateQueued {
+			failed.Phase, failed.Sent = PhaseWrite, false
+		}
+		call.outcome <- muxOutcome{err: failed}
+	}
+}
+
+// read takes replies off the connection until it fails.
+func (c *muxConn) read() {
+	reader := c.conn.Reader()
+	discard := 0
+	for {
+		n := min(discard, reader.Len())
+		_ = reader.Skip(n)
+		discard -= n
+		need := 1
+		if discard == 0 {
+			message, used, more, err := c.lent.decoder.Next(reader.Buffered())
+			if err != nil {
+				c.fail(err)
+				return
+			}
+			if used > 0 {
+				discard = used
+				if last := c.deliver(&message); last {
+					return
+				}
+				continue
+			}
+			need = max(more, reader.Len()+1)
+		}
+		if reader.Len() == 0 {
+			reader.Shrink()
+		}
+		if _, err := reader.Peek(need); err != nil {
+			c.fail(readError(err))
+			return
+		}
+		c.heard.Store(time.Now().UnixNano())
+	}
+}
+
+// readError names the end of a connection that calls wait on.
+func readError(err error) error {
+	if errors.Is(err, io.EOF) {
+		return fmt.Errorf("the peer closed the connection: %w", io.ErrUnexpectedEOF)
+	}
+	return err
+}
+
+// deliver gives a message to the call that waits for it. It reports whether the
+// connection has come to its end. Replies that nobody waits for are dropped and
+// counted: their calls have given up.
+func (c *muxConn) deliver(message *wire.Message) (last bool) {
+	head, _, closing, err := readReplyHead(message.Info)
+	if closing {
+		c.leave()
+	}
+	if message.HeaderSequence == wire.ControlSequence {
+		return false
+	}
+	call := c.remove(message.HeaderSequence)
+	if call == nil {
+		c.peer.late.Add(1)
+	} else {
+		call.outcome <- c.outcome(call, message, head, err)
+	}
+	if message.Last {
+		c.fail(fmt.Errorf("nothing can be understood after a reply: %w", message.Invalid))
+	}
+	return message.Last
+}
+
+// outcome copies a reply out of the connection's buffer, which the next one
+// needs.
+func (c *muxConn) outcome(call *muxCall, message *wire.Message, head ReplyHead, err error) muxOutcome {
+	if wrong := checkReply(call.request, message); wrong != nil {
+		err = wrong
+	}
+	if err != nil {
+		return muxOutcome{err: &CallError{Phase: PhaseReply, Sent: true, Err: err}}
+	}
+	buffers := c.lent.pool.buffers
+	body := append(buffers.Get(len(message.Body)), message.Body...)
+	return muxOutcome{response: &Response{Type: message.Type, Body: body, Head: head, buffers: buffers}}
+}

@@ -1,0 +1,306 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/fulmar-rpc/fulmar/internal/limits"
+)
+
+// Peer makes the calls of a client to one address. Where both sides can match
+// replies, calls share a few connections; otherwise each has one to itself for
+// as long as it takes. Safe for concurrent use.
+//
+// Whether a server can multiplex shows in the reply to the first call on a
+// connection, so until then that call has it to itself. What earlier
+// connections showed is a hint only: it decides whether other calls wait a
+// moment for that reply.
+type Peer struct {
+	config PoolConfig
+	pool   *Pool
+
+	mu sync.Mutex
+	// shared are the connections that calls may be added to.
+	shared []*muxConn
+	// asking counts calls that have a connection to themselves and may show that
+	// it can be shared; answered is closed when that has happened, or has not.
+	asking   int
+	answered chan struct{}
+	// refused: the last peer that was asked cannot multiplex.
+	refused bool
+	reaper  *time.Timer
+	closed  bool
+
+	late atomic.Uint64
+}
+
+// NewPeer returns a Peer without connections. Close must be called in the end.
+func NewPeer(config PoolConfig) *Peer {
+	p := &Peer{config: config}
+	if hasTTHeader(config.Protocol) {
+		config.Share = p.share
+	}
+	p.pool = NewPool(config)
+	return p
+}
+
+// Do makes a call: it sends the request and waits for what comes back, until
+// ctx ends. A oneway request returns once it was handed to the network. If a
+// connection that was used before fails before the network has accepted the
+// request, it tries once more: nothing was sent, so nothing can have been
+// executed. It fails with a *CallError.
+func (p *Peer) Do(ctx context.Context, request *Request) (*Response, error) {
+	for attempt := 0; ; {
+		response, used, err := p.attempt(ctx, request)
+		if err == nil {
+			return response, nil
+		}
+		if errors.Is(err, errShared) {
+			continue
+		}
+		if p.pool.Closed() && !errors.Is(err, ErrClosed) {
+			err = &CallError{Phase: phaseOf(err), Sent: sent(err), Err: fmt.Errorf("%w (%w)", err, ErrClosed)}
+		}
+		if sent(err) || !used || attempt > 0 || ctx.Err() != nil {
+			return nil, err
+		}
+		attempt++
+	}
+}
+
+// attempt makes a call once. used reports whether the connection had served a
+// call before.
+func (p *Peer) attempt(ctx context.Context, request *Request) (response *Response, used bool, err error) {
+	if !hasTTHeader(p.config.Protocol) {
+		return p.alone(ctx, request)
+	}
+	shared, ask, err := p.pick(ctx)
+	switch {
+	case err != nil:
+		return nil, false, err
+	case shared != nil:
+		response, err = shared.call(ctx, request)
+		return response, !errors.Is(err, ErrExhausted), err
+	case ask:
+		defer p.asked()
+	}
+	if p.config.Multiplexed {
+		return nil, false, p.open(ctx)
+	}
+	return p.alone(ctx, request)
+}
+
+// alone makes a call on a connection of its own.
+func (p *Peer) alone(ctx context.Context, request *Request) (response *Response, used bool, err error) {
+	conn, err := p.pool.Acquire(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	response, err = conn.Exchange(ctx, request)
+	switch {
+	case err != nil:
+		conn.Discard()
+		return nil, conn.Reused(), err
+	case request.oneway:
+		conn.Retire()
+		return &Response{}, true, nil
+	case hasTTHeader(p.config.Protocol):
+		p.learned(conn.mux)
+		if conn.mux {
+			// At once, because others wait for it.
+			response.leave(p.pool.buffers)
+		}
+	}
+	return response, true, nil
+}
+
+// open opens a connection to a peer that is known to multiplex. It returns
+// errShared: the call is to look again.
+func (p *Peer) open(ctx context.Context) error {
+	conn, err := p.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	conn.mux = true
+	conn.Release()
+	return errShared
+}
+
+// learned notes whether the server can multiplex.
+func (p *Peer) learned(mux bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.refused = !mux
+}
+
+// pick returns a shared connection. If there is none the caller uses one of its
+// own; ask says that others wait for what that shows, so asked must follow.
+func (p *Peer) pick(ctx context.Context) (shared *muxConn, ask bool, err error) {
+	var patience <-chan time.Time
+	for {
+		p.mu.Lock()
+		shared, waiting := p.leastBusy()
+		grow := len(p.shared) < limits.MultiplexedConnections && waiting >= limits.MultiplexedGrow
+		switch {
+		case p.closed:
+			p.mu.Unlock()
+			return nil, false, &CallError{Phase: PhaseAcquire, Err: ErrClosed}
+		case shared != nil && (!grow || p.asking > 0):
+			p.mu.Unlock()
+			return shared, false, nil
+		case p.refused && !p.config.Multiplexed:
+			// Should that have changed, the first call on a new connection shows it.
+			p.mu.Unlock()
+			return nil, false, nil
+		case p.asking == 0:
+			p.asking++
+			p.answered = make(chan struct{})
+			p.mu.Unlock()
+			return nil, true, nil
+		}
+		answered := p.answered
+		p.mu.Unlock()
+		if patience == nil && !p.config.Multiplexed {
+			timer := time.NewTimer(limits.CapabilityWait)
+			defer timer.Stop()
+			patience = timer.C
+		}
+		select {
+		case <-answered:
+		case <-patience:
+			return nil, false, nil
+		case <-ctx.Done():
+			return nil, false, &CallError{Phase: PhaseAcquire, Err: fmt.Errorf(
+				"waiting for the first call on a connection: %w", ctx.Err())}
+		}
+	}
+}
+
+// asked ends what pick has begun.
+func (p *Peer) asked() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.asking--
+	close(p.answered)
+}
+
+// leastBusy returns the shared connection with the fewest calls, and how many.
+func (p *Peer) leastBusy() (best *muxConn, waiting int) {
+	for _, c := range p.shared {
+		if n := int(c.waiting.Load()); best == nil || n < waiting {
+			best, waiting = c, n
+		}
+	}
+	return best, waiting
+}
+
+// share makes a connection one that calls share.
+func (p *Peer) share(conn *ClientConn) bool {
+	if conn.conn.SetDeadline(time.Time{}) != nil {
+		return false
+	}
+	p.mu.Lock()
+	if p.closed || len(p.shared) >= limits.MultiplexedConnections {
+		p.mu.Unlock()
+		return false
+	}
+	shared := newMuxConn(p, conn)
+	p.shared = append(p.shared, shared)
+	p.scheduleReaperLocked()
+	p.mu.Unlock()
+	go shared.read()
+	p.pool.toShared()
+	return true
+}
+
+// leave takes a connection out of those that calls may be added to.
+func (p *Peer) leave(shared *muxConn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if i := slices.Index(p.shared, shared); i >= 0 {
+		p.shared = slices.Delete(p.shared, i, i+1)
+	}
+}
+
+// scheduleReaperLocked makes sure that shared connections without calls are
+// closed. There is no timer while there are none.
+func (p *Peer) scheduleReaperLocked() {
+	if p.reaper == nil && len(p.shared) > 0 && p.config.IdleTimeout > 0 {
+		// Looked at twice in the time, so they live half as long again at most.
+		p.reaper = time.AfterFunc(p.config.IdleTimeout/2, p.reap)
+	}
+}
+
+func (p *Peer) reap() {
+	p.mu.Lock()
+	shared := slices.Clone(p.shared)
+	p.mu.Unlock()
+	now := time.Now()
+	for _, conn := range shared {
+		conn.closeIfIdle(now, p.config.IdleTimeout)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.reaper = nil
+	if !p.closed {
+		p.scheduleReaperLocked()
+	}
+}
+
+// Close closes all connections. Calls in progress fail, later ones too, with
+// ErrClosed.
+func (p *Peer) Close() {
+	p.mu.Lock()
+	p.closed = true
+	if p.reaper != nil {
+		p.reaper.Stop()
+	}
+	shared := slices.Clone(p.shared)
+	p.mu.Unlock()
+	p.pool.Close()
+	for _, conn := range shared {
+		conn.fail(ErrClosed)
+	}
+}
+
+// Closed reports whether Close was called.
+func (p *Peer) Closed() bool { return p.pool.Closed() }
+
+// PeerStats counts what happens between a client and one address.
+type PeerStats struct {
+	// Connections is how many are open or being opened, Shared how many of them
+	// calls share now.
+	Connections int
+	Shared      int
+	// LateReplies counts replies on shared connections that nobody waited for:
+	// their calls had given up, or there never was such a call.
+	LateReplies uint64
+}
+
+// Stats returns the counts of now.
+func (p *Peer) Stats() PeerStats {
+	p.mu.Lock()
+	stats := PeerStats{Shared: len(p.shared), LateReplies: p.late.Load()}
+	p.mu.Unlock()
+	stats.Connections = p.pool.Open()
+	return stats
+}
+
+func phaseOf(err error) Phase {
+	var failed *CallError
+	if errors.As(err, &failed) {
+		return failed.Phase
+	}
+	return PhaseAcquire
+}
+
+// sent reports whether the peer may have the whole request.
+func sent(err error) bool {
+	var failed *CallError
+	return errors.As(err, &failed) && failed.Sent
+}

@@ -1,0 +1,128 @@
+package transport
+
+import (
+	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
+	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
+	"github.com/fulmar-rpc/fulmar/internal/wire"
+	"github.com/fulmar-rpc/fulmar/internal/wire/ttheader"
+)
+
+// Request is a request whose body the caller appends before Peer.Do. Release
+// must follow in the end. It may be sent again after a failure.
+type Request struct {
+	outgoing
+	// method is the method's name without a service.
+	method string
+	oneway bool
+
+	// full is the string map with the capabilities, which come first.
+	full []Pair
+	// Arrays for the maps of the header: most requests need no more.
+	strings [4]Pair
+	ints    [6]ttheader.IntPair
+}
+
+// Method is what a request calls.
+type Method struct {
+	// Name is the method's name, Qualified what a message calls it: the same, or
+	// "Service:method".
+	Name      string
+	Qualified string
+	Oneway    bool
+}
+
+// NewRequest returns a request of a method. The error is about a head that is
+// too long.
+func (p *Peer) NewRequest(method Method, head RequestHead) (*Request, error) {
+	r := &Request{method: method.Name, oneway: method.Oneway}
+	r.protocol, r.name = p.config.Protocol, method.Qualified
+	if hasTTHeader(r.protocol) {
+		head.put(r)
+		r.full = r.header.Strings
+	}
+	if err := r.begin(p.pool.buffers); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// Body is where the body goes.
+func (r *Request) Body() *linkbuf.Buffer { return &r.Buffer }
+
+// Release gives the memory back.
+func (r *Request) Release() { r.release() }
+
+// address makes the request the one with this sequence id on a connection.
+// claim adds what this side can do.
+func (r *Request) address(sequence int32, flags uint16, claim bool) {
+	r.sequence = sequence
+	if hasTTHeader(r.protocol) {
+		r.header.Sequence, r.header.Flags = sequence, flags
+		r.header.Strings = r.full
+		if !claim {
+			r.header.Strings = r.full[1:]
+		}
+	}
+	messageType := thriftwire.Call
+	if r.oneway {
+		messageType = thriftwire.Oneway
+	}
+	r.finish(messageType)
+}
+
+// Response is what came back for a request. Its body is valid until Release,
+// which must follow.
+type Response struct {
+	// Type is Reply or Exception; 0 for a oneway call.
+	Type thriftwire.MessageType
+	Body []byte
+	Head ReplyHead
+	// conn is the connection that the call had to itself, and that Body lies
+	// in; nil if the connection is shared. Then Body belongs to buffers.
+	conn    *ClientConn
+	buffers *linkbuf.Pool
+}
+
+// Release gives back what the response holds: its memory, and the connection if
+// the call had one to itself.
+func (r *Response) Release() {
+	switch {
+	case r.conn != nil:
+		r.conn.Release()
+	case r.buffers != nil:
+		r.buffers.Put(r.Body)
+	}
+	r.conn, r.buffers, r.Body = nil, nil, nil
+}
+
+// leave takes the body out of the connection that the call had to itself, so
+// that the connection can be used for others.
+func (r *Response) leave(buffers *linkbuf.Pool) {
+	r.Body = append(buffers.Get(len(r.Body)), r.Body...)
+	conn := r.conn
+	r.conn, r.buffers = nil, buffers
+	conn.Release()
+}
+
+// checkReply returns what is wrong with a message as the reply to request. The
+// name of an exception does not count, and its sequence id may be 0: a peer
+// that could not read the request knows neither, and proxies make exceptions
+// without it.
+func checkReply(request *Request, message *wire.Message) error {
+	isException := message.Type == thriftwire.Exception
+	switch {
+	case message.Invalid != nil:
+		return message.Invalid
+	case isException && message.Sequence == 0:
+		return nil
+	case !isException && message.Type != thriftwire.Reply:
+		return replyError(thriftwire.ExceptionInvalidMessageType, "a %v arrived instead of a reply", message.Type)
+	case message.Sequence != request.sequence:
+		return replyError(thriftwire.ExceptionBadSequenceID, "the %v has sequence id %d, the call %d",
+			message.Type, message.Sequence, request.sequence)
+	case !isException && !names(message.Name, request.name):
+		return replyError(thriftwire.ExceptionWrongMethodName, "the reply is for method %q, the call was %q",
+			message.Name, request.name)
+	}
+	return nil
+}
