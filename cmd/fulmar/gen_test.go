@@ -130,7 +130,7 @@ func TestGen_ReportsAllErrorsAndWritesNothing(t *testing.T) {
 	if result.stdout != "" {
 		t.Errorf("stdout %q", result.stdout)
 	}
-	fulmar(t, folder, "gen", "a.thrift", "b.thrift", "missing.thrift").want(t, exitFailed, "b.thrift:1:8: ", "missing.thrift")
+	fulmar(t, folder, "gen", "a.thrift", "b.thrift", "missing.thrift").want(t, exitFailed, "a.thrift:1:15: ", "b.thrift:1:8: ", "missing.thrift: ")
 	annotations := newFolder(t, "a.thrift", "struct S { 1: i32 a (go.tag = 'x'), 2: i32 b (go.name = 'y') }")
 	fulmar(t, annotations, "gen", "a.thrift").want(t, exitFailed, "a.thrift:1:22: ", "a.thrift:1:47: ")
 	for _, folder := range []string{folder, annotations} {

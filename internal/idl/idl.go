@@ -2,10 +2,10 @@
 // that the generator works on.
 //
 // Loading has two steps. First all files are read and parsed, includes
-// included; mistakes found here are reported alone, because most that could be
-// said further on would be their consequences. Then every name is looked up,
-// every constant checked and converted, and the files are grouped into Go
-// packages.
+// included. Then every name is looked up, every constant checked and converted,
+// and the files are grouped into Go packages. The second step also looks at
+// files with mistakes in them, and says nothing that could be a consequence of
+// those: see ast.Gaps.
 //
 // Definitions may come from strangers. Files outside the folders that the
 // caller named are not read, and package limits bounds the length, nesting,
@@ -33,7 +33,7 @@ func Load(options Options) (*schema.Program, Diagnostics) {
 	found := &collector{}
 	units := loadUnits(options, found)
 	var program *schema.Program
-	if found.errors == 0 {
+	if !found.full() {
 		program = resolve(units, options, found)
 	}
 	if found.errors > 0 {

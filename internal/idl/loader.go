@@ -31,6 +31,8 @@ type unit struct {
 	// includes by the base name that qualifies their names. Two files from
 	// different folders may share one.
 	includes map[string][]*unit
+	// lost has the base names of includes that could not be loaded.
+	lost map[string]bool
 	// symbols are the declarations in order, names the same by name.
 	symbols []*symbol
 	names   map[string]*symbol
@@ -162,17 +164,17 @@ func (l *loader) load(at location, chain []*unit) (*unit, error) {
 	}
 	l.bytes -= len(content)
 	tree, problems := syntax.Parse(string(content), &l.nodes)
-	base := path.Base(at.shown)
 	u := &unit{
 		tree:     tree,
 		shown:    at.shown,
 		root:     at.root,
 		includes: make(map[string][]*unit),
+		lost:     make(map[string]bool),
 		names:    make(map[string]*symbol),
 		loading:  true,
 		file: &schema.File{
 			Path:       below(at.root, at.shown),
-			Base:       strings.TrimSuffix(base, path.Ext(base)),
+			Base:       baseName(at.shown),
 			Doc:        tree.Doc,
 			Namespaces: make(map[string]string),
 		},
@@ -202,25 +204,19 @@ func below(folder, name string) string {
 	return strings.TrimPrefix(name, strings.TrimSuffix(folder, "/")+"/")
 }
 
+// baseName returns the name of a file without folder and extension.
+func baseName(name string) string {
+	base := path.Base(name)
+	return strings.TrimSuffix(base, path.Ext(base))
+}
+
 func (l *loader) include(u *unit, include ast.Include, chain []*unit) {
 	if l.found.full() {
 		return
 	}
-	at, ok := l.find(u, include)
-	if !ok {
-		return
-	}
-	if len(chain) > limits.IDLIncludeDepth {
-		l.found.errorf(u.at(include.Place), "include %q: nested too deeply (limit %d includes)", clip(include.Path), limits.IDLIncludeDepth)
-		return
-	}
-	included, err := l.load(at, chain)
-	if err != nil {
-		l.found.errorf(u.at(include.Place), "include %q: cannot be read: %s", clip(include.Path), reason(err))
-		return
-	}
-	if included.loading {
-		l.found.errorf(u.at(include.Place), "include %q: files include each other (%s)", clip(include.Path), cycle(chain, included))
+	included := l.included(u, include, chain)
+	if included == nil {
+		u.lost[baseName(filepath.ToSlash(include.Path))] = true
 		return
 	}
 	if slices.Contains(u.file.Includes, included.file) {
@@ -229,6 +225,29 @@ func (l *loader) include(u *unit, include ast.Include, chain []*unit) {
 	u.file.Includes = append(u.file.Includes, included.file)
 	base := included.file.Base
 	u.includes[base] = append(u.includes[base], included)
+}
+
+// included loads an included file. It returns nil if that fails, which is
+// reported.
+func (l *loader) included(u *unit, include ast.Include, chain []*unit) *unit {
+	at, ok := l.find(u, include)
+	if !ok {
+		return nil
+	}
+	if len(chain) > limits.IDLIncludeDepth {
+		l.found.errorf(u.at(include.Place), "include %q: nested too deeply (limit %d includes)", clip(include.Path), limits.IDLIncludeDepth)
+		return nil
+	}
+	included, err := l.load(at, chain)
+	if err != nil {
+		l.found.errorf(u.at(include.Place), "include %q: cannot be read: %s", clip(include.Path), reason(err))
+		return nil
+	}
+	if included.loading {
+		l.found.errorf(u.at(include.Place), "include %q: files include each other (%s)", clip(include.Path), cycle(chain, included))
+		return nil
+	}
+	return included
 }
 
 // cycle names the files from the one that is included again to itself.

@@ -142,6 +142,27 @@ func (r *resolver) find(u *unit, name ast.Name) *symbol {
 	return candidates[0]
 }
 
+// lost says that a reference that leads nowhere may mean something that could
+// not be read, so that nothing has to be said about it.
+func (r *resolver) lost(u *unit, name string) bool {
+	if u.tree.Gaps.MayDeclare(name) {
+		return true
+	}
+	base, member := splitLast(name)
+	if base == "" {
+		return false
+	}
+	if base == u.file.Base && u.tree.Gaps.MayDeclare(member) {
+		return true
+	}
+	for _, included := range u.includes[base] {
+		if included.tree.Gaps.MayDeclare(member) {
+			return true
+		}
+	}
+	return u.lost[base] || u.tree.Gaps.Headers && u.includes[base] == nil && base != u.file.Base
+}
+
 // splitLast cuts a reference at its last dot.
 func splitLast(name string) (before, after string) {
 	dot := strings.LastIndexByte(name, '.')

@@ -22,6 +22,12 @@ func (r *resolver) groupPackages() []*schema.Package {
 	for _, u := range r.units {
 		namespace := r.goNamespace(u)
 		path := strings.ReplaceAll(namespace.Text, ".", "/")
+		if u.tree.Gaps.Headers {
+			// Its namespace is not known, so it is compared with no other file.
+			u.file.Package = &schema.Package{Path: path, Files: []*schema.File{u.file}}
+			packages = append(packages, u.file.Package)
+			continue
+		}
 		p := byPath[path]
 		if p == nil {
 			p = &schema.Package{Path: path, Name: path[strings.LastIndexByte(path, '/')+1:]}
@@ -58,8 +64,8 @@ func (r *resolver) goNamespace(u *unit) ast.Name {
 	fallback := ast.Name{Text: packageName(u.file.Base), Place: ast.Place{Line: 1, Column: 1}}
 	for _, language := range []string{"go", "*"} {
 		index := slices.IndexFunc(u.tree.Namespaces, func(n ast.Namespace) bool { return n.Language.Text == language })
-		if index < 0 {
-			continue
+		if index < 0 || u.tree.Gaps.Headers && language == "*" {
+			continue // a namespace go that could not be read would come before it
 		}
 		name := u.tree.Namespaces[index].Value
 		if problem := checkNamespace(name.Text); problem != "" {

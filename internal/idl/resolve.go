@@ -22,6 +22,8 @@ type resolver struct {
 	methods map[*schema.Service]map[string]*schema.Method
 	// defaults wait until every struct is complete: a default may be a struct.
 	defaults []pendingDefault
+	// partial are the structs of which not all fields are known.
+	partial map[*schema.Struct]bool
 	// needed are the fields that a value of a struct must give: required ones
 	// without a default.
 	needed map[*schema.Struct][]*schema.Field
@@ -43,6 +45,7 @@ func resolve(units []*unit, options Options, found *collector) *schema.Program {
 		enums:   make(map[*schema.Enum]*enumIndex),
 		fields:  make(map[*schema.Struct]map[string]*schema.Field),
 		methods: make(map[*schema.Service]map[string]*schema.Method),
+		partial: make(map[*schema.Struct]bool),
 		needed:  make(map[*schema.Struct][]*schema.Field),
 	}
 	program := &schema.Program{}

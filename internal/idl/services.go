@@ -37,6 +37,8 @@ func (r *resolver) resolveService(s *symbol, node *ast.Service) {
 func (r *resolver) parent(s *symbol, node *ast.Service) *schema.Service {
 	position := s.unit.at(node.Extends.Place)
 	switch parent := r.find(s.unit, node.Extends); {
+	case parent == nil && r.lost(s.unit, node.Extends.Text):
+		return nil
 	case parent == nil:
 		r.found.errorf(position, "service %s: extends %s, which is not declared%s", s.name, node.Extends.Text, r.hint(s.unit, node.Extends.Text))
 		return nil
@@ -109,14 +111,14 @@ func (r *resolver) resolveMethod(s *symbol, node *ast.Method) {
 	if node.Oneway && len(node.Throws) > 0 {
 		r.found.errorf(u.at(node.Throws[0].Name.Place), "%s: is oneway and throws, but nobody would hear of it", what)
 	}
-	method.Arguments = r.resolveFields(&fieldList{unit: u, what: "arguments of " + what}, node.Arguments)
+	method.Arguments = r.resolveFields(&fieldList{unit: u, what: "arguments of " + what, partial: node.Partial}, node.Arguments)
 	for i, argument := range method.Arguments {
 		if argument.Requiredness == schema.RequirednessOptional {
 			r.found.warningf(u.at(node.Arguments[i].RequirednessPlace), "%s: argument %s is optional, which means nothing for arguments", what, argument.Name)
 			argument.Requiredness = schema.RequirednessDefault
 		}
 	}
-	method.Throws = r.resolveFields(&fieldList{unit: u, what: "exceptions of " + what, result: true}, node.Throws)
+	method.Throws = r.resolveFields(&fieldList{unit: u, what: "exceptions of " + what, result: true, partial: node.Partial}, node.Throws)
 	for _, thrown := range method.Throws {
 		thrown.Requiredness = schema.RequirednessDefault
 		if t := thrown.Type; t.Kind != schema.KindInvalid && (t.Struct == nil || t.Struct.Category != schema.CategoryException) {

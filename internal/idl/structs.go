@@ -11,6 +11,7 @@ func (r *resolver) resolveEnum(s *symbol, node *ast.Enum) {
 	index := &enumIndex{
 		byName:   make(map[string]*schema.EnumValue, len(node.Values)),
 		byNumber: make(map[int32]*schema.EnumValue, len(node.Values)),
+		partial:  node.Partial,
 	}
 	r.enums[s.enum] = index
 	number := int64(-1)
@@ -20,6 +21,9 @@ func (r *resolver) resolveEnum(s *symbol, node *ast.Enum) {
 		number++
 		if node.HasNumber {
 			number, at = node.Number, node.NumberPlace
+		}
+		if index.partial && !node.HasNumber {
+			number = 0 // follows from what could not be read, perhaps
 		}
 		if number < math.MinInt32 || number > math.MaxInt32 {
 			r.found.errorf(s.unit.at(at), "enum value %s.%s: does not fit i32 (got %d)", s.name, node.Name.Text, number)
@@ -35,7 +39,7 @@ func (r *resolver) resolveEnum(s *symbol, node *ast.Enum) {
 			continue
 		}
 		index.byName[value.Name] = value
-		if first := index.byNumber[value.Number]; first != nil {
+		if first := index.byNumber[value.Number]; first != nil && !index.partial {
 			r.found.warningf(s.unit.at(at), "enum value %s.%s: number %d is also that of %s", s.name, value.Name, value.Number, first.Name)
 		} else {
 			index.byNumber[value.Number] = value
@@ -45,7 +49,8 @@ func (r *resolver) resolveEnum(s *symbol, node *ast.Enum) {
 }
 
 func (r *resolver) resolveStruct(s *symbol, node *ast.Struct) {
-	list := fieldList{unit: s.unit, what: s.what + " " + s.name}
+	list := fieldList{unit: s.unit, what: s.what + " " + s.name, partial: node.Partial}
+	r.partial[s.structure] = node.Partial
 	s.structure.Fields = r.resolveFields(&list, node.Fields)
 	r.fields[s.structure] = list.byName
 	for i, field := range s.structure.Fields {
@@ -66,8 +71,10 @@ type fieldList struct {
 	// result says that the fields share their numbers with a method's result,
 	// which has id 0.
 	result bool
-	byName map[string]*schema.Field
-	byID   map[int16]*schema.Field
+	// partial says that there are more fields, which could not be read.
+	partial bool
+	byName  map[string]*schema.Field
+	byID    map[int16]*schema.Field
 	// idMax is the largest id so far, proposed ones included.
 	idMax int16
 }
@@ -128,6 +135,10 @@ func (r *resolver) checkID(list *fieldList, node *ast.Field) bool {
 			r.found.errorf(position, "%s: field %s has no id, and none is left (limit %d)", list.what, name, math.MaxInt16)
 			return false
 		}
+		if list.partial {
+			r.found.errorf(position, "%s: field %s has no id", list.what, name)
+			return false
+		}
 		list.idMax++
 		r.found.errorf(position, "%s: field %s has no id, expected for example \"%d:\" in front of it", list.what, name, list.idMax)
 		return false
@@ -149,7 +160,7 @@ func (r *resolver) checkID(list *fieldList, node *ast.Field) bool {
 // checkUnion applies what is special about unions: one field is set, so none
 // can be required and at most one can be preset.
 func (r *resolver) checkUnion(s *symbol, node *ast.Struct) {
-	if len(node.Fields) == 0 {
+	if len(node.Fields) == 0 && !node.Partial {
 		r.found.warningf(s.position, "union %s: has no fields, so there can be no value of it", s.name)
 	}
 	var preset *ast.Field

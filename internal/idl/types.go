@@ -83,6 +83,7 @@ func isInvalid(t *schema.Type) bool { return t != nil && t.Kind == schema.KindIn
 // reference resolves a type that has a name.
 func (r *resolver) reference(u *unit, node *ast.Type, t *schema.Type, depth int) extent {
 	switch s := r.find(u, ast.Name{Text: node.Name, Place: node.Place}); {
+	case s == nil && r.lost(u, node.Name):
 	case s == nil:
 		r.found.errorf(t.Position, "type %s: not declared%s", node.Name, r.hint(u, node.Name))
 	case s.enum != nil:
@@ -158,4 +159,6 @@ func (r *resolver) path(again *symbol) string {
 type enumIndex struct {
 	byName   map[string]*schema.EnumValue
 	byNumber map[int32]*schema.EnumValue
+	// partial says that not all names are known, and so not all numbers either.
+	partial bool
 }

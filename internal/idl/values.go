@@ -89,6 +89,9 @@ func (r *resolver) namedValue(u *unit, node *ast.Value, want *schema.Type, depth
 	}
 	name := ast.Name{Text: node.Text, Place: node.Place}
 	enum, value := r.enumValue(u, name)
+	if enum != nil && r.enums[enum].partial {
+		return nil, extent{}
+	}
 	if value != nil {
 		return r.convert(&schema.Value{Kind: schema.ValueEnum, Enum: value, Int: int64(value.Number)}, want, position), single
 	}
@@ -100,6 +103,7 @@ func (r *resolver) namedValue(u *unit, node *ast.Value, want *schema.Type, depth
 		r.found.errorf(position, "value %s: enum %s has no such value", node.Text, enum.Name)
 	case s != nil:
 		r.found.errorf(position, "value %s: expected a value, found %s %s", node.Text, s.what, s.name)
+	case r.lost(u, node.Text) || r.lostOwner(u, name):
 	default:
 		hint := r.hint(u, node.Text)
 		if index := r.enums[want.Enum]; index != nil && index.byName[node.Text] != nil {
@@ -126,6 +130,19 @@ func (r *resolver) enumValue(u *unit, name ast.Name) (*schema.Enum, *schema.Enum
 		return nil, nil
 	}
 	return enum, r.enums[enum].byName[member]
+}
+
+// lostOwner is lost for what a value may be the member of.
+func (r *resolver) lostOwner(u *unit, name ast.Name) bool {
+	owner, _ := splitLast(name.Text)
+	if owner == "" {
+		return false
+	}
+	s := r.find(u, ast.Name{Text: owner, Place: name.Place})
+	if s == nil {
+		return r.lost(u, owner)
+	}
+	return s.node.Declared().Partial || s.typedef != nil && isInvalid(s.typedef.Type)
 }
 
 // constantValue copies the value of a constant, converted if it has to be.
@@ -216,6 +233,8 @@ func (r *resolver) structValue(u *unit, node *ast.Value, want *schema.Type, dept
 		case name.Kind != ast.ValueText:
 			r.found.errorf(position, "value of %s: expected the name of a field as a string", typeName(want))
 			continue
+		case field == nil && r.partial[structure]:
+			continue
 		case field == nil:
 			r.found.errorf(position, "value of %s: there is no field %q", typeName(want), clip(name.Text))
 			continue
@@ -230,7 +249,7 @@ func (r *resolver) structValue(u *unit, node *ast.Value, want *schema.Type, dept
 		}
 	}
 	if structure.Category == schema.CategoryUnion {
-		if len(seen) != 1 {
+		if len(seen) != 1 && !r.partial[structure] {
 			r.found.errorf(value.Position, "value of %s: expected exactly one field, found %d", typeName(want), len(seen))
 		}
 		return value, size
@@ -326,6 +345,9 @@ func (r *resolver) convertEnum(value, converted *schema.Value) *schema.Value {
 	case value.Kind == schema.ValueEnum && (value.Enum == nil || value.Enum.Enum == want.Enum):
 	case value.Kind == schema.ValueInt && fits(value.Int, schema.KindI32):
 		index := r.enums[want.Enum]
+		if index.partial {
+			return nil
+		}
 		if converted.Enum = index.byNumber[int32(value.Int)]; converted.Enum == nil {
 			r.found.warningf(converted.Position, "value %d: has no name in enum %s", value.Int, want.Enum.Name)
 		}

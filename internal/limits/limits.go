@@ -193,6 +193,11 @@ const (
 	// that it holds by value: two fields of the next type each, 30 times over,
 	// would be a gigabyte, and the Go compiler would not finish.
 	GoStructBytes = 1 << 20
+	// IDLLostNames is how many names are kept of a file that cannot be read in
+	// places, because what they mean may be declared there. If there are more,
+	// no name is said to be missing in that file: 101 files with errors, after
+	// which a run ends, keep a few megabytes.
+	IDLLostNames = 1000
 	// IDLErrors is how many errors one run reports.
 	IDLErrors = 100
 )

@@ -25,7 +25,23 @@ type File struct {
 	Namespaces   []Namespace
 	Includes     []Include
 	Declarations []Declaration
+	Gaps         Gaps
 }
+
+// Gaps is what a file may say where it could not be read. What seems to be
+// missing may be there.
+type Gaps struct {
+	// Names may be declared there.
+	Names map[string]bool
+	// Headers says that an include or a namespace may be there.
+	Headers bool
+	// Anything says that any name may be declared there.
+	Anything bool
+}
+
+// MayDeclare says that a name without dots may be declared where the file could
+// not be read.
+func (g *Gaps) MayDeclare(name string) bool { return g.Anything || g.Names[name] }
 
 // Namespace is "namespace Language Value".
 type Namespace struct{ Language, Value Name }
@@ -47,6 +63,8 @@ type Head struct {
 	Name        Name
 	Doc         string
 	Annotations []Annotation
+	// Partial says that there are members that could not be read.
+	Partial bool
 }
 
 // Declared returns the head itself; it makes the types that embed Head

@@ -55,15 +55,17 @@ func (p *parser) document() {
 	for p.token.kind != tokenEnd {
 		p.within = ""
 		p.brackets.truncate(0)
-		start := p.token.start
+		p.skipped, p.named = 0, false
+		first := p.token
 		if p.declaration() {
 			p.separator()
 			continue
 		}
-		if p.token.start == start {
+		if p.token.start == first.start {
 			p.next()
 		}
 		p.skipDeclaration()
+		p.loseDeclaration(first)
 	}
 }
 
@@ -108,6 +110,7 @@ func (p *parser) declaration() bool {
 // finish reads the annotations of a declaration and adds it to the file.
 func (p *parser) finish(declaration ast.Declaration) (ok bool) {
 	head := declaration.Declared()
+	head.Partial = p.skipped > 0
 	if head.Annotations, ok = p.annotations(); ok {
 		p.file.Declarations = append(p.file.Declarations, declaration)
 	}
@@ -181,6 +184,7 @@ func (p *parser) newName(head *ast.Head) bool {
 		return false
 	}
 	p.within += " " + head.Name.Text
+	p.named = true
 	return true
 }
 
@@ -284,7 +288,7 @@ func (p *parser) enum(head ast.Head) bool {
 		}
 		enum.Values = append(enum.Values, value)
 		return true
-	})
+	}, func() { enum.Values = enum.Values[:len(enum.Values)-1] })
 	return ok && p.finish(enum)
 }
 
@@ -303,7 +307,7 @@ func (p *parser) senum(head ast.Head) bool {
 		p.next()
 		p.separator()
 		return true
-	})
+	}, func() {})
 	return ok && p.finish(typedef)
 }
 
@@ -343,12 +347,13 @@ func (p *parser) service(head ast.Head) bool {
 		}
 		service.Methods = append(service.Methods, method)
 		return true
-	})
+	}, func() { service.Methods = service.Methods[:len(service.Methods)-1] })
 	return ok && p.finish(service)
 }
 
 func (p *parser) method(method *ast.Method) (ok bool) {
 	p.node()
+	skipped := p.skipped
 	method.Doc = p.token.trivia.doc.text(p.lexer.source)
 	if p.isWord("async") {
 		p.problems.warningf(p.token.place, "async: deprecated, read as oneway")
@@ -374,5 +379,6 @@ func (p *parser) method(method *ast.Method) (ok bool) {
 			return false
 		}
 	}
+	method.Partial = p.skipped > skipped
 	return p.endMember(&method.Head)
 }

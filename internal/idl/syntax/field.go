@@ -14,7 +14,7 @@ func (p *parser) fields(closing byte, depth int) (list []ast.Field, ok bool) {
 		}
 		list = append(list, field)
 		return true
-	})
+	}, func() { list = list[:len(list)-1] })
 	return list, ok
 }
 

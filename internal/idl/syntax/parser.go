@@ -24,6 +24,7 @@ func Parse(source string, nodes *int) (*ast.File, []Problem) {
 	p := &parser{nodes: nodes, file: &ast.File{}, failedAt: -1}
 	p.lexer = lexer{source: source, line: 1, problems: &p.problems}
 	if !p.checkEncoding() {
+		p.file.Gaps = ast.Gaps{Anything: true, Headers: true}
 		return p.file, p.problems.list
 	}
 	p.lexer.offset = len(source) - len(strings.TrimPrefix(source, byteOrderMark))
@@ -49,7 +50,14 @@ type parser struct {
 	failedAt int
 	// brackets are open at the moment.
 	brackets brackets
-	nodes    *int
+	// skipped is how many members of the declaration could not be read, and
+	// searched where the search for names in such text has ended.
+	skipped, searched int
+	// named says that the declaration has a name, and separated where the text
+	// behind the last comma or semicolon begins.
+	named     bool
+	separated int
+	nodes     *int
 }
 
 // checkEncoding reports the first byte that is not text. Nothing else is worth
@@ -94,6 +102,7 @@ func (p *parser) next() {
 
 // stop makes everything look like the end of the file, which ends every loop.
 func (p *parser) stop() {
+	p.file.Gaps.Anything, p.file.Gaps.Headers = true, true
 	p.lexer.offset = len(p.lexer.source)
 	end := token{kind: tokenEnd, place: p.token.place, start: p.token.start}
 	p.token, p.ahead, p.failedAt = end, end, end.start
@@ -189,7 +198,7 @@ func describeWord(word string) string {
 
 // separator consumes an optional comma or semicolon.
 func (p *parser) separator() {
-	if !p.takeMark(',') {
-		p.takeMark(';')
+	if p.takeMark(',') || p.takeMark(';') {
+		p.separated = p.token.start
 	}
 }

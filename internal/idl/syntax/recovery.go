@@ -1,6 +1,10 @@
 package syntax
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/fulmar-rpc/fulmar/internal/limits"
+)
 
 // brackets are the brackets that the parser has passed and that are still open,
 // as the marks that close them.
@@ -58,24 +62,31 @@ func (b *brackets) truncate(level int) {
 }
 
 // members reads members until the closing mark, which it consumes. A member
-// that fails costs only itself. what describes a member in messages.
-func (p *parser) members(closing byte, what string, member func() bool) bool {
+// that fails costs only itself, and the one before it, which dropLast removes,
+// if it looks like the rest of that. what describes a member in messages.
+func (p *parser) members(closing byte, what string, member func() bool, dropLast func()) bool {
 	around := p.brackets.state()
-	for !p.takeMark(closing) {
+	for last := false; !p.takeMark(closing); {
 		if p.atEndOfList() || closing == ')' && p.atMethod() {
 			p.expected("%s or '%c'", what, closing)
 			p.brackets.truncate(around.level - 1)
 			return false
 		}
-		start := p.token.start
+		first := p.token
 		if member() {
+			last = true
 			continue
 		}
+		if last && isRest(first) && p.separated != first.start {
+			dropLast()
+		}
+		last = false
 		if closing == ')' && p.atArguments() {
 			p.brackets.truncate(around.level - 1)
 			return false
 		}
-		p.skipMember(start, around)
+		p.skipMember(first.start, around)
+		p.loseMember(first.start)
 	}
 	return true
 }
@@ -162,5 +173,82 @@ func (p *parser) atLineKeyword() bool {
 func (p *parser) skipDeclaration() {
 	for p.token.kind != tokenEnd && !p.atLineKeyword() {
 		p.next()
+	}
+}
+
+// isRest says that what failed, which begins with first, seems to be the rest of
+// what stands before it. That then is not what was meant.
+func isRest(first token) bool {
+	return !first.firstOnLine || first.kind != tokenName && first.kind != tokenInt
+}
+
+// loseDeclaration notes what the text from first to the next token may declare.
+// It need not be what it looks like: where a keyword is misspelled, any of its
+// names may be the one that is declared.
+func (p *parser) loseDeclaration(first token) {
+	gaps := &p.file.Gaps
+	switch keyword := first.kind == tokenName && isDeclarationKeyword(first.text); {
+	case !keyword:
+		gaps.Headers = true
+		p.doubtDeclaration(first)
+	case isHeaderKeyword(first.text):
+		gaps.Headers = true
+	case !p.named:
+		gaps.Anything = true
+	}
+	p.searchNames(first.start, func(name string) bool { return true })
+}
+
+// doubtDeclaration deals with the last declaration when what follows it begins
+// with first and is none: there are members behind a bracket that closes too
+// early, or the whole is not what was meant.
+func (p *parser) doubtDeclaration(first token) {
+	last := len(p.file.Declarations) - 1
+	if last < 0 {
+		return
+	}
+	head := p.file.Declarations[last].Declared()
+	head.Partial = true
+	if isRest(first) {
+		p.loseName(head.Name.Text)
+		p.file.Declarations = p.file.Declarations[:last]
+	}
+}
+
+// loseMember notes that a member from start to the next token could not be
+// read. A declaration may stand in what was taken for it.
+func (p *parser) loseMember(start int) {
+	p.skipped++
+	declared := false
+	// What is inside of members that could not be read either was searched.
+	p.searchNames(max(start, p.searched), func(name string) bool {
+		known := declared
+		declared = declared || isDeclarationKeyword(name)
+		return known
+	})
+	p.searched = p.token.start
+}
+
+// searchNames adds the names between an offset and the next token that may be
+// declared there.
+func (p *parser) searchNames(from int, mayBeDeclared func(name string) bool) {
+	gaps := &p.file.Gaps
+	text := lexer{source: p.lexer.source[:max(from, p.token.start)], offset: from, problems: &problems{}}
+	for t := text.scan(); t.kind != tokenEnd && !gaps.Anything; t = text.scan() {
+		if t.kind == tokenName && mayBeDeclared(t.text) {
+			p.loseName(t.text)
+		}
+	}
+}
+
+func (p *parser) loseName(name string) {
+	gaps := &p.file.Gaps
+	switch {
+	case gaps.Names == nil:
+		gaps.Names = map[string]bool{name: true}
+	case len(gaps.Names) < limits.IDLLostNames:
+		gaps.Names[name] = true
+	case !gaps.Names[name]:
+		gaps.Anything = true
 	}
 }
