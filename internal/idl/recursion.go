@@ -10,7 +10,9 @@ func (r *resolver) checkRecursion() {
 		structs = append(structs, u.file.Structs...)
 	}
 	r.checkCompletable(structs)
-	r.checkDefaults(structs)
+	if r.found.errors == 0 { // a default is not what makes the former endless
+		r.checkDefaults(structs)
+	}
 }
 
 // checkCompletable reports structs that must contain themselves. A struct can
@@ -86,8 +88,12 @@ func (r *resolver) reportIncompletable(s *schema.Struct, missing map[*schema.Str
 	}
 	if first, onPath := at[s]; onPath {
 		cycle := arrows(append(names[first:], s.Name))
-		r.found.errorf(path[first].Position, "%s %s: no value of it can end, because field %s requires another one (%s); make one of the fields optional",
-			s.Category, s.Name, path[first].Name, cycle)
+		advice := "make one of these fields optional"
+		if s.Category == schema.CategoryUnion {
+			advice = "give the union a field of another type"
+		}
+		r.found.errorf(path[first].Position, "%s %s: required cycle: no value of it can ever be complete, because field %s needs another one (%s); %s",
+			s.Category, s.Name, path[first].Name, cycle, advice)
 	}
 }
 
