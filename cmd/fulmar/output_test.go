@@ -88,3 +88,14 @@ func TestGen_RefusesEmptyNames(t *testing.T) {
 	}
 	wantTree(t, folder, "a.thrift")
 }
+
+// TestGen_ShortensLongNames has a definition whose name is as long as a name of
+// a file can be: generated files must find room for more.
+func TestGen_ShortensLongNames(t *testing.T) {
+	base := strings.Repeat("x", 248)
+	folder := newFolder(t, base+".thrift", "namespace go y\nstruct S {}\nservice V {}\n", base[1:]+"y.thrift", "struct S {}\n")
+	fulmar(t, folder, "gen", base+".thrift").want(t, 0, "3 written")
+	short := base[:120]
+	wantTree(t, filepath.Join(folder, "gen"), "y/"+short+"_codec.go", "y/"+short+"_rpc.go", "y/"+short+"_types.go")
+	fulmar(t, folder, "gen", base[1:]+"y.thrift").want(t, 0, "2 written")
+}

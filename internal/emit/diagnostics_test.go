@@ -1,7 +1,11 @@
 package emit_test
 
 import (
+	"bytes"
 	"fmt"
+	"go/build"
+	"io"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -122,6 +126,10 @@ func TestGenerate_NamesFilesSafely(t *testing.T) {
 		".hidden":      "x/hidden_types.go",
 		"a-b c.v1":     "x/a_b_c_v1_types.go",
 		"\u00e4\u00f6": "x/idl_types.go",
+		"con":          "x/con_types.go",
+		"com1":         "x/com1_types.go",
+
+		strings.Repeat("x", 250): "x/" + strings.Repeat("x", 120) + "_types.go",
 	} {
 		program := load(t, idl.Memory{"/main.thrift": "namespace go x\nconst i32 A = 1"})
 		program.Files[0].Base = base
@@ -129,6 +137,53 @@ func TestGenerate_NamesFilesSafely(t *testing.T) {
 		if len(diagnostics) > 0 || len(files) != 1 || files[0].Path != want {
 			t.Errorf("%s: %v, %s", base, files, diagnostics)
 		}
+	}
+}
+
+// TestGenerate_FilesAreForAllPlatforms asks Go about files of definitions whose
+// names end like those that are for tests or for one platform only.
+func TestGenerate_FilesAreForAllPlatforms(t *testing.T) {
+	systems := []string{"linux", "windows", "darwin", "plan9", "js", "wasip1", "unix", "test"}
+	processors := []string{"amd64", "arm64", "386", "wasm", "test"}
+	bases := slices.Concat(systems, processors)
+	for _, system := range systems {
+		bases = append(bases, "orders_"+system)
+		for _, processor := range processors {
+			bases = append(bases, "orders_"+processor, "orders_"+system+"_"+processor)
+		}
+	}
+	for _, base := range bases {
+		program := load(t, idl.Memory{"/main.thrift": "namespace go x\nstruct S {}\nservice V {}"})
+		program.Files[0].Base = base
+		files, _ := emit.Generate(program, emit.Options{})
+		if len(files) != 3 {
+			t.Fatalf("%d files of %s", len(files), base)
+		}
+		for _, file := range files {
+			platform := build.Context{GOOS: "aix", GOARCH: "ppc64", Compiler: "gc"}
+			platform.OpenFile = func(string) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(file.Content)), nil }
+			if match, err := platform.MatchFile(path.Split(file.Path)); err != nil || !match || strings.HasSuffix(file.Path, "_test.go") {
+				t.Errorf("%s is not for every platform: %t, %v", file.Path, match, err)
+			}
+		}
+	}
+}
+
+// TestGenerate_ImportsPackagesOfAnyName has packages that cannot be imported by
+// their own names.
+func TestGenerate_ImportsPackagesOfAnyName(t *testing.T) {
+	for _, name := range []string{"init", "string", "nil", "context", "fulmar", "thrift", "n", "key2", "C"} {
+		program := load(t, idl.Memory{
+			"/main.thrift":  "namespace go x\ninclude 'other.thrift'\nstruct S { 1: other.T a }",
+			"/other.thrift": "namespace go y.z\nstruct T {}",
+		})
+		imported := program.Packages[0]
+		imported.Path, imported.Name = "y/"+name, name
+		files, diagnostics := emit.Generate(program, emit.Options{ImportPrefix: "example.com/gen"})
+		if len(diagnostics) > 0 {
+			t.Fatal(diagnostics)
+		}
+		mustCheck(t, newChecker(t), files, "example.com/gen")
 	}
 }
 

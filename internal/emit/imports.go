@@ -73,7 +73,7 @@ func (n *namespace) claimAlias(pkg *schema.Package) string {
 	usable := func(alias string) bool {
 		// Functions number their variables where loops nest.
 		variable := strings.TrimRight(alias, "0123456789")
-		return n.free(alias, variable) && !reservedWord(alias)
+		return n.free(alias, variable) && !reservedWord(alias) && alias != "init"
 	}
 	alias := pkg.Name
 	if elements := strings.Split(pkg.Path, "/"); !usable(alias) && len(elements) > 1 {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/fulmar-rpc/fulmar/internal/limits"
 )
 
 // namespace is a set of identifiers that are taken.
@@ -77,6 +79,7 @@ func (n *namespace) claimFile(base string) string {
 		return '_'
 	}, base)
 	name = strings.TrimLeft(name, "_")
+	name = name[:min(len(name), limits.GoFileNameBytes)]
 	if name == "" {
 		name = "idl"
 	}

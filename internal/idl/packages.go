@@ -85,25 +85,57 @@ func checkNamespace(name string) string {
 	}
 	components := strings.Split(name, ".")
 	for _, component := range components {
-		switch {
-		case component == "":
-			return "has an empty component"
-		case strings.ContainsFunc(component, func(c rune) bool { return c != '_' && !isLower(c) && !isUpper(c) && !isDigit(c) }):
-			return fmt.Sprintf("component %q is not an identifier of letters, digits and underscores", clip(component))
-		case component[0] >= '0' && component[0] <= '9':
-			return fmt.Sprintf("component %q begins with a digit", clip(component))
-		case component[0] == '_':
-			return fmt.Sprintf("component %q begins with an underscore, and Go ignores such folders", clip(component))
-		case token.IsKeyword(component):
-			return fmt.Sprintf("component %q is a keyword of Go", component)
-		case component == "vendor":
-			return `component "vendor" has a meaning of its own to Go`
+		if problem := checkFolder(component); problem != "" {
+			return problem
 		}
 	}
-	if components[len(components)-1] == "main" {
+	switch last := components[len(components)-1]; {
+	case last == "main":
 		return `no other Go package can import a package "main"`
+	case last == "init":
+		return `no other Go package can import a package "init" by its name`
+	case last == "documentation":
+		return `Go ignores the files of a package "documentation"`
+	case strings.HasSuffix(last, "_test"):
+		return fmt.Sprintf("component %q ends in _test, which Go keeps for the tests of another package", last)
 	}
 	return ""
+}
+
+// checkFolder says what keeps a name from being a folder with a Go package in
+// it.
+func checkFolder(name string) string {
+	switch {
+	case name == "":
+		return "has an empty component"
+	case strings.ContainsFunc(name, func(c rune) bool { return c != '_' && !isLower(c) && !isUpper(c) && !isDigit(c) }):
+		return fmt.Sprintf("component %q is not an identifier of letters, digits and underscores", clip(name))
+	case name[0] >= '0' && name[0] <= '9':
+		return fmt.Sprintf("component %q begins with a digit", clip(name))
+	case name[0] == '_':
+		return fmt.Sprintf("component %q begins with an underscore, and Go ignores such folders", clip(name))
+	case len(name) > limits.GoFileNameBytes:
+		return fmt.Sprintf("component %q is too long for a folder (limit %d bytes, got %d)", clip(name), limits.GoFileNameBytes, len(name))
+	case token.IsKeyword(name):
+		return fmt.Sprintf("component %q is a keyword of Go", name)
+	case name == "vendor" || name == "testdata":
+		return fmt.Sprintf("component %q has a meaning of its own to Go", name)
+	case name == "internal":
+		return `component "internal" would hide the package from all but its neighbours; name the output folder so (-o) if that is wanted`
+	case isDevice(name):
+		return fmt.Sprintf("component %q is the name of a device on Windows, where no folder can have it", name)
+	}
+	return ""
+}
+
+// isDevice says that Windows takes a name, in capitals or not, for a device.
+func isDevice(name string) bool {
+	name = strings.ToLower(name)
+	switch name {
+	case "con", "prn", "aux", "nul":
+		return true
+	}
+	return len(name) == len("com1") && isDigit(rune(name[3])) && (name[:3] == "com" || name[:3] == "lpt")
 }
 
 func isLower(c rune) bool { return 'a' <= c && c <= 'z' }
@@ -119,6 +151,7 @@ func packageName(base string) string {
 		return '_'
 	}, strings.ToLower(base))
 	name = strings.TrimLeft(name, "_")
+	name = name[:min(len(name), limits.GoFileNameBytes-2*len("idl"))]
 	if name == "" || isDigit(rune(name[0])) {
 		name = "idl" + name
 	}

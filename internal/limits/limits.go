@@ -193,6 +193,10 @@ const (
 	// that it holds by value: two fields of the next type each, 30 times over,
 	// would be a gigabyte, and the Go compiler would not finish.
 	GoStructBytes = 1 << 20
+	// GoFileNameBytes is how long the name of a generated folder may be, and of
+	// a file before its ending. File systems allow 255 bytes, those that
+	// encrypt names 143.
+	GoFileNameBytes = 120
 	// IDLLostNames is how many names are kept of a file that cannot be read in
 	// places, because what they mean may be declared there. If there are more,
 	// no name is said to be missing in that file: 101 files with errors, after
