@@ -7,6 +7,7 @@
 // A definition may come from a stranger. What it says reaches the output in
 // three ways only: identifiers are put together from ASCII letters, digits and
 // underscores, texts are quoted by strconv, and comments lose everything that
-// is not text and always keep a space behind the slashes. Every file is parsed
-// before it is returned.
+// is not text and always keep a space behind the slashes. What holds
+// comments or values of definitions is parsed before it is returned; of codecs,
+// which hold neither, brackets and quotes are checked.
 package emit

@@ -182,28 +182,27 @@ func (g *generator) generatePackage(pkg *schema.Package) []File {
 		for _, part := range []struct {
 			suffix string
 			print  func(*printer, *schema.File)
+			layout layout
 		}{
-			{"types", (*printer).types},
-			{"codec", (*printer).codec},
-			{"rpc", (*printer).rpc},
+			{"types", (*printer).types, gofmt},
+			{"codec", (*printer).codec, indent},
+			{"rpc", (*printer).rpc, gofmt},
 		} {
-			p := g.newPrinter(source)
+			p := g.newPrinter(source, part.layout)
 			part.print(p, source)
-			p.format()
-			if p.empty() {
-				continue
-			}
 			if !documented {
 				p.documentation = packageDoc(pkg)
-				documented = true
 			}
 			content, err := p.finish()
 			if err != nil {
 				// What is left is a definition that no Go can be written for,
 				// and a defect of this package.
 				g.errorf(packagePosition(pkg), "%s_%s.go: generated code is not valid Go: %v", base, part.suffix, err)
+			}
+			if content == nil {
 				continue
 			}
+			documented = true
 			files = append(files, File{
 				Path:    pkg.Path + "/" + base + "_" + part.suffix + ".go",
 				Content: content,

@@ -3,6 +3,7 @@ package emit_test
 import (
 	"bytes"
 	"go/ast"
+	"go/format"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -75,8 +76,9 @@ func TestGenerate_CarriesNoInstructions(t *testing.T) {
 	}
 }
 
-// checkHarmless fails the test unless the file is Go without directives, with
-// the comments, imports and declarations of generated code only.
+// checkHarmless fails the test unless the file is formatted Go without
+// directives, with the comments, imports and declarations of generated code
+// only.
 func checkHarmless(t *testing.T, file emit.File) {
 	t.Helper()
 	if !fs.ValidPath(file.Path) || path.Ext(file.Path) != ".go" {
@@ -85,6 +87,9 @@ func checkHarmless(t *testing.T, file emit.File) {
 	tree, err := parser.ParseFile(token.NewFileSet(), file.Path, file.Content, parser.ParseComments)
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", file.Path, err, file.Content)
+	}
+	if formatted, err := format.Source(file.Content); err != nil || !bytes.Equal(formatted, file.Content) {
+		t.Errorf("%s: gofmt changes it (%v)\n%s", file.Path, err, file.Content)
 	}
 	for _, group := range tree.Comments {
 		for _, comment := range group.List {

@@ -28,7 +28,7 @@ func (p *printer) codec(source *schema.File) {
 	for _, r := range records {
 		p.writeMethod(r)
 		p.readMethod(r)
-		p.format()
+		p.endDeclaration()
 	}
 }
 

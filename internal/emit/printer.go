@@ -2,9 +2,9 @@ package emit
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"go/format"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -21,14 +21,19 @@ type printer struct {
 	header string
 	// documentation is the package comment, if this file has it.
 	documentation string
-	// piece is what was printed and not formatted yet, body what was.
+	// layout is that of the declarations.
+	layout layout
+	// piece is what was printed and not laid out yet, body what was. The latter
+	// is put together at the end only, because a buffer that grows takes twice
+	// the memory and more.
 	piece bytes.Buffer
-	body  bytes.Buffer
+	body  [][]byte
 	err   error
 }
 
-func (g *generator) newPrinter(source *schema.File) *printer {
+func (g *generator) newPrinter(source *schema.File, layout layout) *printer {
 	return &printer{
+		layout:    layout,
 		generator: g,
 		pkg:       source.Package,
 		imports:   g.newImports(source),
@@ -39,7 +44,11 @@ func (g *generator) newPrinter(source *schema.File) *printer {
 // P prints a line made of the parts.
 func (p *printer) P(parts ...any) {
 	for _, part := range parts {
-		fmt.Fprint(&p.piece, part)
+		if text, ok := part.(string); ok {
+			p.piece.WriteString(text)
+		} else {
+			fmt.Fprint(&p.piece, part)
+		}
 	}
 	p.piece.WriteByte('\n')
 }
@@ -47,6 +56,7 @@ func (p *printer) P(parts ...any) {
 // handshake prints what keeps the file from compiling with a runtime that is
 // too old, whose package qualifies names.
 func (p *printer) handshake(qualify func(name string) string) {
+	p.P()
 	p.doc("If this does not compile, the Fulmar in go.mod is older than the generator of\nthis file: update the former.")
 	p.P("const _ = ", qualify("IsAtLeastVersion"+strings.ReplaceAll(RuntimeVersion, ".", "_")))
 }
@@ -54,31 +64,44 @@ func (p *printer) handshake(qualify func(name string) string) {
 // doc prints a comment.
 func (p *printer) doc(text string) { writeComment(&p.piece, text) }
 
-// format parses and formats the declarations printed since it was last called.
-// Doing that for a whole file at once would take 20 times its size in memory.
-func (p *printer) format() {
-	const clause = "package p\n"
-	formatted, err := format.Source(append([]byte(clause), p.piece.Bytes()...))
-	p.err = cmp.Or(p.err, err)
-	p.piece.Reset()
-	p.body.Write(bytes.TrimPrefix(formatted, []byte(clause)))
+// pieceBytes is how long pieces are at least, the last one apart. Formatting
+// takes memory of 20 times the length; pieces of single declarations would take
+// more time, because it has a fixed price as well.
+const pieceBytes = 16 << 10
+
+// endDeclaration says that a piece can end here.
+func (p *printer) endDeclaration() {
+	if p.piece.Len() >= pieceBytes {
+		p.endPiece()
+	}
 }
 
-// empty says that no declaration was printed.
-func (p *printer) empty() bool { return p.body.Len() == 0 && p.err == nil }
+func (p *printer) endPiece() {
+	if p.piece.Len() == 0 || p.err != nil {
+		return
+	}
+	piece, err := p.layout(p.piece.Bytes())
+	p.body, p.err = append(p.body, piece), err
+	p.piece.Reset()
+}
 
-// finish returns the whole file. It fails if that is not Go.
+// finish returns the whole file, nil if it has no declarations. It fails if that
+// is not Go.
 func (p *printer) finish() ([]byte, error) {
+	p.endPiece()
+	if p.err != nil || len(p.body) == 0 {
+		return nil, p.err
+	}
 	var head bytes.Buffer
 	head.WriteString(p.header + "\n\n")
 	writeComment(&head, p.documentation)
 	head.WriteString("package " + p.pkg.Name + "\n\n")
 	p.imports.write(&head)
 	formatted, err := format.Source(head.Bytes())
-	if err = cmp.Or(p.err, err); err != nil {
+	if err != nil {
 		return nil, err
 	}
-	return append(formatted, p.body.Bytes()...), nil
+	return bytes.Join(slices.Insert(p.body, 0, formatted), nil), nil
 }
 
 // writeComment prints text as a comment of whole lines. Nothing in the text can

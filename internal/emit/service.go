@@ -18,7 +18,7 @@ func (p *printer) rpc(source *schema.File) {
 		p.registration(service)
 		p.clientInterface(service)
 		p.client(service)
-		p.format()
+		p.endDeclaration()
 		p.serviceDesc(service)
 		for _, method := range service.Methods {
 			p.declareArguments(method)
@@ -26,7 +26,7 @@ func (p *printer) rpc(source *schema.File) {
 				p.declareResult(method)
 				p.replyError(method)
 			}
-			p.format()
+			p.endDeclaration()
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 // apart.
 func (p *printer) types(source *schema.File) {
 	p.constants(source.Constants)
-	p.format()
+	p.endDeclaration()
 	for _, typedef := range source.Typedefs {
 		p.typedef(typedef)
 	}
@@ -19,7 +19,7 @@ func (p *printer) types(source *schema.File) {
 		p.enumType(enum)
 		p.enumString(enum)
 		p.enumParser(enum)
-		p.format()
+		p.endDeclaration()
 	}
 	for _, s := range source.Structs {
 		p.structDeclaration(s)
@@ -28,7 +28,7 @@ func (p *printer) types(source *schema.File) {
 		if s.Category == schema.CategoryException {
 			p.errorMethod(s)
 		}
-		p.format()
+		p.endDeclaration()
 	}
 }
 

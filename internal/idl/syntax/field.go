@@ -6,15 +6,22 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 )
 
+// fields reads fields. They are gathered on a stack that all lists share: lists
+// that grow by themselves would take three times the memory, which for fields is
+// the most of what parsing takes.
 func (p *parser) fields(closing byte, depth int) (list []ast.Field, ok bool) {
+	below := len(p.fieldStack)
 	ok = p.members(closing, "a field", func() bool {
 		field := ast.Field{}
 		if !p.field(&field, depth) {
 			return false
 		}
-		list = append(list, field)
+		p.fieldStack = append(p.fieldStack, field)
 		return true
-	}, func() { list = list[:len(list)-1] })
+	}, func() { p.fieldStack = p.fieldStack[:len(p.fieldStack)-1] })
+	list = append(list, p.fieldStack[below:]...)
+	clear(p.fieldStack[below:])
+	p.fieldStack = p.fieldStack[:below]
 	return list, ok
 }
 

@@ -50,6 +50,8 @@ type parser struct {
 	failedAt int
 	// brackets are open at the moment.
 	brackets brackets
+	// fieldStack holds the fields of the lists that are being read.
+	fieldStack []ast.Field
 	// skipped is how many members of the declaration could not be read, and
 	// searched where the search for names in such text has ended.
 	skipped, searched int
