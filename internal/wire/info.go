@@ -18,8 +18,9 @@ const (
 )
 
 // Info is the key-value part of a TTHeader. It was checked as a whole and
-// aliases the bytes that it was found in, so nothing is allocated for it, and
-// it is valid as long as they are. The zero value is empty. Safe for concurrent
+// aliases the bytes that it was found in, so nothing is allocated for it (except
+// the key of a token, where Strings comes to one), and it is valid as long as
+// they are. The zero value is empty. Safe for concurrent
 // use, as far as those bytes are.
 //
 // Pairs with string keys and pairs with int keys are two maps. A key may come
@@ -38,42 +39,49 @@ type Info struct {
 // transforms in a TTHeader, up to its end. The error is a *thriftwire.Error
 // with the offset in b.
 func ParseInfo(b []byte) (Info, error) {
-	info := Info{blocks: b}
-	c := cursor{b: b}
-	for {
-		ok, err := c.next()
-		if err != nil {
-			return Info{}, err
-		}
-		if !ok {
-			return info, nil
-		}
-		info.pairs++
+	pairs := 0
+	end, err := walk(b, func(byte, uint16, []byte, []byte) bool {
+		pairs++
+		return true
+	})
+	if err != nil || pairs == 0 {
+		return Info{}, err
 	}
+	return Info{blocks: b[:end], pairs: pairs}, nil
 }
 
 // Len returns how many pairs there are, repeats included.
 func (i Info) Len() int { return i.pairs }
 
+// Size returns how many bytes CopyTo needs.
+func (i Info) Size() int { return len(i.blocks) }
+
+// CopyTo copies the pairs to b, which has at least Size bytes, and returns the
+// Info that aliases b: for who keeps it longer than the bytes that it came in.
+func (i Info) CopyTo(b []byte) Info {
+	n := copy(b, i.blocks)
+	return Info{blocks: b[:n:n], pairs: i.pairs}
+}
+
 // String returns the value of the last pair with this string key.
 func (i Info) String(key string) (value []byte, ok bool) {
-	c := i.cursor()
-	for c.more() {
-		if c.block == BlockStrings && string(c.key) == key || c.block == BlockToken && key == TokenKey {
-			value, ok = c.value, true
+	_, _ = walk(i.blocks, func(block byte, _ uint16, k, v []byte) bool {
+		if block == BlockStrings && string(k) == key || block == BlockToken && key == TokenKey {
+			value, ok = v, true
 		}
-	}
+		return true
+	})
 	return value, ok
 }
 
 // Int returns the value of the last pair with this int key.
 func (i Info) Int(key uint16) (value []byte, ok bool) {
-	c := i.cursor()
-	for c.more() {
-		if c.block == BlockInts && c.number == key {
-			value, ok = c.value, true
+	_, _ = walk(i.blocks, func(block byte, number uint16, _, v []byte) bool {
+		if number == key && block == BlockInts {
+			value, ok = v, true
 		}
-	}
+		return true
+	})
 	return value, ok
 }
 
@@ -84,154 +92,112 @@ func (i Info) Token() (token []byte, ok bool) { return i.String(TokenKey) }
 // among them the ACL token.
 func (i Info) Strings() iter.Seq2[[]byte, []byte] {
 	return func(yield func([]byte, []byte) bool) {
-		c := i.cursor()
-		for c.more() {
-			switch c.block {
+		_, _ = walk(i.blocks, func(block byte, _ uint16, key, value []byte) bool {
+			switch block {
 			case BlockInts:
-				continue
+				return true
 			case BlockToken:
-				c.key = []byte(TokenKey)
+				key = []byte(TokenKey)
 			}
-			if !yield(c.key, c.value) {
-				return
-			}
-		}
+			return yield(key, value)
+		})
 	}
 }
 
 // Ints returns the pairs with int keys as they came, repeats included.
 func (i Info) Ints() iter.Seq2[uint16, []byte] {
 	return func(yield func(uint16, []byte) bool) {
-		c := i.cursor()
-		for c.more() {
-			if c.block == BlockInts && !yield(c.number, c.value) {
-				return
+		_, _ = walk(i.blocks, func(block byte, number uint16, _, value []byte) bool {
+			return block != BlockInts || yield(number, value)
+		})
+	}
+}
+
+// walk calls visit with each pair until it returns false: key for BlockStrings,
+// number for BlockInts, neither for BlockToken. It checks every step, also in
+// bytes that were checked before: if they are not what they were, that is a
+// wrong value and not a crash. It returns the offset behind the last pair.
+func walk(b []byte, visit func(block byte, number uint16, key, value []byte) bool) (end int, err error) {
+	cost := 0
+	for pos := 0; pos < len(b); {
+		block := b[pos]
+		count := 1
+		switch block {
+		case BlockPadding:
+			pos = skipPadding(b, pos)
+			continue
+		case BlockToken:
+			pos++
+		case BlockStrings, BlockInts:
+			if len(b)-pos < 3 {
+				return 0, truncated(b, pos+1, "the count of a map")
+			}
+			count = int(binary.BigEndian.Uint16(b[pos+1:]))
+			pos += 3
+		default:
+			return 0, &thriftwire.Error{Kind: thriftwire.Malformed, Offset: pos, Detail: fmt.Sprintf(
+				"info block of unknown id 0x%02x in TTHeader (known: 0x00 padding, 0x01 string map, 0x10 int map, 0x11 token)", block)}
+		}
+		// An empty map counts as well, or there could be 20,000 of them to pass
+		// over.
+		if cost += max(count, 1); cost > limits.HeaderPairs {
+			return 0, &thriftwire.Error{Kind: thriftwire.LimitExceeded, Offset: pos, Detail: fmt.Sprintf(
+				"at least %d key-value pairs in TTHeader (limit %d)", cost, limits.HeaderPairs)}
+		}
+		for ; count > 0; count-- {
+			var number uint16
+			var key []byte
+			switch block {
+			case BlockStrings:
+				next := textEnd(b, pos)
+				if next > len(b) {
+					return 0, truncated(b, pos, "a string key")
+				}
+				key, pos = b[pos+2:next], next
+			case BlockInts:
+				if len(b)-pos < 2 {
+					return 0, truncated(b, pos, "an int key")
+				}
+				number = binary.BigEndian.Uint16(b[pos:])
+				pos += 2
+			}
+			next := textEnd(b, pos)
+			if next > len(b) {
+				return 0, truncated(b, pos, "a value")
+			}
+			value := b[pos+2 : next]
+			pos, end = next, next
+			if !visit(block, number, key, value) {
+				return end, nil
 			}
 		}
 	}
+	return end, nil
 }
 
-// cursor returns a cursor that is at its end if there is nothing to find.
-func (i Info) cursor() cursor {
-	if i.pairs == 0 {
-		return cursor{}
+// textEnd returns where the text whose length is at pos ends, more than len(b)
+// if that has not even a length.
+func textEnd(b []byte, pos int) int {
+	if len(b)-pos < 2 {
+		return len(b) + 1
 	}
-	return cursor{b: i.blocks}
+	return pos + 2 + int(binary.BigEndian.Uint16(b[pos:]))
 }
 
-// cursor walks over blocks, checking every step.
-type cursor struct {
-	b   []byte
-	pos int
-	// block is the id of the block that pos is in, left how many of its pairs
-	// are still to come.
-	block byte
-	left  int
-	// cost is how much of limits.HeaderPairs is used up.
-	cost int
-
-	// What next found: number for BlockInts, key for BlockStrings.
-	number uint16
-	key    []byte
-	value  []byte
+// skipPadding returns the offset behind the padding at pos. Eight bytes at a
+// time: a peer may send little else, and every look-up passes here.
+func skipPadding(b []byte, pos int) int {
+	for len(b)-pos >= 8 && binary.BigEndian.Uint64(b[pos:]) == 0 {
+		pos += 8
+	}
+	for pos < len(b) && b[pos] == BlockPadding {
+		pos++
+	}
+	return pos
 }
 
-// more goes to the next pair of blocks that were checked before.
-func (c *cursor) more() bool {
-	ok, err := c.next()
-	return ok && err == nil
-}
-
-// next goes to the next pair and reports whether there is one.
-func (c *cursor) next() (ok bool, err error) {
-	for c.left == 0 {
-		if c.pos == len(c.b) {
-			return false, nil
-		}
-		if err := c.open(); err != nil {
-			return false, err
-		}
-	}
-	c.left--
-	switch c.block {
-	case BlockStrings:
-		if c.key, ok = c.text(); !ok {
-			return false, c.truncated("a string key")
-		}
-	case BlockInts:
-		if c.number, ok = c.uint16(); !ok {
-			return false, c.truncated("an int key")
-		}
-	}
-	if c.value, ok = c.text(); !ok {
-		return false, c.truncated("a value")
-	}
-	return true, nil
-}
-
-// open enters the block at pos, or passes over padding.
-func (c *cursor) open() error {
-	c.block = c.b[c.pos]
-	switch c.block {
-	case BlockPadding:
-		// Eight at a time: a peer may send nothing else, and every look-up
-		// passes here.
-		for c.pos+8 <= len(c.b) && binary.BigEndian.Uint64(c.b[c.pos:]) == 0 {
-			c.pos += 8
-		}
-		for c.pos < len(c.b) && c.b[c.pos] == BlockPadding {
-			c.pos++
-		}
-		return nil
-	case BlockToken:
-		c.pos++
-		c.left = 1
-	case BlockStrings, BlockInts:
-		c.pos++
-		count, ok := c.uint16()
-		if !ok {
-			return c.truncated("the count of a map")
-		}
-		c.left = int(count)
-	default:
-		return &thriftwire.Error{Kind: thriftwire.Malformed, Offset: c.pos, Detail: fmt.Sprintf(
-			"info block of unknown id 0x%02x in TTHeader (known: 0x00 padding, 0x01 string map, 0x10 int map, 0x11 token)", c.block)}
-	}
-	// An empty map counts as well, or there could be 20,000 of them to pass over.
-	c.cost += max(c.left, 1)
-	if c.cost > limits.HeaderPairs {
-		return &thriftwire.Error{Kind: thriftwire.LimitExceeded, Offset: c.pos, Detail: fmt.Sprintf(
-			"at least %d key-value pairs in TTHeader (limit %d)", c.cost, limits.HeaderPairs)}
-	}
-	return nil
-}
-
-// uint16 reads a number, if it is there as a whole.
-func (c *cursor) uint16() (n uint16, ok bool) {
-	if len(c.b)-c.pos < 2 {
-		return 0, false
-	}
-	n = binary.BigEndian.Uint16(c.b[c.pos:])
-	c.pos += 2
-	return n, true
-}
-
-// text reads a length and as many bytes, if they are there as a whole.
-func (c *cursor) text() (text []byte, ok bool) {
-	if len(c.b)-c.pos < 2 {
-		return nil, false
-	}
-	length := int(binary.BigEndian.Uint16(c.b[c.pos:]))
-	if len(c.b)-c.pos-2 < length {
-		return nil, false
-	}
-	start := c.pos + 2
-	c.pos = start + length
-	return c.b[start:c.pos:c.pos], true
-}
-
-// truncated is the error for something at pos that the header ends inside of.
-func (c *cursor) truncated(what string) error {
-	return &thriftwire.Error{Kind: thriftwire.Truncated, Offset: c.pos, Detail: fmt.Sprintf(
-		"the header info of the TTHeader ends inside %s (%d bytes left)", what, len(c.b)-c.pos)}
+// truncated is the error for bytes that end inside of what is at pos.
+func truncated(b []byte, pos int, what string) error {
+	return &thriftwire.Error{Kind: thriftwire.Truncated, Offset: pos, Detail: fmt.Sprintf(
+		"the header info of the TTHeader ends inside %s (%d bytes left)", what, len(b)-pos)}
 }

@@ -206,11 +206,13 @@ func checkProtocol(message *wire.Message, protocol byte, b []byte) error {
 // length, or returns how many bytes of it are needed. An Invalid that message
 // has already stays.
 func readPayload(message *wire.Message, payload []byte, length int, m limits.Message) (need int, err error) {
-	const shortest = 8
+	// Both forms have their magic number within 8 bytes, and no message is that
+	// short.
+	const shortest, messageLeast = 8, 13
 	switch {
 	case length < shortest:
 		invalid(message, &thriftwire.Error{Kind: thriftwire.Truncated, Offset: -1, Detail: fmt.Sprintf(
-			"TTHeader with a payload of %d bytes, too short for a message", length)})
+			"TTHeader with a payload of %d bytes (no message is shorter than %d)", length, messageLeast)})
 		return 0, nil
 	case len(payload) < shortest:
 		return shortest, nil
