@@ -15,13 +15,21 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/wire/framed"
 )
 
-// TestDecoder_ReadsWhatPeersSend: every message captured from Apache Thrift and
-// thriftpy2 is found, however it is cut in two (S1 of the fault scenarios), and
-// its head is the one that we would write.
+// captures are the folders of captured messages that this test reads, by the
+// name of the protocol.
+var captures = [...]string{"bare", "framed"}
+
+// TestDecoder_ReadsWhatPeersSend: every message captured from Apache Thrift,
+// thriftpy2 and Kitex is found, however it is cut in two (S1 of the fault
+// scenarios), and its head is the one that we would write.
 func TestDecoder_ReadsWhatPeersSend(t *testing.T) {
-	files, err := filepath.Glob("../testdata/peers/*/*/*.hex")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no captured messages: %v", err)
+	var files []string
+	for _, protocol := range captures {
+		found, err := filepath.Glob("../testdata/peers/*/" + protocol + "/*.hex")
+		if err != nil || len(found) == 0 {
+			t.Fatalf("no captured messages of %s: %v", protocol, err)
+		}
+		files = append(files, found...)
 	}
 	for _, file := range files {
 		t.Run(strings.TrimPrefix(filepath.ToSlash(file), "../testdata/peers/"), func(t *testing.T) {
