@@ -3,12 +3,13 @@ package wire
 import (
 	"bytes"
 	"encoding/binary"
-	"fmt"
 	"strings"
 
-	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
 )
+
+// TTHeaderName is what NameOf calls bytes with the magic number of a TTHeader.
+const TTHeaderName = "TTHeader"
 
 // NameOf names the protocol that b looks like, spoken here or not; "" for none
 // that is known. It is for texts: Matches of a protocol's package decides.
@@ -30,10 +31,8 @@ func NameOf(b []byte) string {
 		return "bare Thrift Binary"
 	case at4 == thriftwire.VersionHigh:
 		return "framed Thrift Binary"
-	case at4 == 0x1000 && b[0] > limits.FrameLengthMax>>24:
-		return fmt.Sprintf("TTHeader with LENGTH of %d bytes (no frame is longer than %d)", binary.BigEndian.Uint32(b), limits.FrameLengthMax)
 	case at4 == 0x1000:
-		return "TTHeader"
+		return TTHeaderName
 	case at4 == 0x9001:
 		return "Kitex Protobuf"
 	case at4 == 0x0fff:

@@ -6,6 +6,7 @@
 package detect
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"github.com/fulmar-rpc/fulmar/internal/limits"
@@ -116,9 +117,13 @@ func refuse(b []byte, allowed wire.Set) error {
 	if name == "HTTP/1.1" {
 		e.Answer = httpRefusal
 	}
-	if name == "" {
+	switch {
+	case name == "":
 		e.Detail = fmt.Sprintf("no protocol that is known here (enabled: %s)", allowed)
-	} else {
+	case name == wire.TTHeaderName && allowed.ReceivesTTHeader():
+		// The only reason why it did not match.
+		e.Detail = fmt.Sprintf("%s with LENGTH of %d bytes (no frame is longer than %d)", name, binary.BigEndian.Uint32(b), limits.FrameLengthMax)
+	default:
 		e.Detail = fmt.Sprintf("%s, not enabled (enabled: %s)", name, allowed)
 	}
 	return e

@@ -18,7 +18,7 @@ func smallLimits() limits.Message {
 	return limits.Message{Bytes: 1000, Depth: 4, DecodeBytesMax: limits.DecodeBytesMax}
 }
 
-var bothProtocols = wire.SetOf(wire.Bare, wire.Framed)
+var allProtocols = wire.SetOf(wire.Bare, wire.Framed, wire.TTHeader, wire.TTHeaderFramed)
 
 // TestDecoder_Transcripts plays conversations from testdata: "listen" opens a
 // connection on which the named protocols are allowed, "feed" makes bytes
@@ -60,7 +60,7 @@ type connection struct {
 func listen(protocols []string) *connection {
 	var allowed wire.Set
 	for _, name := range protocols {
-		for _, p := range []wire.Protocol{wire.Bare, wire.Framed} {
+		for p := wire.Bare; allProtocols.Has(p); p++ {
 			if p.String() == name {
 				allowed |= wire.SetOf(p)
 			}
@@ -82,10 +82,7 @@ func (c *connection) feed(b []byte) string {
 			fmt.Fprintf(&out, "have %d bytes, need %d\n", len(c.arrived), need)
 			return out.String()
 		}
-		fmt.Fprintf(&out, "%v %v %q, sequence id %d, body % x\n", message.Protocol, message.Type, message.Name, message.Sequence, message.Body)
-		if message.Invalid != nil {
-			fmt.Fprintf(&out, "  invalid: %v\n", message.Invalid)
-		}
+		out.WriteString(describe(message))
 		if used > len(c.arrived) {
 			fmt.Fprintf(&out, "  %d bytes to throw away\n", used-len(c.arrived))
 		}
@@ -98,8 +95,51 @@ func (c *connection) feed(b []byte) string {
 	return out.String()
 }
 
+// describe prints a message; what only a TTHeader has, on lines of its own.
+func describe(message wire.Message) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "%v %v %q, sequence id %d, body % x\n", message.Protocol, message.Type, message.Name, message.Sequence, message.Body)
+	if message.Protocol == wire.TTHeader || message.Protocol == wire.TTHeaderFramed {
+		fmt.Fprintf(&out, "  header: sequence id %d, flags %#04x\n", message.HeaderSequence, message.Flags)
+	}
+	for key, value := range message.Info.Strings() {
+		fmt.Fprintf(&out, "  %q: %q\n", key, value)
+	}
+	for key, value := range message.Info.Ints() {
+		fmt.Fprintf(&out, "  %d: %q\n", key, value)
+	}
+	if message.Invalid != nil {
+		fmt.Fprintf(&out, "  invalid: %v\n", message.Invalid)
+	}
+	return out.String()
+}
+
+// TestDetect_AllowsWhatIsListed tries the first bytes of each protocol against
+// every allow-list. With and without inner frame are one protocol to a receiver.
+func TestDetect_AllowsWhatIsListed(t *testing.T) {
+	first := map[wire.Protocol][]byte{
+		wire.Bare:     {0x80, 1, 0, 1, 0, 0, 0, 4},
+		wire.Framed:   {0, 0, 0, 0x1a, 0x80, 1, 0, 1},
+		wire.TTHeader: {0, 0, 0, 0x78, 0x10, 0, 0, 0},
+	}
+	for allowed := wire.Set(0); allowed <= allProtocols; allowed += wire.SetOf(wire.Bare) {
+		for protocol, b := range first {
+			want := allowed.Has(protocol) || protocol == wire.TTHeader && allowed.Has(wire.TTHeaderFramed)
+			got, need, err := detect.Detect(b, allowed)
+			switch {
+			case need != 0:
+				t.Errorf("%v where %q are allowed: %d more bytes needed", protocol, allowed, need)
+			case want && (got != protocol || err != nil):
+				t.Errorf("%v where %q are allowed: %v, %v", protocol, allowed, got, err)
+			case !want && (got != wire.Unknown || err == nil):
+				t.Errorf("%v where only %q are allowed: %v, %v; want it refused", protocol, allowed, got, err)
+			}
+		}
+	}
+}
+
 func TestDetect_AnswersHTTPInHTTP(t *testing.T) {
-	_, _, err := detect.Detect([]byte("GET / HTTP/1.1\r\n"), bothProtocols)
+	_, _, err := detect.Detect([]byte("GET / HTTP/1.1\r\n"), allProtocols)
 	refusal, ok := err.(*wire.Error)
 	if !ok || !strings.HasPrefix(refusal.Answer, "HTTP/1.1 400 ") {
 		t.Fatalf("Detect: %#v; want an answer in HTTP", err)
@@ -118,6 +158,9 @@ func FuzzDecoder(f *testing.F) {
 	f.Add(append(bytes.Clone(call), call[4:]...), 9)
 	f.Add([]byte("GET / HTTP/1.1\r\n\r\n"), 3)
 	f.Add([]byte{0x16, 3, 1, 2, 0, 1, 0}, 4)
+	f.Add(append([]byte{0, 0, 0, 0x32, 0x10, 0, 0, 1, 0, 0, 0, 7, 0, 2, 0, 0, 0x11, 0, 1, 's', 0, 0}, call...), 17)
+	f.Add(append([]byte{0, 0, 0, 0x28, 0x10, 0, 0, 0, 0, 0, 0, 7, 0, 1, 0, 0, 0, 0}, append(bytes.Clone(call[4:]), call...)...), 50)
+	f.Add([]byte{0, 0, 8, 0, 0x10, 0, 0, 0, 0, 0, 0, 9, 0, 1, 0, 0, 0, 0, 0, 0, 7, 0xea, 0x80, 1, 0, 1, 0, 0, 0, 1, 'x', 0, 0, 0, 9}, 20)
 	f.Add([]byte{0, 0, 3, 0xe9, 0x80, 1, 0, 1, 0, 0, 0, 1, 'x', 0, 0, 0, 1}, 8)
 	f.Fuzz(func(t *testing.T, b []byte, cut int) {
 		whole := decodeAll(t, b, len(b))
@@ -134,7 +177,7 @@ func FuzzDecoder(f *testing.F) {
 // what came out. A bare message that is broken is only known to be so when the
 // broken part has arrived, so what it aliases is left out.
 func decodeAll(t *testing.T, b []byte, piece int) string {
-	decoder := detect.NewDecoder(bothProtocols, smallLimits())
+	decoder := detect.NewDecoder(allProtocols, smallLimits())
 	var out strings.Builder
 	start := 0
 	for have := min(piece, len(b)); ; have = min(have+piece, len(b)) {
@@ -153,7 +196,7 @@ func decodeAll(t *testing.T, b []byte, piece int) string {
 			if len(message.Body)+len(message.Name) > used {
 				t.Fatalf("a message of %d bytes has %d bytes of content", used, len(message.Body)+len(message.Name))
 			}
-			fmt.Fprintf(&out, "%v %q %d % x %v\n", message.Protocol, message.Name, message.Sequence, message.Body, message.Invalid)
+			out.WriteString(describe(message))
 			if message.Last {
 				return out.String() + "last\n"
 			}

@@ -28,6 +28,21 @@ func TestNext_NeedsExactlyTheFrame(t *testing.T) {
 	}
 }
 
+// TestNext_DoesNotLookBeyondTheMessage: the header of a refused message declares
+// a name that is longer than the message. What follows is not part of it, so it
+// is the same whether that has arrived or not.
+func TestNext_DoesNotLookBeyondTheMessage(t *testing.T) {
+	m := limits.DefaultMessage()
+	m.Bytes = 20
+	b := append([]byte{0, 0, 0, 25, 0x80, 1, 0, 1, 0, 0, 0, 30}, bytes.Repeat([]byte{'x'}, 100)...)
+	for have := 12; have <= len(b); have++ {
+		message, used, need, err := framed.Next(b[:have], m)
+		if err != nil || used != 29 || need != 0 || message.Invalid == nil || message.Name != nil {
+			t.Fatalf("%d bytes: used %d, need %d, name %q, %v, invalid %v", have, used, need, message.Name, err, message.Invalid)
+		}
+	}
+}
+
 // FuzzNext: no input panics, nothing outside the frame is returned, and a need
 // is always more than there is.
 func FuzzNext(f *testing.F) {
