@@ -127,6 +127,7 @@ func otherPolicy() []place {
 		{folder: "examples/...", group: moduleGroup},
 		{folder: "contrib/...", group: moduleGroup, thirdParty: []string{"*"}},
 		{folder: "test/...", group: moduleGroup, thirdParty: []string{"*"}},
+		{folder: "test/wire", group: moduleGroup, thirdParty: []string{"*"}}, // Its tests compare framings, which are internal (ADR-0025).
 		{folder: "bench/...", group: moduleGroup, thirdParty: []string{"*"}},
 		{folder: "tools/...", group: moduleGroup, thirdParty: []string{moduleStatic}},
 	}

@@ -108,6 +108,9 @@ func layerCases() []brokenCase {
 		{"imports", "example inside", edge("examples/orders/m.go", self+"/internal/transport"), "uses the public packages only"},
 		{"imports", "example outside", edge("examples/orders/m.go", self+"/thrift"), ""},
 		{"imports", "example as library", edge("server.go", self+"/examples/orders"), "nested modules are not imported"},
+		{"imports", "framings compared", edge("test/wire/x_test.go", self+"/internal/wire/framed"), ""},
+		{"imports", "framings in code", edge("test/wire/doc.go", self+"/internal/wire/framed"), "uses the public packages only"},
+		{"imports", "framings elsewhere", edge("test/interop/calls/x_test.go", self+"/internal/wire/framed"), "uses the public packages only"},
 		{"imports", "bench may load", edge("bench/b.go", self+"/internal/loadgen"), ""},
 	}
 }
