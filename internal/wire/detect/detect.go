@@ -61,8 +61,8 @@ func (d *Decoder) Next(b []byte) (message wire.Message, used, need int, err erro
 }
 
 // Refuse returns the message in progress, which b starts with, as one that
-// cannot be served for reason, and starts anew. Its header is empty if it has
-// not arrived.
+// cannot be served for reason, and starts anew. It has what of its header has
+// arrived.
 func (d *Decoder) Refuse(b []byte, reason error) wire.Message {
 	message := wire.Message{Protocol: d.protocol}
 	switch d.protocol {

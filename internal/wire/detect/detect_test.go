@@ -2,6 +2,7 @@ package detect_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -133,6 +134,56 @@ func TestDetect_AllowsWhatIsListed(t *testing.T) {
 				t.Errorf("%v where %q are allowed: %v, %v", protocol, allowed, got, err)
 			case !want && (got != wire.Unknown || err == nil):
 				t.Errorf("%v where only %q are allowed: %v, %v; want it refused", protocol, allowed, got, err)
+			}
+		}
+	}
+}
+
+// TestDecoder_RefusesWithWhatHasArrived stops waiting for the rest of a message
+// at each of its bytes: what its answer needs is there as soon as it arrived,
+// and the next message is understood.
+func TestDecoder_RefusesWithWhatHasArrived(t *testing.T) {
+	call := []byte{0x80, 1, 0, 1, 0, 0, 0, 4, 'E', 'c', 'h', 'o', 0, 0, 0, 7, 0x0b, 0, 1, 0, 0, 0, 2, 'h', 'i', 0}
+	framedCall := append([]byte{0, 0, 0, 26}, call...)
+	header := []byte{0, 0, 0, 0x30, 0x10, 0, 0, 1, 0, 0, 0, 9, 0, 3, 0, 0, 0x11, 0, 1, 's', 0, 0, 0, 0, 0, 0}
+	bareHeader := bytes.Clone(header)
+	bareHeader[3] = 0x30
+	framedHeader := bytes.Clone(header)
+	framedHeader[3] = 0x34
+	reason := errors.New("no memory")
+	for name, test := range map[string]struct {
+		whole []byte
+		// method is how many bytes hold the header of the message, info those of
+		// a TTHeader.
+		method, info int
+		protocol     wire.Protocol
+	}{
+		"bare":            {call, 16, 0, wire.Bare},
+		"framed":          {framedCall, 20, 0, wire.Framed},
+		"ttheader":        {append(bareHeader, call...), len(header) + 16, len(header), wire.TTHeader},
+		"ttheader-framed": {append(framedHeader, framedCall...), len(header) + 20, len(header), wire.TTHeaderFramed},
+	} {
+		for have := 6; have < len(test.whole); have++ {
+			decoder := detect.NewDecoder(allProtocols, limits.DefaultMessage())
+			if _, used, need, err := decoder.Next(test.whole[:have]); used != 0 || need == 0 || err != nil {
+				t.Fatalf("%s: %d bytes: used %d, need %d, %v", name, have, used, need, err)
+			}
+			message := decoder.Refuse(test.whole[:have], reason)
+			known := have >= test.method
+			switch {
+			case message.Invalid != reason || !message.Last || message.Body != nil:
+				t.Errorf("%s: %d bytes: %+v", name, have, message)
+			case (string(message.Name) == "Echo") != known || (message.Sequence == 7) != known:
+				t.Errorf("%s: %d bytes: %q, sequence id %d", name, have, message.Name, message.Sequence)
+			case known && message.Protocol != test.protocol:
+				t.Errorf("%s: %d bytes: answered in %v", name, have, message.Protocol)
+			case test.info > 0 && have >= 14 && (message.HeaderSequence != 9 || message.Flags != wire.FlagOutOfOrder):
+				t.Errorf("%s: %d bytes: sequence id %d, flags %#x", name, have, message.HeaderSequence, message.Flags)
+			case (message.Info.Len() == 1) != (test.info > 0 && have >= test.info):
+				t.Errorf("%s: %d bytes: %d pairs", name, have, message.Info.Len())
+			}
+			if next, used, _, err := decoder.Next(test.whole); used != len(test.whole) || err != nil || next.Invalid != nil || next.Protocol != test.protocol {
+				t.Errorf("%s: %d bytes, then a message: used %d, %v, %+v", name, have, used, err, next)
 			}
 		}
 	}

@@ -68,7 +68,8 @@ func Matches(b []byte) (match bool, need int) {
 }
 
 // Next returns the first message in b and how many bytes it used, or how many
-// bytes b must hold for the next step. It does not believe a length: need grows
+// bytes b must hold for the next step; message then has what of the header is
+// known already. It does not believe a length: need grows
 // to it, memory is the caller's to take as bytes arrive.
 //
 // A message above a limit is returned as Invalid as soon as what is needed to
@@ -109,7 +110,7 @@ func Next(b []byte, m limits.Message) (message wire.Message, used, need int, err
 	case err != nil:
 		return message, 0, 0, err
 	case need > 0:
-		return wire.Message{}, 0, start + need, nil
+		return message, 0, start + need, nil
 	}
 	return message, head.used(), 0, nil
 }
