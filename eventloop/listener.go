@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
+	"github.com/fulmar-rpc/fulmar/internal/peerlog"
 )
 
 // Listener accepts connections and serves them. Its methods are safe for
@@ -22,7 +22,7 @@ type Listener struct {
 	engine engine
 	pool   linkbuf.Pool
 	stats  counters
-	panics logLimiter
+	log    *peerlog.Log
 	// draining makes connections close as soon as they are idle. Whoever sets
 	// it pokes them afterwards.
 	draining atomic.Bool
@@ -54,6 +54,14 @@ type Stats struct {
 
 type counters struct {
 	accepted, refused, acceptErrors, bytesRead, bytesWritten atomic.Uint64
+}
+
+// text is an address for the log. A foreign net.Conn may have none.
+func text(addr net.Addr) string {
+	if addr == nil {
+		return "unknown"
+	}
+	return addr.String()
 }
 
 // Listen listens on a network "tcp", "tcp4", "tcp6" or "unix". The address of a
@@ -94,9 +102,11 @@ func NewListener(listener net.Listener, config Config) (*Listener, error) {
 }
 
 func newListener(socket net.Listener, config Config) *Listener {
+	config = config.withDefaults()
 	return &Listener{
 		socket:      socket,
-		config:      config.withDefaults(),
+		config:      config,
+		log:         peerlog.New(config.Logger),
 		engine:      stdEngine{},
 		connections: make(map[*Conn]struct{}),
 		stopAccept:  make(chan struct{}),
@@ -154,7 +164,7 @@ func (l *Listener) acceptAll(handler Handler) {
 			return
 		}
 		l.stats.acceptErrors.Add(1)
-		l.config.Logger.Warn("eventloop: accept failed", "address", l.Addr(), "error", err, "retry_in", pause)
+		l.log.Warn("eventloop: accept failed", "address", text(l.Addr()), "reason", err.Error(), "retry_in", pause)
 		timer := time.NewTimer(pause)
 		select {
 		case <-timer.C:
@@ -301,36 +311,8 @@ func (l *Listener) Stats() Stats {
 	}
 }
 
-// logPanic logs what a user's function did to its goroutine. Peers can cause
-// it, so the number of lines is bounded. It is called before the stack of the
-// panic is gone.
+// logPanic logs what a user's function did to its goroutine. It is called before
+// the stack of the panic is gone.
 func (l *Listener) logPanic(c *Conn, err error) {
-	if ok, suppressed := l.panics.allow(time.Now()); ok {
-		l.config.Logger.Error(err.Error(), "peer", c.RemoteAddr(), "suppressed_before", suppressed, "stack", string(debug.Stack()))
-	}
-}
-
-// logLimiter lets PeerLogsPerSecond lines pass in every second.
-type logLimiter struct {
-	mu         sync.Mutex
-	second     time.Time // when the current second began
-	lines      int
-	suppressed int
-}
-
-// allow tells whether a line may be written, and how many were not since the
-// last one.
-func (l *logLimiter) allow(now time.Time) (ok bool, suppressed int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if now.Sub(l.second) >= time.Second {
-		l.second, l.lines = now, 0
-	}
-	if l.lines >= limits.PeerLogsPerSecond {
-		l.suppressed++
-		return false, 0
-	}
-	l.lines++
-	suppressed, l.suppressed = l.suppressed, 0
-	return true, suppressed
+	l.log.ErrorWithStack("eventloop: a function of the user failed", "peer", text(c.RemoteAddr()), "reason", err.Error())
 }

@@ -66,6 +66,7 @@ func runtimePolicy() []place {
 
 		{folder: "internal/linkbuf", group: runtimeGroup, line: 1},
 		{folder: "internal/clock", group: runtimeGroup, line: 1},
+		{folder: "internal/peerlog", group: runtimeGroup, line: 1},
 		{
 			folder: "internal/thriftwire", group: runtimeGroup, line: 1, without: pure,
 			why: "bytes in, bytes out: no sockets, clocks, goroutines or locks (D9)",

@@ -11,6 +11,7 @@ import (
 	"github.com/fulmar-rpc/fulmar/eventloop"
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
+	"github.com/fulmar-rpc/fulmar/internal/peerlog"
 	"github.com/fulmar-rpc/fulmar/internal/wire"
 )
 
@@ -39,7 +40,7 @@ type Server struct {
 	config  ServerConfig
 	buffers *linkbuf.Pool
 	budget  budget
-	log     *PeerLog
+	log     *peerlog.Log
 	ctx     context.Context
 	cancel  context.CancelFunc
 	// stopping is when a graceful stop began, in nanoseconds since 1970; 0 while
@@ -58,7 +59,7 @@ func NewServer(config ServerConfig) *Server {
 	s := &Server{
 		config:  config,
 		buffers: linkbuf.NewPool(),
-		log:     NewPeerLog(config.Logger),
+		log:     peerlog.New(config.Logger),
 	}
 	s.budget.limit = config.BufferedBytes
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -69,7 +70,7 @@ func NewServer(config ServerConfig) *Server {
 func (s *Server) Buffered() int64 { return s.budget.used.Load() }
 
 // Log returns where lines go that peers can cause.
-func (s *Server) Log() *PeerLog { return s.log }
+func (s *Server) Log() *peerlog.Log { return s.log }
 
 // EventLoop adds what the Server needs to the configuration of its listener.
 func (s *Server) EventLoop(config eventloop.Config) eventloop.Config {

