@@ -7,9 +7,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
-	"time"
 
-	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
 	"github.com/fulmar-rpc/fulmar/internal/peerlog"
 )
@@ -93,10 +91,15 @@ func checkNetwork(network string) error {
 
 // NewListener serves the connections of a listener that the caller brings and
 // that it must not use any more. They must support deadlines, as net.Conn
-// promises.
+// promises. If an Accept fails because of the one connection that it was about
+// to return, its error must have a method Temporary that returns true, as
+// net/http wants it too: other errors end Serve.
 func NewListener(listener net.Listener, config Config) (*Listener, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
+	}
+	if listener == nil {
+		return nil, errors.New("eventloop: new listener: listener is nil")
 	}
 	return newListener(listener, config), nil
 }
@@ -110,8 +113,14 @@ func newListener(socket net.Listener, config Config) *Listener {
 		engine:      stdEngine{},
 		connections: make(map[*Conn]struct{}),
 		stopAccept:  make(chan struct{}),
-		closeSocket: sync.OnceValue(socket.Close),
-		ended:       make(chan struct{}),
+		closeSocket: sync.OnceValue(func() error {
+			// That somebody else has closed it is what Serve reports.
+			if err := socket.Close(); !errors.Is(err, net.ErrClosed) {
+				return err
+			}
+			return nil
+		}),
+		ended: make(chan struct{}),
 	}
 }
 
@@ -122,6 +131,14 @@ func (l *Listener) Addr() net.Addr { return l.socket.Addr() }
 // Close; the end of ctx closes. It returns nil when the last connection has
 // ended and its OnClose has returned, so it waits for handlers that run. It can
 // be called once.
+//
+// An accept that failed for a reason that can pass, such as a lack of file
+// descriptors or an error with a method Timeout or Temporary that returns true,
+// is tried again after a pause. Any other error closes the listening socket, and
+// Serve returns it at once, with the listener's address; errors.Is(err,
+// net.ErrClosed) holds if the net.Listener was closed other than through this
+// Listener. Connections that are open are served on then, until Shutdown, which
+// waits for them, or Close; the end of ctx does nothing any more.
 func (l *Listener) Serve(ctx context.Context, handler Handler) error {
 	if handler == nil {
 		return errors.New("eventloop: serve: handler is nil")
@@ -139,74 +156,12 @@ func (l *Listener) Serve(ctx context.Context, handler Handler) error {
 	stop := context.AfterFunc(ctx, func() { l.Close() })
 	defer stop()
 	if accepting {
-		l.acceptAll(handler)
+		if err := l.acceptAll(handler); err != nil {
+			return err
+		}
 	}
 	<-l.ended
 	return nil
-}
-
-// acceptAll accepts until the listener is stopped. A failed accept, for example
-// because no file descriptor is free, is tried again after a pause.
-func (l *Listener) acceptAll(handler Handler) {
-	defer l.acceptEnded()
-	pause := limits.AcceptBackoffMin
-	for {
-		socket, err := l.socket.Accept()
-		switch {
-		case err == nil:
-			pause = limits.AcceptBackoffMin
-			l.admit(socket, handler)
-			continue
-		case l.isStopped():
-			return
-		case errors.Is(err, net.ErrClosed):
-			l.config.Logger.Warn("eventloop: the listening socket was closed from outside", "address", l.Addr())
-			return
-		}
-		l.stats.acceptErrors.Add(1)
-		l.log.Warn("eventloop: accept failed", "address", text(l.Addr()), "reason", err.Error(), "retry_in", pause)
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-l.stopAccept:
-			timer.Stop()
-		}
-		pause = min(2*pause, limits.AcceptBackoffMax)
-	}
-}
-
-func (l *Listener) acceptEnded() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.accepting = false
-	l.checkEnded()
-}
-
-func (l *Listener) isStopped() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.stopped
-}
-
-// admit serves an accepted connection, or closes it at once if it may not.
-func (l *Listener) admit(socket net.Conn, handler Handler) {
-	l.mu.Lock()
-	if l.stopped || len(l.connections) >= l.config.MaxConnections {
-		l.mu.Unlock()
-		l.stats.refused.Add(1)
-		_ = socket.Close()
-		return
-	}
-	c := newConn(socket, &l.config)
-	c.listener = l
-	c.served = &served{engine: l.engine, handler: handler}
-	c.source = newRawSource(socket, &c.reader)
-	c.reader.pool = &l.pool
-	c.writer.buffer.Init(&l.pool)
-	l.connections[c] = struct{}{}
-	l.mu.Unlock()
-	l.stats.accepted.Add(1)
-	l.engine.serve(c)
 }
 
 // remove forgets a connection that has ended.
@@ -257,7 +212,7 @@ func (l *Listener) Shutdown(ctx context.Context) error {
 }
 
 // Close stops accepting and closes all connections. It does not wait for
-// handlers; Serve does.
+// handlers; Serve does, and Shutdown.
 func (l *Listener) Close() error {
 	err := l.StopAccepting()
 	for _, c := range l.end() {

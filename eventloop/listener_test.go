@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -42,6 +41,9 @@ func TestConfig_ValidateReportsAllProblems(t *testing.T) {
 	}
 	if _, err := eventloop.NewListener(nil, bad); err == nil {
 		t.Error("NewListener accepted a bad config")
+	}
+	if _, err := eventloop.NewListener(nil, eventloop.Config{}); err == nil || !strings.Contains(err.Error(), "listener is nil") {
+		t.Errorf("NewListener without a listener = %v", err)
 	}
 }
 
@@ -189,129 +191,6 @@ func TestListener_MaxConnections(t *testing.T) {
 func isTimeout(err error) bool {
 	var timeout net.Error
 	return errors.As(err, &timeout) && timeout.Timeout()
-}
-
-// failingListener fails to accept as often as it is told.
-type failingListener struct {
-	net.Listener
-	failures atomic.Int64
-	accepts  chan time.Time
-}
-
-func (l *failingListener) Accept() (net.Conn, error) {
-	l.accepts <- time.Now()
-	if l.failures.Add(-1) >= 0 {
-		return nil, &net.OpError{Op: "accept", Err: syscall.EMFILE}
-	}
-	return l.Listener.Accept()
-}
-
-func TestListener_FailedAcceptsBackOff(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		network := simnet.New(simnet.Config{})
-		socket, err := network.Listen("server")
-		if err != nil {
-			t.Fatal(err)
-		}
-		failing := &failingListener{Listener: socket, accepts: make(chan time.Time, 100)}
-		failing.failures.Store(10)
-		logged := new(recorder)
-		s := serveSocket(t, failing, eventloop.Config{Logger: logged.logger()}, echoLines)
-		s.dial = func() (net.Conn, error) { return network.Dial(context.Background(), "tcp", "server") }
-		last := receive(t, failing.accepts, "the first accept")
-		for _, milliseconds := range []time.Duration{5, 10, 20, 40, 80, 160, 320, 640, 1000, 1000} {
-			next := receive(t, failing.accepts, "the next accept")
-			if got := next.Sub(last); got != milliseconds*time.Millisecond {
-				t.Errorf("pause of %v, want %v ms", got, int(milliseconds))
-			}
-			last = next
-		}
-		client := s.connect()
-		send(t, client, "x\n")
-		expect(t, client, "x\n")
-		if got := s.Stats().AcceptErrors; got != 10 {
-			t.Errorf("AcceptErrors = %d", got)
-		}
-		if !strings.Contains(logged.String(), "accept failed") {
-			t.Error("nothing was logged")
-		}
-
-		// Closing must not wait for the end of a pause.
-		receive(t, failing.accepts, "the accept of the client")
-		failing.failures.Store(100)
-		send(t, s.connect(), "y\n")
-		receive(t, failing.accepts, "a failing accept")
-		synctest.Wait()
-		begin := time.Now()
-		s.stop()
-		if got := time.Since(begin); got != 0 {
-			t.Errorf("Close took %v", got)
-		}
-	})
-}
-
-// lateListener returns one more connection after it was closed, as can happen
-// when both race.
-type lateListener struct {
-	net.Listener
-	accepting, closed chan struct{}
-	late              net.Conn
-}
-
-func (l *lateListener) Accept() (net.Conn, error) {
-	l.accepting <- struct{}{}
-	<-l.closed
-	if late := l.late; late != nil {
-		l.late = nil
-		return late, nil
-	}
-	return nil, net.ErrClosed
-}
-
-func (l *lateListener) Close() error {
-	close(l.closed)
-	return l.Listener.Close()
-}
-
-func TestListener_ConnectionAcceptedDuringClose(t *testing.T) {
-	network := simnet.New(simnet.Config{})
-	client, accepted, err := simPair(network)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	socket, err := network.Listen("server")
-	if err != nil {
-		t.Fatal(err)
-	}
-	late := &lateListener{socket, make(chan struct{}, 2), make(chan struct{}), accepted}
-	s := serveSocket(t, late, eventloop.Config{}, echoLines)
-	receive(t, late.accepting, "Accept")
-	s.stop()
-	expectEnd(t, client, "")
-	if got := s.Stats(); got.Accepted != 0 || got.Refused != 1 {
-		t.Errorf("Stats() = %+v", got)
-	}
-}
-
-func TestListener_SocketClosedFromOutside(t *testing.T) {
-	socket, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	logged := new(recorder)
-	serveSocket(t, socket, eventloop.Config{Logger: logged.logger()}, echoLines)
-	client, err := net.Dial("tcp", socket.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	send(t, client, "x\n")
-	expect(t, client, "x\n")
-	socket.Close()
-	eventually(t, "the log", func() bool { return strings.Contains(logged.String(), "closed from outside") })
-	send(t, client, "still served\n")
-	expect(t, client, "still served\n")
 }
 
 func TestListener_StopAcceptingKeepsConnections(t *testing.T) {

@@ -66,7 +66,7 @@ func goroutineExceptions() []exception {
 	return []exception{
 		{
 			rule: "goroutine", file: "eventloop/std.go", what: "go",
-			reason: "one for each served connection; it ends when the connection is closed, and Listener.Serve waits for all of them",
+			reason: "one for each served connection; it ends when the connection is closed; Listener.Serve waits for all of them, and after a failed accept Shutdown",
 		},
 		{
 			rule: "goroutine", file: "internal/transport/peer.go", what: "go",

@@ -1,0 +1,99 @@
+package eventloop
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/fulmar-rpc/fulmar/internal/limits"
+)
+
+// acceptAll accepts until the listener is stopped, then it returns nil. A failed
+// accept that may succeed later is tried again after a pause; any other error
+// ends it.
+func (l *Listener) acceptAll(handler Handler) error {
+	defer l.acceptEnded()
+	pause := limits.AcceptBackoffMin
+	for {
+		socket, err := l.socket.Accept()
+		switch {
+		case err == nil:
+			pause = limits.AcceptBackoffMin
+			l.admit(socket, handler)
+			continue
+		case l.isStopped():
+			return nil
+		}
+		l.stats.acceptErrors.Add(1)
+		if !temporary(err) {
+			// Left open, it would collect connections that nobody accepts.
+			_ = l.StopAccepting()
+			return l.acceptFailed(err)
+		}
+		l.log.Warn("eventloop: accept failed", "address", text(l.Addr()), "reason", err.Error(), "retry_in", pause)
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-l.stopAccept:
+			timer.Stop()
+		}
+		pause = min(2*pause, limits.AcceptBackoffMax)
+	}
+}
+
+func (l *Listener) acceptFailed(err error) error {
+	what := "accept failed for good"
+	if errors.Is(err, net.ErrClosed) {
+		what = "its socket was not closed through the Listener"
+	}
+	return fmt.Errorf("eventloop: listener %s: %s: %w", text(l.Addr()), what, err)
+}
+
+// temporary reports whether an accept that failed may succeed when it is tried
+// again. What nobody says that of would fail for ever.
+func temporary(err error) bool {
+	if errors.Is(err, net.ErrClosed) {
+		return false
+	}
+	// Both methods say it, each of some errors. Temporary is deprecated because
+	// it means nothing clear for other operations; for accepts it is how every
+	// net.Listener tells, since net/http asks for it.
+	var timeout interface{ Timeout() bool }
+	var again interface{ Temporary() bool }
+	return errors.As(err, &timeout) && timeout.Timeout() || errors.As(err, &again) && again.Temporary() || temporaryErrno(err)
+}
+
+func (l *Listener) acceptEnded() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.accepting = false
+	l.checkEnded()
+}
+
+func (l *Listener) isStopped() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.stopped
+}
+
+// admit serves an accepted connection, or closes it at once if it may not.
+func (l *Listener) admit(socket net.Conn, handler Handler) {
+	l.mu.Lock()
+	if l.stopped || len(l.connections) >= l.config.MaxConnections {
+		l.mu.Unlock()
+		l.stats.refused.Add(1)
+		_ = socket.Close()
+		return
+	}
+	c := newConn(socket, &l.config)
+	c.listener = l
+	c.served = &served{engine: l.engine, handler: handler}
+	c.source = newRawSource(socket, &c.reader)
+	c.reader.pool = &l.pool
+	c.writer.buffer.Init(&l.pool)
+	l.connections[c] = struct{}{}
+	l.mu.Unlock()
+	l.stats.accepted.Add(1)
+	l.engine.serve(c)
+}
