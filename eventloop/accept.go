@@ -80,10 +80,9 @@ func (l *Listener) isStopped() bool {
 // admit serves an accepted connection, or closes it at once if it may not.
 func (l *Listener) admit(socket net.Conn, handler Handler) {
 	l.mu.Lock()
-	if l.stopped || len(l.connections) >= l.config.MaxConnections {
+	if full := len(l.connections) >= l.config.MaxConnections; full || l.stopped {
 		l.mu.Unlock()
-		l.stats.refused.Add(1)
-		_ = socket.Close()
+		l.refuse(socket, full)
 		return
 	}
 	c := newConn(socket, &l.config)
@@ -96,4 +95,14 @@ func (l *Listener) admit(socket net.Conn, handler Handler) {
 	l.mu.Unlock()
 	l.stats.accepted.Add(1)
 	l.engine.serve(c)
+}
+
+// refuse closes a connection that was accepted and may not be served, because
+// the listener is full or has been stopped meanwhile.
+func (l *Listener) refuse(socket net.Conn, full bool) {
+	l.stats.refused.Add(1)
+	if full {
+		l.log.Warn("eventloop: connection refused: too many are open", "peer", text(socket.RemoteAddr()), "limit", l.config.MaxConnections)
+	}
+	_ = socket.Close()
 }

@@ -73,8 +73,11 @@ type Config struct {
 	// stopped while the handler waited for more.
 	OnClose func(*Conn, error) `json:"-"`
 
-	// Logger receives what no caller can be told: panics in handlers and
-	// failed accepts. Default: slog.Default().
+	// Logger receives what no caller can be told: panics in handlers, accepts
+	// that are tried again, connections refused because of MaxConnections, and
+	// those closed because of WriteStallTimeout. Of each kind at most
+	// PeerLogsPerSecond lines (docs/guide/limits.md) are written in a second;
+	// Listener.Stats counts all. Default: slog.Default().
 	Logger *slog.Logger `json:"-"`
 }
 

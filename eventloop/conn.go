@@ -33,7 +33,8 @@ type Conn struct {
 	source *rawSource
 
 	outbound outbound
-	served   *served // nil for dialled connections
+	stalled  sync.Once // the listener was told that the peer takes nothing
+	served   *served   // nil for dialled connections
 
 	// mu guards what follows and the fields of served.
 	mu     sync.Mutex

@@ -39,29 +39,6 @@ type Listener struct {
 	endedOnce sync.Once
 }
 
-// Stats counts what happened on a Listener since it exists.
-type Stats struct {
-	// Accepted counts connections that were served, Refused those that were
-	// closed at once because of MaxConnections, Open those that are served now.
-	Accepted, Refused, Open uint64
-	// AcceptErrors counts failed accepts.
-	AcceptErrors uint64
-	// BytesRead and BytesWritten count what all connections carried.
-	BytesRead, BytesWritten uint64
-}
-
-type counters struct {
-	accepted, refused, acceptErrors, bytesRead, bytesWritten atomic.Uint64
-}
-
-// text is an address for the log. A foreign net.Conn may have none.
-func text(addr net.Addr) string {
-	if addr == nil {
-		return "unknown"
-	}
-	return addr.String()
-}
-
 // Listen listens on a network "tcp", "tcp4", "tcp6" or "unix". The address of a
 // Unix socket is its path, or a name after an "@" in Linux's abstract namespace.
 func Listen(network, address string, config Config) (*Listener, error) {
@@ -249,25 +226,4 @@ func (l *Listener) Connections(yield func(*Conn) bool) {
 			return
 		}
 	}
-}
-
-// Stats returns the counters.
-func (l *Listener) Stats() Stats {
-	l.mu.Lock()
-	open := len(l.connections)
-	l.mu.Unlock()
-	return Stats{
-		Accepted:     l.stats.accepted.Load(),
-		Refused:      l.stats.refused.Load(),
-		Open:         uint64(open),
-		AcceptErrors: l.stats.acceptErrors.Load(),
-		BytesRead:    l.stats.bytesRead.Load(),
-		BytesWritten: l.stats.bytesWritten.Load(),
-	}
-}
-
-// logPanic logs what a user's function did to its goroutine. It is called before
-// the stack of the panic is gone.
-func (l *Listener) logPanic(c *Conn, err error) {
-	l.log.ErrorWithStack("eventloop: a function of the user failed", "peer", text(c.RemoteAddr()), "reason", err.Error())
 }

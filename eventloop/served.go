@@ -285,7 +285,7 @@ func (c *Conn) isolate(what string, call func(*Conn) error) (err error) {
 		} else {
 			err = fmt.Errorf("eventloop: %s panicked: %v", what, value)
 		}
-		c.listener.logPanic(c, err)
+		c.listener.panicked(c, err)
 		c.writer.buffer.Truncate(min(written, c.writer.Len()))
 		_ = c.writer.Flush()
 		c.fail(err)

@@ -73,7 +73,7 @@ func (c *Conn) Write(p []byte) (int, error) {
 	c.countWritten(n)
 	if errors.Is(err, ErrWriteStalled) {
 		// Nobody else would notice it.
-		c.CloseWithError(err)
+		c.closeStalled(err)
 	}
 	return int(n), err
 }
@@ -87,10 +87,21 @@ func (c *Conn) Write(p []byte) (int, error) {
 func (c *Conn) WriteBuffers(buffers [][]byte) (int64, error) {
 	n, err := c.outbound.write(buffers, true)
 	c.countWritten(n)
-	if err != nil && gap(n, err) && (c.served != nil || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, ErrWriteStalled)) {
+	if errors.Is(err, ErrWriteStalled) {
+		c.closeStalled(err)
+	} else if err != nil && gap(n, err) && (c.served != nil || errors.Is(err, os.ErrDeadlineExceeded)) {
 		c.CloseWithError(err)
 	}
 	return n, err
+}
+
+// closeStalled closes a connection whose peer takes nothing. Writers that wait
+// behind the one that noticed it get the same error; it is one stall.
+func (c *Conn) closeStalled(err error) {
+	if c.listener != nil {
+		c.stalled.Do(func() { c.listener.stalled(c, err) })
+	}
+	c.CloseWithError(err)
 }
 
 // gap tells whether a write of a whole piece that failed leaves the stream

@@ -1,0 +1,75 @@
+package eventloop
+
+import (
+	"net"
+	"sync/atomic"
+)
+
+// Stats are the counters of a Listener at one time. All but Open start at 0 when
+// the Listener is made and only grow, so a rate is the difference of two Stats.
+type Stats struct {
+	// Accepted counts connections that were served, also those that are open
+	// still. Open is how many these are.
+	Accepted, Open uint64
+	// Refused counts connections that were accepted and closed at once, because
+	// MaxConnections were open or the listener had just been stopped.
+	Refused uint64
+	// AcceptErrors counts accepts that failed.
+	AcceptErrors uint64
+	// WriteStalls counts connections that were closed because their peers took
+	// no bytes for WriteStallTimeout.
+	WriteStalls uint64
+	// Panics counts handlers and other functions of the configuration that
+	// panicked or ended their goroutines.
+	Panics uint64
+	// BytesRead and BytesWritten count what all connections carried, in bytes
+	// of the net.Conn: for TLS without what TLS adds.
+	BytesRead, BytesWritten uint64
+}
+
+type counters struct {
+	accepted, refused, acceptErrors, writeStalls, panics, bytesRead, bytesWritten atomic.Uint64
+}
+
+// Stats returns the counters, also after the end of the Listener. Each is exact,
+// but they are read one after the other: what happens meanwhile may be in some
+// of them only.
+func (l *Listener) Stats() Stats {
+	l.mu.Lock()
+	open := len(l.connections)
+	l.mu.Unlock()
+	return Stats{
+		Accepted:     l.stats.accepted.Load(),
+		Open:         uint64(open),
+		Refused:      l.stats.refused.Load(),
+		AcceptErrors: l.stats.acceptErrors.Load(),
+		WriteStalls:  l.stats.writeStalls.Load(),
+		Panics:       l.stats.panics.Load(),
+		BytesRead:    l.stats.bytesRead.Load(),
+		BytesWritten: l.stats.bytesWritten.Load(),
+	}
+}
+
+// --- what is counted and logged ---
+
+// panicked tells what a user's function did to its goroutine. It is called
+// before the stack of the panic is gone.
+func (l *Listener) panicked(c *Conn, err error) {
+	l.stats.panics.Add(1)
+	l.log.ErrorWithStack("eventloop: a function of the user failed", "peer", text(c.RemoteAddr()), "reason", err.Error())
+}
+
+// stalled tells that the peer of a connection takes nothing.
+func (l *Listener) stalled(c *Conn, err error) {
+	l.stats.writeStalls.Add(1)
+	l.log.Warn("eventloop: connection closed: the peer takes no bytes",
+		"peer", text(c.RemoteAddr()), "limit", l.config.WriteStallTimeout, "reason", err.Error())
+}
+
+// text is an address for the log. A foreign net.Conn may have none.
+func text(addr net.Addr) string {
+	if addr == nil {
+		return "unknown"
+	}
+	return addr.String()
+}
