@@ -10,17 +10,6 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 )
 
-// Engine selects how a listener waits for bytes.
-type Engine uint8
-
-const (
-	// EngineDefault is the best engine for the platform, at present EngineStd.
-	EngineDefault Engine = iota
-	// EngineStd runs one goroutine for each connection on Go's own network
-	// poller. It works with every net.Conn and on every platform.
-	EngineStd
-)
-
 // The smallest values that make sense, so that a forgotten unit is noticed.
 const (
 	readBufferBytesMin   = 512
@@ -33,7 +22,8 @@ const (
 // 0 means the default that the field documents, a negative value switches it
 // off. A Config is copied when it is used.
 type Config struct {
-	// Engine selects how served connections wait for bytes.
+	// Engine selects how served connections wait for bytes. Dialled ones wait in
+	// the reads of their users, whatever it says.
 	Engine Engine
 
 	// ReadBufferBytes is how many unread bytes a connection holds before it
@@ -87,8 +77,8 @@ func (c Config) Validate() error {
 	report := func(format string, args ...any) {
 		problems = append(problems, fmt.Errorf("eventloop config: "+format, args...))
 	}
-	if c.Engine > EngineStd {
-		report("Engine: unknown (limit %d, got %d)", EngineStd, c.Engine)
+	if _, err := engineOf(c.Engine); err != nil {
+		report("%w", err)
 	}
 	if c.ReadBufferBytes > 0 && c.ReadBufferBytes < readBufferBytesMin {
 		report("ReadBufferBytes: too small (limit %d, got %d)", readBufferBytesMin, c.ReadBufferBytes)

@@ -54,7 +54,7 @@ func Listen(network, address string, config Config) (*Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("eventloop: %w", err)
 	}
-	return newListener(socket, config), nil
+	return newListener(socket, config)
 }
 
 func checkNetwork(network string) error {
@@ -78,16 +78,20 @@ func NewListener(listener net.Listener, config Config) (*Listener, error) {
 	if listener == nil {
 		return nil, errors.New("eventloop: new listener: listener is nil")
 	}
-	return newListener(listener, config), nil
+	return newListener(listener, config)
 }
 
-func newListener(socket net.Listener, config Config) *Listener {
+func newListener(socket net.Listener, config Config) (*Listener, error) {
+	engine, err := engineOf(config.Engine)
+	if err != nil {
+		return nil, fmt.Errorf("eventloop config: %w", err)
+	}
 	config = config.withDefaults()
 	return &Listener{
 		socket:      socket,
 		config:      config,
 		log:         peerlog.New(config.Logger),
-		engine:      stdEngine{},
+		engine:      engine,
 		connections: make(map[*Conn]struct{}),
 		stopAccept:  make(chan struct{}),
 		closeSocket: sync.OnceValue(func() error {
@@ -98,7 +102,7 @@ func newListener(socket net.Listener, config Config) *Listener {
 			return nil
 		}),
 		ended: make(chan struct{}),
-	}
+	}, nil
 }
 
 // Addr returns the address that the Listener listens on.

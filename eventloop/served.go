@@ -28,35 +28,6 @@ import (
 // returned and is not called again at once.
 type Handler func(conn *Conn) error
 
-// action is what a served connection needs next from its engine.
-type action uint8
-
-const (
-	// actionWait: nothing, until poke.
-	actionWait action = iota
-	// actionRead: call fill, then arrived.
-	actionRead
-	// actionHandle: call handle.
-	actionHandle
-	// actionEOF: call tellEOF.
-	actionEOF
-	// actionLinger: the handler failed. Let the peer read the last words, then
-	// close.
-	actionLinger
-	// actionFinish: call finish, and forget the connection.
-	actionFinish
-)
-
-// engine runs served connections. For each it calls open, then does whatever
-// next says until that is finish, all of it one step at a time.
-type engine interface {
-	// serve takes over a connection. It returns at once.
-	serve(c *Conn)
-	// poke makes the engine ask next again, also while it waits for bytes. It
-	// is called with c.mu held.
-	poke(c *Conn)
-}
-
 // served is the state of a served connection that decides what to do next,
 // guarded by Conn.mu. No step waits for another: each event is a flag that stays
 // until next has seen it, so none can be lost between a look and a wait.
