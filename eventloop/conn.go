@@ -32,6 +32,12 @@ type Conn struct {
 	// cannot do that.
 	source *rawSource
 
+	// used: bytes have been read or written.
+	used atomic.Bool
+	// idleMu guards idle, which is made when it is needed.
+	idleMu sync.Mutex
+	idle   *idleCheck
+
 	outbound outbound
 	stalled  sync.Once // the listener was told that the peer takes nothing
 	served   *served   // nil for dialled connections
@@ -41,9 +47,10 @@ type Conn struct {
 	closed bool
 	// cause is what OnClose is told.
 	cause error
-	// readDeadline is the user's. The engine replaces the socket's for as long
-	// as it takes to interrupt a read.
+	// readDeadline is the user's. While ownsDeadline is set, the socket's is
+	// another: the engine interrupts a read, or CheckIdle must not wait.
 	readDeadline time.Time
+	ownsDeadline bool
 	closeSocket  sync.Once
 }
 
@@ -123,8 +130,16 @@ func (c *Conn) fill() (int, error) {
 }
 
 func (c *Conn) countRead(n int) {
+	c.markUsed(n > 0)
 	if c.listener != nil {
 		c.listener.stats.bytesRead.Add(uint64(n))
+	}
+}
+
+// markUsed looks before it writes: other processors hold the line as well.
+func (c *Conn) markUsed(carried bool) {
+	if carried && !c.used.Load() {
+		c.used.Store(true)
 	}
 }
 
@@ -146,7 +161,7 @@ func (c *Conn) SetReadDeadline(t time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.readDeadline = t
-	if c.served != nil && c.served.std.ownsDeadline {
+	if c.ownsDeadline {
 		return nil
 	}
 	return c.socket.SetReadDeadline(t)
@@ -215,27 +230,4 @@ func (c *Conn) CloseWrite() error {
 	c.outbound.lock()
 	defer c.outbound.unlock()
 	return socket.CloseWrite()
-}
-
-// CheckIdle returns nil if nothing is unread and the peer has not closed the
-// connection, as far as can be seen without waiting. It is for connections that
-// waited in a pool: nobody may be reading from them. The error is ErrUnread,
-// io.EOF, or what a read would return. Connections of other types than TCP and
-// Unix sockets are asked for a method CheckIdle of their own, and taken to be
-// idle if they have none.
-func (c *Conn) CheckIdle() error {
-	if c.reader.Len() > 0 {
-		return ErrUnread
-	}
-	return c.checkSocketIdle()
-}
-
-func (c *Conn) checkSocketIdle() error {
-	if raw := rawSocket(c.socket); raw != nil {
-		return peekSocket(raw)
-	}
-	if checker, ok := c.socket.(interface{ CheckIdle() error }); ok {
-		return checker.CheckIdle()
-	}
-	return nil
 }

@@ -34,6 +34,8 @@ const (
 	actionRead
 	// actionHandle: call handle.
 	actionHandle
+	// actionLook: call look.
+	actionLook
 	// actionEOF: call tellEOF.
 	actionEOF
 	// actionLinger: the handler failed. Let the peer read the last words, then

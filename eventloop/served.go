@@ -48,6 +48,9 @@ type served struct {
 	// released: the last hold ended after the peer stopped sending.
 	released bool
 
+	// looked: look was called for this decision of next, and saw idle.
+	looked, idle bool
+
 	paused  bool
 	holds   int
 	eof     bool
@@ -126,6 +129,10 @@ func (c *Conn) change(set func(*served)) {
 func (c *Conn) next() action {
 	s := c.served
 	unread := c.reader.Len()
+	quiet := unread == 0 && s.holds == 0 && c.listener.draining.Load()
+	// What was seen is old when something else happens first.
+	looked, idle := s.looked, s.idle
+	s.looked, s.idle = false, false
 	switch {
 	case c.closed:
 		return actionFinish
@@ -146,7 +153,9 @@ func (c *Conn) next() action {
 			c.cause = io.ErrUnexpectedEOF
 		}
 		return actionFinish
-	case unread == 0 && s.holds == 0 && c.listener.draining.Load() && c.checkSocketIdle() == nil:
+	case quiet && !looked:
+		return actionLook
+	case quiet && idle:
 		c.closed = true
 		return actionFinish
 	case s.eof, s.paused, unread >= c.config.ReadBufferBytes:
@@ -166,6 +175,14 @@ func (s *served) arrived(n int, err error) {
 	default:
 		s.readErr = err
 	}
+}
+
+// look finds out whether bytes have arrived that are not read yet.
+func (c *Conn) look() {
+	err := c.checkSocketIdle(true)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.served.looked, c.served.idle = true, err == nil
 }
 
 // open calls OnOpen.

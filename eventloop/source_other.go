@@ -2,10 +2,7 @@
 
 package eventloop
 
-import (
-	"net"
-	"syscall"
-)
+import "net"
 
 // rawSource is not available here: the system reports that a read is done, not
 // that a socket is readable. Connections wait inside a read.
@@ -14,7 +11,3 @@ type rawSource struct{}
 func newRawSource(net.Conn, *Reader) *rawSource { return nil }
 
 func (*rawSource) fill() (int, error) { return 0, nil }
-
-func rawSocket(net.Conn) syscall.RawConn { return nil }
-
-func peekSocket(syscall.RawConn) error { return nil }

@@ -94,31 +94,3 @@ func rawSocket(conn net.Conn) syscall.RawConn {
 	}
 	return raw
 }
-
-// peekSocket returns nil if a read would have to wait.
-func peekSocket(raw syscall.RawConn) error {
-	var n int
-	var err error
-	// Control, unlike Read, does not wait for others that read.
-	controlErr := raw.Control(func(fd uintptr) {
-		var b [1]byte
-		for {
-			n, _, err = syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK)
-			if err != syscall.EINTR {
-				return
-			}
-		}
-	})
-	switch {
-	case controlErr != nil:
-		return controlErr
-	case errors.Is(err, syscall.EAGAIN):
-		return nil
-	case err != nil:
-		return os.NewSyscallError("recvfrom", err)
-	case n == 0:
-		return io.EOF
-	default:
-		return ErrUnread
-	}
-}

@@ -18,8 +18,6 @@ type stdEngine struct{}
 type stdState struct {
 	changed sync.Cond // something that next looks at, while nobody reads
 	reading bool      // the goroutine is in fill, or about to be
-	// ownsDeadline: the socket's read deadline is the engine's, not the user's.
-	ownsDeadline bool
 }
 
 func (e stdEngine) serve(c *Conn) {
@@ -37,6 +35,8 @@ func (e stdEngine) run(c *Conn) {
 			e.fillReturned(c, n, err)
 		case actionHandle:
 			c.handle()
+		case actionLook:
+			c.look()
 		case actionEOF:
 			c.tellEOF()
 		case actionLinger:
@@ -74,8 +74,8 @@ func (stdEngine) fillReturned(c *Conn, n int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	std.reading = false
-	if std.ownsDeadline {
-		std.ownsDeadline = false
+	if c.ownsDeadline {
+		c.ownsDeadline = false
 		// If the user's deadline has passed too, the next read will tell.
 		_ = c.socket.SetReadDeadline(c.readDeadline)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -87,8 +87,8 @@ func (stdEngine) fillReturned(c *Conn, n int, err error) {
 
 func (stdEngine) poke(c *Conn) {
 	std := &c.served.std
-	if std.reading && !std.ownsDeadline {
-		std.ownsDeadline = true
+	if std.reading && !c.ownsDeadline {
+		c.ownsDeadline = true
 		// It fails only if the socket is closed, which ends the read as well.
 		_ = c.socket.SetReadDeadline(time.Unix(1, 0))
 	}
@@ -104,7 +104,7 @@ func (stdEngine) linger(c *Conn) {
 		return
 	}
 	c.mu.Lock()
-	c.served.std.ownsDeadline = true
+	c.ownsDeadline = true
 	_ = c.socket.SetReadDeadline(time.Now().Add(limits.LingerTimeout))
 	c.mu.Unlock()
 	for thrown := 0; thrown < limits.LingerBytes; {

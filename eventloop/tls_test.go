@@ -64,9 +64,6 @@ func TestTLS_ServedAndDialled(t *testing.T) {
 	s.dial = func() (net.Conn, error) { return tls.Dial("tcp", socket.Addr().String(), clientConfig) }
 	client := eventloop.NewConn(s.connect(), eventloop.Config{})
 	defer client.Close()
-	if err := client.CheckIdle(); err != nil {
-		t.Errorf("CheckIdle() = %v", err)
-	}
 	for _, line := range []string{"hello\n", strings.Repeat("x", 100<<10) + "\n", "small again\n"} {
 		if _, err := client.WriteBuffers([][]byte{[]byte(line[:1]), []byte(line[1:])}); err != nil {
 			t.Fatal(err)

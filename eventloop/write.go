@@ -111,6 +111,7 @@ func gap(written int64, err error) bool {
 }
 
 func (c *Conn) countWritten(n int64) {
+	c.markUsed(n > 0)
 	if c.listener != nil {
 		c.listener.stats.bytesWritten.Add(uint64(n))
 	}
