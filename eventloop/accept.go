@@ -88,6 +88,9 @@ func (l *Listener) admit(socket net.Conn, handler Handler) {
 	c := newConn(socket, &l.config)
 	c.listener = l
 	c.served = &served{engine: l.engine, handler: handler}
+	if secure, ok := socket.(secureConn); ok {
+		c.served.handshake = secure.HandshakeContext
+	}
 	c.source = newRawSource(socket, &c.reader)
 	c.reader.pool = &l.pool
 	c.writer.buffer.Init(&l.pool)

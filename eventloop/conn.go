@@ -32,7 +32,8 @@ type Conn struct {
 	// cannot do that.
 	source *rawSource
 
-	// used: bytes have been read or written.
+	// used: bytes have been read or written, so a handshake, if there was one, is
+	// over.
 	used atomic.Bool
 	// idleMu guards idle, which is made when it is needed.
 	idleMu sync.Mutex

@@ -30,6 +30,9 @@ type action uint8
 const (
 	// actionWait: nothing, until poke.
 	actionWait action = iota
+	// actionHandshake: call shake, then arrived. To interrupt it is to end it,
+	// so that is done only when the listener is draining.
+	actionHandshake
 	// actionRead: call fill, then arrived.
 	actionRead
 	// actionHandle: call handle.

@@ -1,6 +1,7 @@
 package eventloop
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -41,6 +42,8 @@ type served struct {
 	engine  engine
 	handler Handler
 	std     stdState
+	// handshake is that of TLS; nil when it is over, or there is none.
+	handshake func(context.Context) error
 
 	fresh bool // bytes arrived that the handler has not been shown
 	again bool // the handler left bytes and wants another call at once
@@ -153,13 +156,15 @@ func (c *Conn) next() action {
 			c.cause = io.ErrUnexpectedEOF
 		}
 		return actionFinish
-	case quiet && !looked:
+	case quiet && !looked && s.handshake == nil:
 		return actionLook
-	case quiet && idle:
+	case quiet && (idle || s.handshake != nil): // nothing was asked before the end of a handshake
 		c.closed = true
 		return actionFinish
 	case s.eof, s.paused, unread >= c.config.ReadBufferBytes:
 		return actionWait
+	case s.handshake != nil:
+		return actionHandshake
 	default:
 		return actionRead
 	}
@@ -175,6 +180,27 @@ func (s *served) arrived(n int, err error) {
 	default:
 		s.readErr = err
 	}
+}
+
+// shake makes the handshake.
+func (c *Conn) shake() (err error) {
+	// It calls functions of the user's tls.Config.
+	defer func() {
+		if value := recover(); value != nil {
+			err = fmt.Errorf("eventloop: handshake panicked: %v", value)
+			c.listener.panicked(c, err)
+		}
+	}()
+	// A context that can end would cost a goroutine. Whoever thinks that it takes
+	// too long closes the connection.
+	err = c.served.handshake(context.Background())
+	if err == nil {
+		c.markUsed(true)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.served.handshake = nil
+	}
+	return err
 }
 
 // look finds out whether bytes have arrived that are not read yet.

@@ -18,6 +18,7 @@ type stdEngine struct{}
 type stdState struct {
 	changed sync.Cond // something that next looks at, while nobody reads
 	reading bool      // the goroutine is in fill, or about to be
+	shaking bool      // it is in shake, or about to be
 }
 
 func (e stdEngine) serve(c *Conn) {
@@ -30,9 +31,11 @@ func (e stdEngine) run(c *Conn) {
 	c.open()
 	for {
 		switch e.await(c) {
+		case actionHandshake:
+			e.readReturned(c, 0, c.shake())
 		case actionRead:
 			n, err := c.fill()
-			e.fillReturned(c, n, err)
+			e.readReturned(c, n, err)
 		case actionHandle:
 			c.handle()
 		case actionLook:
@@ -57,6 +60,9 @@ func (stdEngine) await(c *Conn) action {
 		switch next := c.next(); next {
 		case actionWait:
 			std.changed.Wait()
+		case actionHandshake:
+			std.shaking = true
+			return next
 		case actionRead:
 			std.reading = true
 			return next
@@ -66,14 +72,15 @@ func (stdEngine) await(c *Conn) action {
 	}
 }
 
-func (stdEngine) fillReturned(c *Conn, n int, err error) {
+// readReturned records how fill or shake ended.
+func (stdEngine) readReturned(c *Conn, n int, err error) {
 	std := &c.served.std
 	if n == 0 {
 		c.reader.settle()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	std.reading = false
+	std.reading, std.shaking = false, false
 	if c.ownsDeadline {
 		c.ownsDeadline = false
 		// If the user's deadline has passed too, the next read will tell.
@@ -87,7 +94,7 @@ func (stdEngine) fillReturned(c *Conn, n int, err error) {
 
 func (stdEngine) poke(c *Conn) {
 	std := &c.served.std
-	if std.reading && !c.ownsDeadline {
+	if (std.reading || std.shaking && c.listener.draining.Load()) && !c.ownsDeadline {
 		c.ownsDeadline = true
 		// It fails only if the socket is closed, which ends the read as well.
 		_ = c.socket.SetReadDeadline(time.Unix(1, 0))
