@@ -125,13 +125,44 @@ func TestConn_WriteStallIsExtendedByProgress(t *testing.T) {
 			takeSlowly(t, conn, peer, 400*time.Millisecond, 16<<10)
 		})
 	})
-	t.Run("tcp", func(t *testing.T) {
-		conn, peer := narrowPair(t, eventloop.Config{WriteStallTimeout: time.Second})
-		takeSlowly(t, conn, peer, 150*time.Millisecond, 64<<10)
+	// As plain sockets are written to, but in the time of a bubble.
+	t.Run("plain", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			conn, peer := simConn(t, eventloop.Config{WriteStallTimeout: time.Second})
+			conn.TreatAsPlain()
+			takeSlowly(t, conn, peer, 900*time.Millisecond, 16<<10)
+		})
 	})
 }
 
-// takeSlowly writes 1 MiB, of which the peer takes a piece in every pause.
+// TestConn_WritesGoOnAfterALook: on real sockets, a writer that has looked
+// whether its peer takes anything continues with the right byte.
+func TestConn_WritesGoOnAfterALook(t *testing.T) {
+	conn, peer := narrowPair(t, eventloop.Config{})
+	content := make([]byte, 1<<20)
+	for i := range content {
+		content[i] = byte(i >> 8)
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := conn.WriteBuffers([][]byte{content[:300<<10], content[300<<10:]})
+		done <- err
+	}()
+	got := make([]byte, len(content))
+	peer.SetReadDeadline(time.Now().Add(patience))
+	for taken := 0; taken < len(got); taken += 4 << 10 {
+		if _, err := io.ReadFull(peer, got[taken:taken+4<<10]); err != nil {
+			t.Fatal(err)
+		}
+		conn.InterruptWrite()
+	}
+	if err := receive(t, done, "WriteBuffers"); err != nil || !bytes.Equal(got, content) {
+		t.Errorf("WriteBuffers = %v, everything arrived: %t", err, bytes.Equal(got, content))
+	}
+}
+
+// takeSlowly writes 1 MiB, of which the peer takes a piece in every pause. It
+// needs a bubble of synctest.
 func takeSlowly(t *testing.T, conn *eventloop.Conn, peer net.Conn, pause time.Duration, piece int64) {
 	t.Helper()
 	const size = 1 << 20

@@ -1,0 +1,16 @@
+package eventloop
+
+import "time"
+
+// TreatAsPlain makes a connection write as sockets of the system are written to.
+func (c *Conn) TreatAsPlain() { c.outbound.plain = true }
+
+// InterruptWrite makes a write that waits look whether the peer takes anything,
+// as it does when its deadline passes.
+func (c *Conn) InterruptWrite() {
+	o := &c.outbound
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.armed = time.Unix(1, 0)
+	_ = o.socket.SetWriteDeadline(o.armed)
+}
