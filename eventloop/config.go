@@ -21,6 +21,9 @@ const (
 // Config describes listeners and connections. The zero value is ready to use:
 // 0 means the default that the field documents, a negative value switches it
 // off. A Config is copied when it is used.
+//
+// A default that has a name, such as WriteStallTimeout, is in the table of
+// docs/guide/limits.md, with its value and reason.
 type Config struct {
 	// Engine selects how served connections wait for bytes. Dialled ones wait in
 	// the reads of their users, whatever it says.
@@ -28,23 +31,25 @@ type Config struct {
 
 	// ReadBufferBytes is how many unread bytes a connection holds before it
 	// stops reading, and so the longest piece that a Reader can return. What
-	// arrives in one read, up to 64 KiB, may come on top. Default: one message
-	// of the largest size, 16 MiB, and 64 KiB. Negative: unlimited.
+	// arrives in one read may come on top. Default: one message of the largest
+	// size and what may follow it, MessageBytes + ReadAheadBytes. Negative:
+	// unlimited.
 	ReadBufferBytes int
 
 	// WriteStallTimeout closes a connection whose peer takes no bytes for this
 	// long while some wait to be written. Every byte that it takes starts the
-	// time anew. It may fire late by a quarter. Default: 30 s. Negative: never.
+	// time anew. It may fire late by a quarter. Default: WriteStallTimeout.
+	// Negative: never.
 	WriteStallTimeout time.Duration
 
 	// MaxConnections is how many connections a listener keeps open; further
-	// ones are accepted and closed at once. Default: 90 % of the file
-	// descriptors that the process may have, after 64 in reserve. Negative:
-	// unlimited.
+	// ones are accepted and closed at once. Default: ConnectionsPercent of the
+	// file descriptors that the process may have beyond ConnectionsReserve.
+	// Negative: unlimited.
 	MaxConnections int
 
 	// KeepAlive is the interval of TCP keep-alive for connections that Listen
-	// accepts and Dial opens. Default: 15 s. Negative: off.
+	// accepts and Dial opens. Default: what package net takes. Negative: off.
 	KeepAlive time.Duration
 
 	// OnOpen is called for each connection before its first byte is read.
@@ -66,8 +71,8 @@ type Config struct {
 	// Logger receives what no caller can be told: panics in handlers, accepts
 	// that are tried again, connections refused because of MaxConnections, and
 	// those closed because of WriteStallTimeout. Of each kind at most
-	// PeerLogsPerSecond lines (docs/guide/limits.md) are written in a second;
-	// Listener.Stats counts all. Default: slog.Default().
+	// PeerLogsPerSecond lines are written in a second; Listener.Stats counts
+	// all. Default: slog.Default().
 	Logger *slog.Logger `json:"-"`
 }
 
@@ -113,6 +118,8 @@ func connectionsFor(descriptors uint64) int {
 	if descriptors <= limits.ConnectionsReserve {
 		return 1
 	}
-	share := (descriptors - limits.ConnectionsReserve) / 10 * 9
+	rest := descriptors - limits.ConnectionsReserve
+	// In two parts, because rest may be the largest of all numbers.
+	share := rest/100*limits.ConnectionsPercent + rest%100*limits.ConnectionsPercent/100
 	return int(max(1, min(share, math.MaxInt)))
 }

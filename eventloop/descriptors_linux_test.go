@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/fulmar-rpc/fulmar/eventloop"
+	"github.com/fulmar-rpc/fulmar/internal/limits"
 )
 
 // These tests lower the limit of file descriptors, in a process of their own.
@@ -156,7 +157,7 @@ func TestListener_SurvivesDescriptorExhaustion(t *testing.T) {
 }
 
 func TestListener_DefaultLimitLeavesDescriptors(t *testing.T) {
-	server := startChild(t, 164, 0)
+	server := startChild(t, limits.ConnectionsReserve+100, 0)
 	for range 150 {
 		server.connect()
 	}
@@ -165,7 +166,7 @@ func TestListener_DefaultLimitLeavesDescriptors(t *testing.T) {
 		now = server.counters()
 		return now.open+now.refused >= 150
 	})
-	if now.open != 90 || now.acceptErrors != 0 {
-		t.Errorf("%d connections are open, %d accepts failed, want 90 %% of the 100 above the reserve", now.open, now.acceptErrors)
+	if now.open != limits.ConnectionsPercent || now.acceptErrors != 0 {
+		t.Errorf("%d connections are open, %d accepts failed, want %d %% of the 100 above the reserve", now.open, now.acceptErrors, limits.ConnectionsPercent)
 	}
 }

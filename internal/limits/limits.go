@@ -122,8 +122,10 @@ const (
 	DrainTimeout = 30 * time.Second
 
 	// ConnectionsReserve is kept back from the process's file descriptors, for
-	// files, clients and logs; a listener accepts at most 90 % of the rest.
+	// files, clients and logs; a listener keeps open connections for at most
+	// ConnectionsPercent of the rest.
 	ConnectionsReserve = 64
+	ConnectionsPercent = 90
 
 	// AcceptBackoffMin and AcceptBackoffMax bound the pause after an accept
 	// that failed, for example because no file descriptor was free.
