@@ -50,7 +50,7 @@ func checkVariables(t *tree) []finding {
 					continue
 				}
 				for i, name := range value.Names {
-					if name.Name == "_" || i < len(value.Values) && isConstant(name.Name, value.Values[i]) {
+					if name.Name == "_" || i < len(value.Values) && file.isConstant(name.Name, value.Values[i]) {
 						continue
 					}
 					findings = append(findings, finding{
@@ -75,26 +75,17 @@ func embedded(doc *ast.CommentGroup) bool {
 
 // isConstant recognises `var ErrMore = errors.New(...)` and
 // `var pattern = regexp.MustCompile(...)`: nobody can change what they hold.
-func isConstant(name string, value ast.Expr) bool {
+func (f *goFile) isConstant(name string, value ast.Expr) bool {
 	call, ok := value.(*ast.CallExpr)
 	switch {
 	case !ok:
 		return false
-	case isSelector(call.Fun, "regexp", "MustCompile"):
+	case f.selects(call.Fun, "regexp", "MustCompile"):
 		return true
-	case isSelector(call.Fun, "errors", "New"), isSelector(call.Fun, "fmt", "Errorf"):
+	case f.selects(call.Fun, "errors", "New"), f.selects(call.Fun, "fmt", "Errorf"):
 		return strings.HasPrefix(name, "Err") || strings.HasPrefix(name, "err")
 	}
 	return false
-}
-
-func isSelector(expression ast.Expr, receiver, name string) bool {
-	selector, ok := expression.(*ast.SelectorExpr)
-	if !ok || selector.Sel.Name != name {
-		return false
-	}
-	identifier, ok := selector.X.(*ast.Ident)
-	return ok && identifier.Name == receiver
 }
 
 // checkVariableWrites holds package variables to their promise: after its
@@ -226,71 +217,9 @@ func isIdentifier(expression ast.Expr, name string) bool {
 	return ok && identifier.Name == name
 }
 
-// checkSleep refuses time.Sleep in tests: it is either too short on a busy
-// machine or a waste of everybody's time. Inside a synctest bubble it moves
-// the bubble's clock and costs nothing, so there it is the right call.
-//
-// A function that makes a bubble, by itself or through a helper of its package,
-// is trusted with its function literals: they are the bubble's content, or
-// handlers that run in it.
-func checkSleep(t *tree) []finding {
-	bubbles := bubbleFunctions(t)
-	var findings []finding
-	for _, file := range t.goFiles {
-		if !file.test && file.folder != "internal/testkit" {
-			continue
-		}
-		eachFunction(file, func(name string, body ast.Node) {
-			trusted := makesBubble(body, file.folder, bubbles)
-			ast.Inspect(body, func(node ast.Node) bool {
-				if _, ok := node.(*ast.FuncLit); ok && trusted {
-					return false
-				}
-				if call, ok := node.(*ast.CallExpr); ok && isSelector(call.Fun, "time", "Sleep") {
-					findings = append(findings, finding{
-						file: file.path, line: file.position(call.Pos()), what: name,
-						message: fmt.Sprintf("%s sleeps: wait for what must happen, or run it inside synctest.Test", name),
-					})
-				}
-				return true
-			})
-		})
-	}
-	return findings
-}
-
-// bubbleFunctions returns "folder function" of the functions in tests that call
-// synctest.Test themselves.
-func bubbleFunctions(t *tree) map[string]bool {
-	found := map[string]bool{}
-	for _, file := range t.goFiles {
-		if !file.test {
-			continue
-		}
-		eachFunction(file, func(name string, body ast.Node) {
-			if makesBubble(body, file.folder, nil) {
-				found[file.folder+" "+name] = true
-			}
-		})
-	}
-	return found
-}
-
-func makesBubble(body ast.Node, folder string, helpers map[string]bool) bool {
-	found := false
-	ast.Inspect(body, func(node ast.Node) bool {
-		if call, ok := node.(*ast.CallExpr); ok {
-			helper, _ := call.Fun.(*ast.Ident)
-			found = found || isSelector(call.Fun, "synctest", "Test") || helper != nil && helpers[folder+" "+helper.Name]
-		}
-		return !found
-	})
-	return found
-}
-
-// checkPrint refuses printing from libraries: their users own the terminal.
+// checkPrint refuses writing to the terminal and to the process-wide loggers
+// from libraries: their users own both.
 func checkPrint(t *tree) []finding {
-	banned := []string{"Print", "Printf", "Println"}
 	var findings []finding
 	for _, file := range t.goFiles {
 		if !isLibrary(file) {
@@ -298,17 +227,9 @@ func checkPrint(t *tree) []finding {
 		}
 		eachFunction(file, func(function string, body ast.Node) {
 			ast.Inspect(body, func(node ast.Node) bool {
-				call, ok := node.(*ast.CallExpr)
-				if !ok {
-					return true
-				}
-				found := isIdentifier(call.Fun, "print") || isIdentifier(call.Fun, "println")
-				for _, name := range banned {
-					found = found || isSelector(call.Fun, "fmt", name) || isSelector(call.Fun, "log", name)
-				}
-				if found {
+				if file.prints(node) {
 					findings = append(findings, finding{
-						file: file.path, line: file.position(call.Pos()), what: function,
+						file: file.path, line: file.position(node.Pos()), what: function,
 						message: fmt.Sprintf("%s prints: a library reports through errors and its configured slog.Logger", function),
 					})
 				}
@@ -317,6 +238,51 @@ func checkPrint(t *tree) []finding {
 		})
 	}
 	return findings
+}
+
+// prints tells whether node is a way to the terminal or to a logger that the
+// whole process shares. slog.Default is none: it is what a configuration
+// without a logger means.
+func (f *goFile) prints(node ast.Node) bool {
+	return calls(node, "print", "println") ||
+		f.selects(node, "fmt", "Print", "Printf", "Println") ||
+		f.selects(node, "os", "Stdout", "Stderr") ||
+		f.selects(node, "log", "Print", "Printf", "Println", "Output", "Writer", "Default") ||
+		f.selects(node, "log/slog", "Debug", "DebugContext", "Info", "InfoContext", "Warn", "WarnContext", "Error", "ErrorContext", "Log", "LogAttrs")
+}
+
+// checkExit refuses to end the process, or a goroutine that belongs to somebody
+// else, from libraries. In the command only main may.
+func checkExit(t *tree) []finding {
+	var findings []finding
+	for _, file := range t.goFiles {
+		command := file.module == "cmd/fulmar" && !file.test
+		if !isLibrary(file) && !command {
+			continue
+		}
+		eachFunction(file, func(function string, body ast.Node) {
+			if command && function == "main" {
+				return
+			}
+			ast.Inspect(body, func(node ast.Node) bool {
+				if file.exits(node) {
+					findings = append(findings, finding{
+						file: file.path, line: file.position(node.Pos()), what: function,
+						message: fmt.Sprintf("%s ends the process or its goroutine, and skips what others deferred: return an error", function),
+					})
+				}
+				return true
+			})
+		})
+	}
+	return findings
+}
+
+func (f *goFile) exits(node ast.Node) bool {
+	return f.selects(node, "os", "Exit") ||
+		f.selects(node, "syscall", "Exit") ||
+		f.selects(node, "runtime", "Goexit") ||
+		f.selects(node, "log", "Fatal", "Fatalf", "Fatalln", "Panic", "Panicf", "Panicln")
 }
 
 // isLibrary tells whether other people's programs contain the file.
@@ -334,9 +300,9 @@ func checkPanic(t *tree) []finding {
 		}
 		eachFunction(file, func(name string, body ast.Node) {
 			ast.Inspect(body, func(node ast.Node) bool {
-				if call, ok := node.(*ast.CallExpr); ok && isIdentifier(call.Fun, "panic") {
+				if calls(node, "panic") {
 					findings = append(findings, finding{
-						file: file.path, line: file.position(call.Pos()), what: name,
+						file: file.path, line: file.position(node.Pos()), what: name,
 						message: fmt.Sprintf("%s panics: return an error, or list it in exceptions.go if only a programmer's mistake can cause it", name),
 					})
 				}
@@ -348,7 +314,8 @@ func checkPanic(t *tree) []finding {
 }
 
 // checkGoroutines wants goroutines started only in files whose exception names
-// their owner and what ends them (P12). WaitGroup.Go starts one as well.
+// their owner and what ends them (P12). WaitGroup.Go starts one as well, and so
+// does AfterFunc, of package time and of package context.
 func checkGoroutines(t *tree) []finding {
 	var findings []finding
 	for _, file := range t.goFiles {
@@ -357,7 +324,7 @@ func checkGoroutines(t *tree) []finding {
 		}
 		eachFunction(file, func(name string, body ast.Node) {
 			ast.Inspect(body, func(node ast.Node) bool {
-				if startsGoroutine(node) {
+				if file.startsGoroutine(node) {
 					findings = append(findings, finding{
 						file: file.path, line: file.position(node.Pos()), what: "go",
 						message: fmt.Sprintf("%s starts a goroutine: files that do are listed in exceptions.go with the goroutine's owner and its end", name),
@@ -370,10 +337,12 @@ func checkGoroutines(t *tree) []finding {
 	return findings
 }
 
-func startsGoroutine(node ast.Node) bool {
+func (f *goFile) startsGoroutine(node ast.Node) bool {
 	switch n := node.(type) {
 	case *ast.GoStmt:
 		return true
+	case *ast.SelectorExpr:
+		return f.selects(n, "time", "AfterFunc") || f.selects(n, "context", "AfterFunc")
 	case *ast.CallExpr:
 		method, ok := n.Fun.(*ast.SelectorExpr)
 		return ok && method.Sel.Name == "Go" && len(n.Args) == 1

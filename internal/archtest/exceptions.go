@@ -6,7 +6,7 @@ import "slices"
 // that is no longer needed fails the test, so the list shrinks by itself;
 // making it longer is a matter for review.
 func exceptions() []exception {
-	return slices.Concat(variableExceptions(), panicExceptions(), goroutineExceptions(), unsafeExceptions(), sizeExceptions(), sleepExceptions(), otherExceptions())
+	return slices.Concat(variableExceptions(), panicExceptions(), goroutineExceptions(), unsafeExceptions(), sizeExceptions(), sleepExceptions(), endExceptions())
 }
 
 // variableExceptions: tables that never change, and little else.
@@ -65,6 +65,10 @@ func panicExceptions() []exception {
 func goroutineExceptions() []exception {
 	return []exception{
 		{
+			rule: "goroutine", file: "eventloop/listener.go", what: "go",
+			reason: "closes the listener when the context of Serve ends; Serve takes it back before it returns",
+		},
+		{
 			rule: "goroutine", file: "eventloop/std.go", what: "go",
 			reason: "one for each served connection; it ends when the connection is closed; Listener.Serve waits for all of them, and after a failed accept Shutdown",
 		},
@@ -73,8 +77,12 @@ func goroutineExceptions() []exception {
 			reason: "one for each connection that calls share, which reads it; it ends when the connection is closed",
 		},
 		{
+			rule: "goroutine", file: "internal/transport/client_conn.go", what: "go",
+			reason: "interrupts an exchange whose context ends; the exchange takes it back, and gives the connection up if it came too late",
+		},
+		{
 			rule: "goroutine", file: "internal/transport/pool.go", what: "go",
-			reason: "one for each dial, so that a user's Dial cannot hold a call past its deadline; it holds the connection's slot and ends when Dial returns",
+			reason: "one for each dial, so that a user's Dial cannot hold a call past its deadline; it holds the connection's slot and ends when Dial returns. One cancels that dial when the pool closes, and one closes idle connections; both run briefly",
 		},
 		{
 			rule: "goroutine", file: "internal/transport/sender.go", what: "go",
@@ -106,15 +114,32 @@ func sizeExceptions() []exception {
 	return nil
 }
 
-// sleepExceptions: functions of tests that run inside a synctest bubble,
-// although it is made elsewhere.
+// sleepExceptions: clocks in tests outside synctest bubbles.
 func sleepExceptions() []exception {
 	return []exception{
-		{rule: "sleep", file: "sim_test.go", what: "checkOutcome", reason: "called from the bubble of simulateSeed only"},
-		{rule: "sleep", file: "sim_test.go", what: "injectFaults", reason: "called from the bubble of simulateSeed only"},
+		{
+			rule: "sleep", file: "call_test.go", what: "TestCall_DeadlinesAndCancellation",
+			reason: "cancels a call on a real connection; whether that finds it waiting or not yet begun, the outcome that is checked is the same",
+		},
+		{
+			rule: "sleep", file: "eventloop/descriptors_linux_test.go", what: "TestListener_SurvivesDescriptorExhaustion",
+			reason: "the processor time that a child process takes while nothing happens",
+		},
+		{rule: "sleep", file: "eventloop/main_test.go", what: "receive", reason: "bounds the wait for what must happen; also used in bubbles"},
+		{rule: "sleep", file: "internal/testkit/leak.go", what: "Baseline.Check", reason: "bounds the wait for what closes by itself, and looks again meanwhile: nothing announces the end of a goroutine"},
+		{
+			rule: "sleep", file: "internal/testkit/leak_test.go", what: "TestBaseline_WaitsForWhatIsOnItsWayOut",
+			reason: "what Check waits for has to end after Check began; if it ends before, the test passes as well",
+		},
+		{rule: "sleep", file: "test/interop/calls/server_test.go", what: "rules.Pause", reason: "the method of the service that pauses, for callers that give up"},
 	}
 }
 
-func otherExceptions() []exception {
-	return []exception{}
+// endExceptions: what may print and end the process.
+func endExceptions() []exception {
+	const main = "the body of every TestMain: it ends the test binary, and says why"
+	return []exception{
+		{rule: "exit", file: "internal/testkit/testkit.go", what: "Main", reason: main},
+		{rule: "print", file: "internal/testkit/testkit.go", what: "Main", reason: main},
+	}
 }

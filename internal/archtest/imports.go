@@ -52,6 +52,14 @@ func checkImports(t *tree) []finding {
 		if !ok {
 			continue // checkPlaces reports it.
 		}
+		for _, spec := range file.syntax.Imports {
+			if spec.Name != nil && spec.Name.Name == "." {
+				findings = append(findings, finding{
+					file: file.path, line: file.position(spec.Pos()), what: spec.Path.Value,
+					message: fmt.Sprintf("import . %s: nobody, and no rule, sees where its names come from", spec.Path.Value),
+				})
+			}
+		}
 		for name, line := range file.imports() {
 			if reason := refuseImport(policy, file, from, name); reason != "" {
 				findings = append(findings, finding{

@@ -88,7 +88,7 @@ func checkLimitsUsed(t *tree) []finding {
 		ast.Inspect(file.syntax, func(node ast.Node) bool {
 			switch n := node.(type) {
 			case *ast.SelectorExpr:
-				if isIdentifier(n.X, "limits") {
+				if file.selects(n, importPath("internal/limits"), n.Sel.Name) {
 					used[n.Sel.Name] = true
 				}
 			case *ast.ValueSpec:
@@ -153,7 +153,7 @@ func limitFields(files []*goFile) []string {
 			for _, field := range structure.Fields.List {
 				number := isIdentifier(field.Type, "int") || isIdentifier(field.Type, "int64")
 				for _, name := range field.Names {
-					if number || isSelector(field.Type, "time", "Duration") {
+					if number || file.selects(field.Type, "time", "Duration") {
 						fields = append(fields, spec.Name.Name+"."+name.Name)
 					}
 				}

@@ -22,6 +22,7 @@ func rules() []rule {
 		{"variable write", checkVariableWrites},
 		{"sleep", checkSleep},
 		{"print", checkPrint},
+		{"exit", checkExit},
 		{"panic", checkPanic},
 		{"goroutine", checkGoroutines},
 		{"unsafe", checkUnsafe},

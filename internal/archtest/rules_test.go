@@ -70,7 +70,7 @@ func TestRules_EachIsBrokenOnPurpose(t *testing.T) {
 }
 
 func brokenCases() []brokenCase {
-	return slices.Concat(layerCases(), moduleCases(), constructCases(), goroutineCases(), textCases(), documentCases(), testCases())
+	return slices.Concat(layerCases(), moduleCases(), constructCases(), sleepCases(), endCases(), goroutineCases(), textCases(), documentCases(), testCases())
 }
 
 func layerCases() []brokenCase {
@@ -111,6 +111,7 @@ func layerCases() []brokenCase {
 		{"imports", "framings compared", edge("test/wire/x_test.go", self+"/internal/wire/framed"), ""},
 		{"imports", "framings in code", edge("test/wire/doc.go", self+"/internal/wire/framed"), "uses the public packages only"},
 		{"imports", "framings elsewhere", edge("test/interop/calls/x_test.go", self+"/internal/wire/framed"), "uses the public packages only"},
+		{"imports", "dot", sources{"server.go": `import . "time"`}, `import . "time": nobody, and no rule, sees`},
 		{"imports", "bench may load", edge("bench/b.go", self+"/internal/loadgen"), ""},
 	}
 }
@@ -153,20 +154,71 @@ func constructCases() []brokenCase {
 		{"variable write", "local of the same name", code("var n int\nfunc f() { n := 0; n++ }"), ""},
 		{"variable write", "blank", code("var _ I = T{}\nfunc f() { _ = g() }"), ""},
 		{"variable write", "read", code("var n int\nfunc f() int { return n }"), ""},
-		{"sleep", "test", test("func TestX(t *T) { time.Sleep(1) }"), "TestX sleeps"},
-		{"sleep", "bubble", test("func TestX(t *T) { synctest.Test(t, func(t *T) { time.Sleep(1) }) }"), ""},
-		{"sleep", "bubble of a helper", test("func bubble(t *T, f func()) { synctest.Test(t, f) }\nfunc TestX(t *T) { bubble(t, func() { time.Sleep(1) }) }"), ""},
-		{"sleep", "handler in a bubble", test("func TestX(t *T) { h := func() { time.Sleep(1) }; synctest.Test(t, func(t *T) { h() }) }"), ""},
-		{"sleep", "beside a bubble", test("func TestX(t *T) { time.Sleep(1); synctest.Test(t, f) }"), "TestX sleeps"},
-		{"sleep", "other helper", test("func run(t *T, f func()) { f() }\nfunc TestX(t *T) { run(t, func() { time.Sleep(1) }) }"), "TestX sleeps"},
-		{"sleep", "code", code("func f() { time.Sleep(1) }"), ""},
-		{"print", "fmt", code("func f() { fmt.Println() }"), "f prints"},
-		{"print", "builtin", code("func f() { println() }"), "f prints"},
-		{"print", "to a writer", code("func f() { fmt.Fprintln(w) }"), ""},
-		{"print", "command", sources{"cmd/fulmar/go.mod": "module c\n", "cmd/fulmar/main.go": "func f() { fmt.Println() }"}, ""},
 		{"panic", "function", code(`func f() { panic("x") }`), "f panics"},
 		{"panic", "method literal", code(`func (s *S[K]) M() { g(func() { panic("x") }) }`), "S.M panics"},
+		{"panic", "parentheses", code(`func f() { (panic)("x") }`), "f panics"},
 		{"panic", "test", test(`func f() { panic("x") }`), ""},
+	}
+}
+
+func sleepCases() []brokenCase {
+	test := func(content string) sources { return sources{"thrift/x_test.go": content} }
+	imports := func(name, content string) sources { return test("import " + name + ` "time"` + "\n" + content) }
+	return []brokenCase{
+		{"sleep", "test", test("func TestX(t *T) { time.Sleep(1) }"), "TestX waits for the clock (time.Sleep)"},
+		{"sleep", "alias", imports("t", "func TestX() { t.Sleep(1) }"), "TestX waits for the clock (time.Sleep)"},
+		{"sleep", "value", test("func TestX(t *T) { wait := time.Sleep; wait(1) }"), "TestX waits for the clock (time.Sleep)"},
+		{"sleep", "package variable", test("var wait = time.Sleep"), "package level waits"},
+		{"sleep", "channel", test("func TestX(t *T) { <-time.After(1) }"), "(time.After)"},
+		{"sleep", "timer", test("func TestX(t *T) { <-time.NewTimer(1).C }"), "(time.NewTimer)"},
+		{"sleep", "ticker", test("func TestX(t *T) { <-time.Tick(1); <-time.NewTicker(1).C }"), "(time.NewTicker)"},
+		{"sleep", "later", test("func TestX(t *T) { time.AfterFunc(1, f) }"), "(time.AfterFunc)"},
+		{"sleep", "other package of that name", imports("_", `import "example.com/time"`+"\nfunc TestX() { time.Sleep(1) }"), ""},
+		{"sleep", "local of that name", test("func TestX(time clock) { time.Sleep(1) }"), ""},
+		{"sleep", "bubble", test("func TestX(t *T) { synctest.Test(t, func(t *T) { time.Sleep(1); <-time.After(1) }) }"), ""},
+		{"sleep", "bubble of an alias", test("import s \"testing/synctest\"\nfunc TestX(t *T) { s.Test(t, func(t *T) { time.Sleep(1) }) }"), ""},
+		{"sleep", "bubble of a helper", test("func bubble(t *T, f func()) { synctest.Test(t, f) }\nfunc TestX(t *T) { bubble(t, func() { time.Sleep(1) }) }"), ""},
+		{"sleep", "bubble of a function", test("func body(t *T) { time.Sleep(1) }\nfunc TestX(t *T) { synctest.Test(t, body) }"), ""},
+		{"sleep", "argument of a bubble", test("func later() int { time.Sleep(1) }\nfunc TestX(t *T) { synctest.Test(t, body(later())) }"), "later waits"},
+		{"sleep", "handler in a bubble", test("func TestX(t *T) { h := func() { time.Sleep(1) }; synctest.Test(t, func(t *T) { h() }) }"), ""},
+		{"sleep", "helper in bubbles only", test("func wait() { if x { wait() }; again() }\nfunc (s *S) again() { time.Sleep(1) }\nfunc TestX(t *T) { synctest.Test(t, func(t *T) { wait() }) }"), ""},
+		{"sleep", "helper in and out of bubbles", test("func wait() { time.Sleep(1) }\nfunc TestX(t *T) { synctest.Test(t, func(t *T) { wait() }) }\nfunc TestY(t *T) { wait() }"), "wait waits"},
+		{"sleep", "helper that nobody uses", test("func wait() { time.Sleep(1) }"), "wait waits"},
+		{"sleep", "beside a bubble", test("func TestX(t *T) { time.Sleep(1); synctest.Test(t, f) }"), "TestX waits"},
+		{"sleep", "other helper", test("func run(t *T, f func()) { f() }\nfunc TestX(t *T) { run(t, func() { time.Sleep(1) }) }"), "TestX waits"},
+		{"sleep", "test helper", sources{"internal/testkit/x.go": "func f() { time.Sleep(1) }"}, "f waits"},
+		{"sleep", "code", sources{"thrift/x.go": "func f() { time.Sleep(1) }"}, ""},
+	}
+}
+
+// endCases are about what a library does to the process that it runs in.
+func endCases() []brokenCase {
+	code := func(content string) sources { return sources{"thrift/x.go": content} }
+	command := func(content string) sources {
+		return sources{"cmd/fulmar/go.mod": "module c\n", "cmd/fulmar/main.go": content}
+	}
+	return []brokenCase{
+		{"print", "fmt", code("func f() { fmt.Println() }"), "f prints"},
+		{"print", "alias", code("import out \"fmt\"\nfunc f() { out.Printf() }"), "f prints"},
+		{"print", "value", code("var p = fmt.Print"), "package level prints"},
+		{"print", "builtin", code("func f() { println() }"), "f prints"},
+		{"print", "standard output", code("func f() { fmt.Fprintln(os.Stdout) }"), "f prints"},
+		{"print", "standard error in a variable", code("func f() { w := os.Stderr; w.WriteString(text) }"), "f prints"},
+		{"print", "log", code("func f() { log.Default().Println() }"), "f prints"},
+		{"print", "slog", code(`func f() { slog.Info("x") }`), "f prints"},
+		{"print", "the default logger", code("func f() { logger = slog.Default() }"), ""},
+		{"print", "to a writer", code("func f() { fmt.Fprintln(w) }"), ""},
+		{"print", "command", command("func f() { fmt.Println() }"), ""},
+		{"exit", "os", code("func f() { os.Exit(1) }"), "f ends the process"},
+		{"exit", "value", code("var exit = os.Exit"), "package level ends the process"},
+		{"exit", "alias", code("import l \"log\"\nfunc f() { l.Fatalf() }"), "f ends the process"},
+		{"exit", "panic of a logger", code("func f() { log.Panicln() }"), "f ends the process"},
+		{"exit", "goroutine", code("func f() { runtime.Goexit() }"), "f ends the process"},
+		{"exit", "system call", code("func f() { syscall.Exit(1) }"), "f ends the process"},
+		{"exit", "test", sources{"thrift/x_test.go": "func TestMain(m *M) { os.Exit(m.Run()) }"}, ""},
+		{"exit", "main of the command", command("func main() { os.Exit(1) }"), ""},
+		{"exit", "deeper in the command", command("func run() { os.Exit(1) }"), "run ends the process"},
+		{"exit", "example", sources{"examples/a/go.mod": "module e\n", "examples/a/main.go": "func run() { os.Exit(1) }"}, ""},
 	}
 }
 
@@ -176,6 +228,9 @@ func goroutineCases() []brokenCase {
 		{"goroutine", "function", code("func f() { go f() }"), "f starts a goroutine"},
 		{"goroutine", "literal", code("var f = func() { go g() }"), "package level starts a goroutine"},
 		{"goroutine", "wait group", code("func (s *S) f() { s.calls.Go(g) }"), "S.f starts a goroutine"},
+		{"goroutine", "timer", code("func f() { time.AfterFunc(1, g) }"), "f starts a goroutine"},
+		{"goroutine", "context", code("import c \"context\"\nfunc f() { c.AfterFunc(ctx, g) }"), "f starts a goroutine"},
+		{"goroutine", "method of that name", code("func f() { clock.AfterFunc(1, g) }"), ""},
 		{"goroutine", "test", sources{"thrift/x_test.go": "func f() { go f() }"}, ""},
 		{"unsafe", "import", code(`import "unsafe"`), "imports unsafe"},
 		{"unsafe", "cgo", code(`import "C"`), `import "C"`},

@@ -88,23 +88,37 @@ func TestOutbound_SlowServersMeetTheDeadline(t *testing.T) {
 func TestOutbound_ConnectionsThatTheServerClosedAreReplaced(t *testing.T) {
 	eachPeer(t, []string{peer.Thriftpy2, peer.Apache}, func(t *testing.T, name, transport string) {
 		address := peer.Serve(t, name, transport, "--idle-timeout", "0.2")
-		api, _ := connect(t, address, transport)
-		if err := api.Ping(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		// This connection is as idle, and younger by so much that the server
-		// certainly closes that of the client first.
-		<-time.After(150 * time.Millisecond)
-		younger, err := net.Dial("tcp", address)
+		var opened []net.Conn
+		client, err := fulmar.NewClient(fulmar.ClientConfig{
+			Target:   address,
+			Protocol: protocols()[transport],
+			Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+				conn, err := new(net.Dialer).DialContext(ctx, network, address)
+				opened = append(opened, conn)
+				return conn, err
+			},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer younger.Close()
-		if _, err := io.ReadAll(younger); err != nil {
+		defer client.Close()
+		api := everything.NewEverythingClient(client)
+		if err := api.Ping(t.Context()); err != nil {
 			t.Fatal(err)
+		}
+		// The server has closed the pooled connection once its end can be read
+		// here. Reading that takes nothing away: the client finds the same end.
+		if err := opened[0].SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := opened[0].Read(make([]byte, 1)); n != 0 || err != io.EOF {
+			t.Fatalf("read %d bytes of an idle connection, %v; want its end", n, err)
 		}
 		if err := api.Ping(t.Context()); err != nil {
 			t.Error(err)
+		}
+		if len(opened) != 2 {
+			t.Errorf("%d connections were opened for two calls, want 2", len(opened))
 		}
 	})
 }
