@@ -13,21 +13,45 @@ import (
 // Rules about documents: what they point at exists.
 
 // checkLinks follows every relative link of every Markdown file, anchors
-// included. Links to other sites are not followed.
+// included, also where its target stands in a definition of its own
+// ("[name]: target"). Links to other sites are not followed.
 func checkLinks(t *tree) []finding {
-	link := regexp.MustCompile(`\[[^\]]*\]\(([^)\s]+)[^)]*\)`)
+	inline := regexp.MustCompile(`\]\(([^)\s]+)[^)]*\)`)
+	definition := regexp.MustCompile(`^ {0,3}\[([^\]]+)\]:\s*(\S+)`)
+	reference := regexp.MustCompile(`\[([^\[\]]+)\]\[([^\[\]]*)\]`)
 	var findings []finding
 	for _, name := range t.names() {
 		if path.Ext(name) != ".md" {
 			continue
 		}
-		eachProseLine(string(t.texts[name]), func(number int, line string) {
-			for _, match := range link.FindAllStringSubmatch(withoutCode(line), -1) {
-				if reason := t.refuseLink(name, match[1]); reason != "" {
-					findings = append(findings, finding{
-						file: name, line: number, what: match[1],
-						message: fmt.Sprintf("link to %s: %s", match[1], reason),
-					})
+		content := string(t.texts[name])
+		add := func(number int, target, reason string) {
+			if reason != "" {
+				findings = append(findings, finding{
+					file: name, line: number, what: target,
+					message: fmt.Sprintf("link to %s: %s", target, reason),
+				})
+			}
+		}
+		defined := map[string]bool{}
+		eachProseLine(content, func(number int, line string) {
+			if match := definition.FindStringSubmatch(line); match != nil {
+				defined[strings.ToLower(match[1])] = true
+				add(number, match[2], t.refuseLink(name, match[2]))
+			}
+		})
+		eachProseLine(content, func(number int, line string) {
+			line = withoutCode(line)
+			for _, match := range inline.FindAllStringSubmatch(line, -1) {
+				add(number, match[1], t.refuseLink(name, match[1]))
+			}
+			for _, match := range reference.FindAllStringSubmatch(line, -1) {
+				label := match[2]
+				if label == "" {
+					label = match[1]
+				}
+				if !defined[strings.ToLower(label)] {
+					add(number, "["+label+"]", "nothing in this document defines it")
 				}
 			}
 		})
