@@ -3,6 +3,7 @@ package fulmar_test
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fulmar-rpc/fulmar"
+	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/testservice"
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
 	"github.com/fulmar-rpc/fulmar/thrift"
@@ -88,8 +90,8 @@ func TestClient_RefusesWrongReplies(t *testing.T) {
 			return frame(message(thriftwire.Exception, "notify", call.Sequence+7, b))
 		}, fulmar.Internal, fulmar.ExecutedMaybe, "sequence id"},
 		"too long": {func(thriftwire.Header) []byte {
-			return append([]byte{0x3f, 0xff, 0xff, 0xff}, message(thriftwire.Reply, "add", 1, sum)...)
-		}, fulmar.ResourceExhausted, fulmar.ExecutedMaybe, "message of 1073741823 bytes (limit 16777216)"},
+			return append(binary.BigEndian.AppendUint32(nil, limits.FrameLengthMax), message(thriftwire.Reply, "add", 1, sum)...)
+		}, fulmar.ResourceExhausted, fulmar.ExecutedMaybe, fmt.Sprintf("message of %d bytes (limit %d)", limits.FrameLengthMax, limits.MessageBytes)},
 		"HTTP":           {func(thriftwire.Header) []byte { return []byte("HTTP/1.1 400 Bad Request\r\n\r\n") }, fulmar.Internal, fulmar.ExecutedMaybe, "first bytes 48 54 54 50"},
 		"half a reply":   {func(thriftwire.Header) []byte { return []byte{0, 0, 0, 30, 0x80, 1} }, fulmar.Unavailable, fulmar.ExecutedMaybe, "EOF"},
 		"nothing at all": {func(thriftwire.Header) []byte { return nil }, fulmar.Unavailable, fulmar.ExecutedMaybe, "EOF"},

@@ -64,7 +64,8 @@ const supported = wire.Set(1<<wire.Bare | 1<<wire.Framed | 1<<wire.TTHeader | 1<
 
 // ServerConfig configures a Server. The zero value serves every protocol on
 // port 8888. In every number and duration 0 is the default that the field
-// names, and a negative value switches the limit off.
+// gives, and a negative value switches the limit off. The name behind a default
+// is its row in docs/guide/limits.md, which says why.
 type ServerConfig struct {
 	// Address to listen on: "host:port", "unix:///path" or "unix:@abstract".
 	// Port 0 picks a free one; see Server.Listen. Default ":8888".
@@ -75,47 +76,51 @@ type ServerConfig struct {
 	Protocols []Protocol
 
 	// MaxMessageBytes bounds a request, and a reply. A longer request is
-	// refused, and the connection goes on if its framing allows. Default 16 MiB.
+	// refused, and the connection goes on if its framing allows. Default 16 MiB
+	// (MessageBytes).
 	MaxMessageBytes int
-	// MaxDepth bounds the nesting of structs and containers. Default 64; off
-	// means 10,000, which the stack still holds.
+	// MaxDepth bounds the nesting of structs and containers. Default 64 (Depth);
+	// off means 10,000, which the stack still holds.
 	MaxDepth int
-	// DecodeBytesPerWireByte times the length of a request, plus 64 KiB, is how
-	// much memory decoding it may take. Lists of structs with many optional
-	// fields of which few are set may need more; see docs/guide/limits.md.
-	// Default 64.
+	// DecodeBytesPerWireByte times the length of a request, plus 64 KiB
+	// (DecodeBytesBase), is how much memory decoding it may take. Lists of structs
+	// with many optional fields of which few are set may need more; see
+	// docs/guide/limits.md. Default 64 (DecodeBytesPerWireByte).
 	DecodeBytesPerWireByte int
 	// MaxDecodeBytes caps the memory that decoding one request may take. Default
-	// 256 MiB.
+	// 256 MiB (DecodeBytesMax).
 	MaxDecodeBytes int64
 	// MaxBufferedBytes bounds the bytes of all messages together that are
 	// arriving, wait to be decoded, or wait for their peer to read them. Calls
 	// for which there is no room are refused with ResourceExhausted. Default: a
 	// quarter of the memory limit of the process (GOMEMLIMIT) if it has one,
-	// else 512 MiB.
+	// else 512 MiB (BufferedBytesMax).
 	MaxBufferedBytes int64
 	// MaxConnections bounds open connections; more are closed at once. Default:
-	// 90 % of the file descriptors that the process may open.
+	// 90 % of the file descriptors that the process may open, after 64
+	// (ConnectionsReserve).
 	MaxConnections int
 
 	// MaxCalls bounds calls in progress; more are refused. A call counts until
-	// its handler returns, also when its connection is gone. Default 100,000.
+	// its handler returns, also when its connection is gone. Default 100,000
+	// (ServerCalls).
 	MaxCalls int
 
 	// FirstByteTimeout closes connections that say nothing at first. Default
-	// 10 s.
+	// 10 s (FirstByteTimeout).
 	FirstByteTimeout time.Duration
 	// FrameTimeout closes connections on which a message takes longer to arrive
-	// than this plus its size at 64 KiB/s. Default 5 s.
+	// than this plus its size at 64 KiB/s (FrameBytesPerSecond). Default 5 s
+	// (FrameTimeout).
 	FrameTimeout time.Duration
 	// IdleTimeout closes connections without a call. Keep it above the
-	// clients'. Default 10 min.
+	// clients'. Default 10 min (ServerIdleTimeout).
 	IdleTimeout time.Duration
 	// WriteStallTimeout closes connections whose peer reads nothing although
-	// bytes wait for it. Default 30 s.
+	// bytes wait for it. Default 30 s (WriteStallTimeout).
 	WriteStallTimeout time.Duration
 	// DrainTimeout is how long Serve waits for running calls after its context
-	// ended. Default 30 s; off means for ever.
+	// ended. Default 30 s (DrainTimeout); off means for ever.
 	DrainTimeout time.Duration
 
 	// Interceptors around every call, the first outermost.
@@ -165,7 +170,8 @@ func (c ServerConfig) allowed() wire.Set {
 }
 
 // ClientConfig configures a Client. In every number and duration 0 is the
-// default that the field names, and a negative value switches the limit off.
+// default that the field gives, and a negative value switches the limit off. The
+// name behind a default is its row in docs/guide/limits.md, which says why.
 type ClientConfig struct {
 	// Target to call: "host:port", "unix:///path" or "unix:@abstract".
 	// Required.
@@ -188,32 +194,35 @@ type ClientConfig struct {
 	QualifiedNames bool
 
 	// Timeout of a call, unless the option Timeout says otherwise. A deadline of
-	// the context that is earlier counts. Default 5 s.
+	// the context that is earlier counts. Default 5 s (CallTimeout).
 	Timeout time.Duration
-	// ConnectTimeout bounds one attempt to connect. Default 500 ms.
+	// ConnectTimeout bounds one attempt to connect. Default 500 ms
+	// (ConnectTimeout).
 	ConnectTimeout time.Duration
 	// IdleTimeout closes pooled connections that are not used. Keep it below
-	// the server's. Default 30 s.
+	// the server's. Default 30 s (ClientIdleTimeout).
 	IdleTimeout time.Duration
 	// MaxConnections bounds open connections, and with the protocols that carry
-	// one call at a time also the calls in progress. Default 512.
+	// one call at a time also the calls in progress. Default 512
+	// (ClientConnections).
 	MaxConnections int
 	// MaxWaiting bounds the calls that wait for a connection; more fail at once.
-	// Default 10,000.
+	// Default 10,000 (ClientWaiting).
 	MaxWaiting int
 
-	// MaxMessageBytes bounds a request and a reply. Default 16 MiB.
+	// MaxMessageBytes bounds a request and a reply. Default 16 MiB
+	// (MessageBytes).
 	MaxMessageBytes int
-	// MaxDepth bounds the nesting of structs and containers. Default 64; off
-	// means 10,000, which the stack still holds.
+	// MaxDepth bounds the nesting of structs and containers. Default 64 (Depth);
+	// off means 10,000, which the stack still holds.
 	MaxDepth int
-	// DecodeBytesPerWireByte times the length of a reply, plus 64 KiB, is how
-	// much memory decoding it may take. Lists of structs with many optional
-	// fields of which few are set may need more; see docs/guide/limits.md.
-	// Default 64.
+	// DecodeBytesPerWireByte times the length of a reply, plus 64 KiB
+	// (DecodeBytesBase), is how much memory decoding it may take. Lists of structs
+	// with many optional fields of which few are set may need more; see
+	// docs/guide/limits.md. Default 64 (DecodeBytesPerWireByte).
 	DecodeBytesPerWireByte int
 	// MaxDecodeBytes caps the memory that decoding one reply may take. Default
-	// 256 MiB.
+	// 256 MiB (DecodeBytesMax).
 	MaxDecodeBytes int64
 
 	// Interceptors around every call, the first outermost.

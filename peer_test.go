@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"runtime"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/fulmar-rpc/fulmar"
 	"github.com/fulmar-rpc/fulmar/internal/assert"
+	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/testservice"
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
 	"github.com/fulmar-rpc/fulmar/thrift"
@@ -170,7 +172,7 @@ func TestServer_RefusesBadMessagesAndGoesOn(t *testing.T) {
 		"missing field":      {message(thriftwire.Call, "echo", 7, missing), thriftwire.ExceptionProtocolError, "required but absent: text"},
 		"truncated":          {message(thriftwire.Call, "add", 7, []byte{8, 0, 1, 0}), thriftwire.ExceptionProtocolError, "i32 needs 4 bytes"},
 		"20,000,000 entries": {message(thriftwire.Call, "echo", 7, []byte{0x0c, 0, 1, 0x0d, 0, 4, 0x0b, 0x0b, 1, 0x31, 0x2d, 0}), thriftwire.ExceptionProtocolError, "declares 20000000 elements"},
-		"100,000 levels":     {message(thriftwire.Call, "echo", 7, depth), thriftwire.ExceptionProtocolError, "deeper than 64"},
+		"100,000 levels":     {message(thriftwire.Call, "echo", 7, depth), thriftwire.ExceptionProtocolError, fmt.Sprintf("deeper than %d", limits.Depth)},
 		"trailing bytes":     {message(thriftwire.Call, "nothing", 7, []byte{0, 0, 0}), thriftwire.ExceptionProtocolError, "2 bytes follow"},
 		"no header":          {[]byte{0x80, 1, 0, 1}, thriftwire.ExceptionProtocolError, "ends inside the message header"},
 		"too long":           {message(thriftwire.Call, "echo", 7, make([]byte, 2<<20)), thriftwire.ExceptionProtocolError, "limit 1048576"},

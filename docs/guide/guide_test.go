@@ -19,7 +19,7 @@ func TestMain(m *testing.M) { testkit.Main(m) }
 func TestLimits_AreConfigured(t *testing.T) {
 	server, err := fulmar.NewServer(fulmar.ServerConfig{
 		Address:         ":8888",
-		MaxMessageBytes: 64 << 20,        // instead of 16 MiB
+		MaxMessageBytes: 64 << 20,        // instead of 16 MiB (MessageBytes)
 		IdleTimeout:     2 * time.Minute, // keep it above the clients'
 		FrameTimeout:    -1,              // off
 	})

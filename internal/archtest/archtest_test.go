@@ -79,18 +79,51 @@ func TestLimits_AreDocumented(t *testing.T) {
 	testkit.Golden(t, "../../"+name, []byte(want))
 }
 
-// TestLimits_FieldsAreDocumented wants the guide to name every field of a
-// configuration that is a limit.
+// TestLimits_AreQuotedAsTheyAre compares every limit that a comment or a
+// document gives a value for with the constant. With -update a changed limit is
+// written everywhere.
+func TestLimits_AreQuotedAsTheyAre(t *testing.T) {
+	source := mustLoad(t, root(t))
+	values, _, err := limitValues(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	quoting := 0
+	for _, name := range source.names() {
+		if within(name, "internal/archtest") {
+			continue // Its examples are no quotes.
+		}
+		text := string(source.texts[name])
+		want, quotes := rewriteQuotes(text, values)
+		if quotes > 0 {
+			quoting++
+		}
+		if want != text {
+			testkit.Golden(t, "../../"+name, []byte(want))
+		}
+	}
+	if quoting < 4 {
+		t.Errorf("only %d files quote a limit: rewriteQuotes does not see them", quoting)
+	}
+}
+
+// TestLimits_FieldsAreDocumented wants the guide to have a row for every field
+// of a configuration that is a limit, and the field's documentation to quote
+// the limit that the row names.
 func TestLimits_FieldsAreDocumented(t *testing.T) {
+	const document = "docs/guide/limits.md"
 	source := mustLoad(t, root(t))
 	fields := limitFields(source.goFiles)
 	if len(fields) < 10 {
 		t.Errorf("found only %v: limitFields does not see the configuration structs", fields)
 	}
 	for _, field := range fields {
-		_, name, _ := strings.Cut(field, ".")
-		if !strings.Contains(string(source.texts["docs/guide/limits.md"]), "`"+name+"`") {
-			t.Errorf("docs/guide/limits.md does not name %s", field)
+		limit := limitOfField(string(source.texts[document]), field)
+		switch {
+		case limit == "":
+			t.Errorf("%s has no row for %s", document, field)
+		case !strings.Contains(field.doc, "("+limit+")"):
+			t.Errorf("the documentation of %s does not give the value of %s, which %s says is its default", field, limit, document)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -34,17 +35,10 @@ func withLimits(t *tree, document string) (string, error) {
 
 // printLimits returns a table for every group of constants.
 func printLimits(source string) (string, error) {
-	fileSet := token.NewFileSet()
-	syntax, err := parser.ParseFile(fileSet, limitsFile, source, parser.ParseComments)
+	syntax, info, err := checkLimitsFile(source)
 	if err != nil {
 		return "", err
 	}
-	// The bodies need the rest of the packages below, so they are skipped, and
-	// with them errors about imports that only bodies use.
-	checker := types.Config{IgnoreFuncBodies: true, Importer: fewConstants{}, Error: func(error) {}}
-	info := &types.Info{Defs: map[*ast.Ident]types.Object{}}
-	_, _ = checker.Check("limits", fileSet, []*ast.File{syntax}, info)
-
 	var out strings.Builder
 	for _, declaration := range syntax.Decls {
 		group, ok := declaration.(*ast.GenDecl)
@@ -70,6 +64,21 @@ func printLimits(source string) (string, error) {
 		}
 	}
 	return out.String() + "\n", nil
+}
+
+// checkLimitsFile parses the limits and computes their values.
+func checkLimitsFile(source string) (*ast.File, *types.Info, error) {
+	fileSet := token.NewFileSet()
+	syntax, err := parser.ParseFile(fileSet, limitsFile, source, parser.ParseComments)
+	if err != nil {
+		return nil, nil, err
+	}
+	// The bodies need the rest of the packages below, so they are skipped, and
+	// with them errors about imports that only bodies use.
+	checker := types.Config{IgnoreFuncBodies: true, Importer: fewConstants{}, Error: func(error) {}}
+	info := &types.Info{Defs: map[*ast.Ident]types.Object{}}
+	_, _ = checker.Check("limits", fileSet, []*ast.File{syntax}, info)
+	return syntax, info, nil
 }
 
 // checkLimitsUsed wants every limit to limit something: a constant that no code
@@ -133,10 +142,14 @@ func markUsed(used map[string]bool, own bool) func(ast.Node) bool {
 	}
 }
 
-// limitFields returns the numbers and durations of the root package's
-// configuration structs.
-func limitFields(files []*goFile) []string {
-	var fields []string
+// limitField is a number or a duration in a configuration struct of the root
+// package.
+type limitField struct{ config, name, doc string }
+
+func (f limitField) String() string { return f.config + "." + f.name }
+
+func limitFields(files []*goFile) []limitField {
+	var fields []limitField
 	for _, file := range files {
 		if file.folder != "." || file.test {
 			continue
@@ -154,7 +167,7 @@ func limitFields(files []*goFile) []string {
 				number := isIdentifier(field.Type, "int") || isIdentifier(field.Type, "int64")
 				for _, name := range field.Names {
 					if number || file.selects(field.Type, "time", "Duration") {
-						fields = append(fields, spec.Name.Name+"."+name.Name)
+						fields = append(fields, limitField{spec.Name.Name, name.Name, field.Doc.Text()})
 					}
 				}
 			}
@@ -162,6 +175,23 @@ func limitFields(files []*goFile) []string {
 		})
 	}
 	return fields
+}
+
+// limitOfField returns the limit that document gives for a field: the last name
+// in the third column of its row.
+func limitOfField(document string, field limitField) string {
+	side := strings.ToLower(strings.TrimSuffix(field.config, "Config"))
+	name := regexp.MustCompile("`([A-Z]\\w*)`")
+	for line := range strings.Lines(document) {
+		cells := strings.Split(line, "|")
+		if len(cells) != 5 || !strings.Contains(cells[1], "`"+field.name+"`") || !strings.Contains(cells[2], side) {
+			continue
+		}
+		if found := name.FindAllStringSubmatch(cells[3], -1); len(found) > 0 {
+			return found[len(found)-1][1]
+		}
+	}
+	return ""
 }
 
 // oneLine makes a comment fit a cell of a table.
@@ -181,10 +211,23 @@ func printLimit(name string, object types.Object) (string, error) {
 		return "", fmt.Errorf("%s: %s does not fit into an int64", limitsFile, name)
 	case strings.HasSuffix(c.Type().String(), "Duration"):
 		return printDuration(time.Duration(value)), nil
-	case strings.Contains(name, "Bytes") && !strings.Contains(name, "PerWireByte"):
-		return printBytes(value), nil
 	}
-	return fmt.Sprint(value), nil
+	rate := ""
+	if strings.HasSuffix(name, "PerSecond") {
+		rate = "/s"
+	}
+	if strings.Contains(name, "Bytes") && !strings.Contains(name, "PerWireByte") {
+		return printBytes(value) + rate, nil
+	}
+	return groupDigits(fmt.Sprint(value)) + rate, nil
+}
+
+// groupDigits turns "100000" into "100,000".
+func groupDigits(digits string) string {
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
 }
 
 func printDuration(d time.Duration) string {

@@ -20,6 +20,10 @@ const (
 
 	// Depth has no unit.
 	Depth = 64
+
+	// BytesPerSecond and LinesPerSecond are rates.
+	BytesPerSecond = 64 << 10
+	LinesPerSecond = 1000000
 )
 
 // Clients.
@@ -41,6 +45,8 @@ const (
 | ` + "`MessageBytes`" + ` | 16 MiB | MessageBytes is long. And that is why. |
 | ` + "`ShortBytes`" + ` | 100 B | See above. |
 | ` + "`Depth`" + ` | 64 | Depth has no unit. |
+| ` + "`BytesPerSecond`" + ` | 64 KiB/s | BytesPerSecond and LinesPerSecond are rates. |
+| ` + "`LinesPerSecond`" + ` | 1,000,000/s | See above. |
 
 ### Clients
 
@@ -80,6 +86,44 @@ func TestLimitFields_AreFound(t *testing.T) {
 	got := limitFields(mustLoad(t, source.tree()).goFiles)
 	if want := "[ServerConfig.MaxA ServerConfig.MaxB ServerConfig.Wait]"; fmt.Sprint(got) != want {
 		t.Errorf("found %v, want %v", got, want)
+	}
+}
+
+func TestLimitFields_HaveRows(t *testing.T) {
+	const document = "| `Wait`, option `W` | client | `Other` |\n| `Wait` | server, client | 90 %, less `First` and `Last` |\n| `Size` | server | none |\n"
+	tests := map[limitField]string{
+		{config: "ServerConfig", name: "Wait"}: "Last",
+		{config: "ClientConfig", name: "Wait"}: "Other",
+		{config: "ServerConfig", name: "Size"}: "",
+		{config: "ServerConfig", name: "Gone"}: "",
+		{config: "PoolConfig", name: "Wait"}:   "",
+	}
+	for field, want := range tests {
+		if got := limitOfField(document, field); got != want {
+			t.Errorf("the row of %v names %q, want %q", field, got, want)
+		}
+	}
+}
+
+func TestQuotes_AreRewritten(t *testing.T) {
+	values := map[string]string{"MessageBytes": "32 MiB", "CallTimeout": "7 s", "Rate": "1,000/s", "Depth": "64"}
+	tests := map[string]string{
+		"at most 16 MiB (MessageBytes)":            "at most 32 MiB (MessageBytes)",
+		"16 MiB (`MessageBytes`) and 2 (`Depth`).": "32 MiB (`MessageBytes`) and 64 (`Depth`).",
+		"\t// Default 5\n\t// s (CallTimeout).":    "\t// Default 7 s (CallTimeout).",
+		"\t// Default 5 s\n\t// (CallTimeout).":    "\t// Default 7 s\n\t// (CallTimeout).",
+		"10,000 (Depth)":                           "64 (Depth)",
+		"5/s (Rate)":                               "1,000/s (Rate)",
+		"7 seconds (CallTimeout)":                  "7 seconds (CallTimeout)",
+		"16 MiB (Unknown), 5 s, func F(Depth)":     "16 MiB (Unknown), 5 s, func F(Depth)",
+	}
+	for text, want := range tests {
+		if got, _ := rewriteQuotes(text, values); got != want {
+			t.Errorf("%q became %q, want %q", text, got, want)
+		}
+	}
+	if _, quotes := rewriteQuotes("32 MiB (MessageBytes), 7 s (CallTimeout), 1 (Unknown)", values); quotes != 2 {
+		t.Errorf("%d quotes were counted, want 2", quotes)
 	}
 }
 

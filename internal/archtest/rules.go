@@ -30,6 +30,7 @@ func rules() []rule {
 		{"comment", checkComments},
 		{"words", checkWords},
 		{"unused limit", checkLimitsUsed},
+		{"quoted limit", checkQuotes},
 		{"link", checkLinks},
 		{"mention", checkMentions},
 		{"answer", checkAnswers},

@@ -305,6 +305,10 @@ func documentCases() []brokenCase {
 }
 
 func testCases() []brokenCase {
+	quoting := func(name, content string) sources {
+		const limits = "import \"time\"\nconst (\n\tMessageBytes = 16 << 20\n\tDepth = 64\n\tCallTimeout = 5 * time.Second\n\tBytesPerSecond = 64 << 10\n)"
+		return sources{limitsFile: limits, name: content}
+	}
 	fuzz := "func FuzzFrame(f *F) {}"
 	main := "func TestMain(m *M) { testkit.Main(m) }"
 	return []brokenCase{
@@ -314,6 +318,18 @@ func testCases() []brokenCase {
 		{"test name", "gone", sources{"README.md": "`TestCall_Works`", "call_test.go": "func TestCall(t *T) {}"}, "names TestCall_Works"},
 		{"test name", "there", sources{"README.md": "`TestCall_Works`", "call_test.go": "func TestCall_Works(t *T) {}"}, ""},
 		{"test name", "package", sources{"README.md": "`testing` and `TestMain` in `testkit`", "call_test.go": main}, ""},
+		{"quoted limit", "default", quoting("config.go", "// C is.\ntype C struct {\n\t// A is bounded. Default\n\t// 16 MiB.\n\tA int\n}"), "config.go:5: [quoted limit] 16 MiB is the value"},
+		{"quoted limit", "function", quoting("thrift/x.go", "// F waits 5 s.\nfunc F() {}"), "5 s is the value"},
+		{"quoted limit", "rate", quoting("thrift/x.go", "// V is sent at 64 KiB/s.\nvar V = 1"), "64 KiB/s is the value"},
+		{"quoted limit", "document", quoting("docs/guide/x.md", "A call takes 5 seconds."), "5 s is the value"},
+		{"quoted limit", "bytes one by one", quoting("docs/protocol/x.md", "a name of at most 16777216 bytes"), "16,777,216 is the value"},
+		{"quoted limit", "no unit", quoting("README.md", "Default: 64"), "64 is the value"},
+		{"quoted limit", "another number", quoting("README.md", "64 files, 15 MiB, 16,000 MiB, v5 s, 0.5 s, default 65"), ""},
+		{"quoted limit", "named", quoting("README.md", "Default: 64 (`Depth`), 16 MiB (MessageBytes), 5 s\n(`CallTimeout`)."), ""},
+		{"quoted limit", "table of limits", quoting("docs/guide/limits.md", limitsBegin+"| 16 MiB |\n"+limitsEnd+"16 MiB"), "limits.md:4"},
+		{"quoted limit", "not for users", quoting("docs/adr/x.md", "Default: 64"), ""},
+		{"quoted limit", "not exported", quoting("thrift/x.go", "// f waits 5 s.\nfunc f() {}"), ""},
+		{"quoted limit", "internal", quoting("internal/linkbuf/x.go", "// F waits 5 s.\nfunc F() {}"), ""},
 		{"unused limit", "nowhere", sources{"internal/limits/l.go": "const Depth = 64"}, "nothing uses the limit Depth"},
 		{"unused limit", "in tests only", sources{"internal/limits/l.go": "const Depth = 64", "thrift/x_test.go": "const d = limits.Depth"}, "nothing uses the limit Depth"},
 		{"unused limit", "elsewhere", sources{"internal/limits/l.go": "const Depth = 64", "thrift/x.go": "const d = limits.Depth"}, ""},

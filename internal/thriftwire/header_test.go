@@ -3,6 +3,7 @@ package thriftwire_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -58,8 +59,8 @@ func TestParseHeader_RefusesWhatCannotBe(t *testing.T) {
 	}{
 		"other version": {[]byte("GET / HT"), "not with the strict Binary version", false},
 		"unknown type":  {badType, "unknown message type 9", true},
-		"long name":     {long, "method name of 1025 bytes (limit 1024)", false},
-		"negative name": {negative, "limit 1024", false},
+		"long name":     {long, fmt.Sprintf("method name of %d bytes (limit %d)", limits.MethodNameBytes+1, limits.MethodNameBytes), false},
+		"negative name": {negative, fmt.Sprintf("limit %d", limits.MethodNameBytes), false},
 	}
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {
