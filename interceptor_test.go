@@ -210,4 +210,7 @@ func TestServer_SeveralServices(t *testing.T) {
 	if err := <-served; err != nil {
 		t.Errorf("Serve: %v", err)
 	}
+	if logged := log.String(); strings.Count(logged, "call refused") != 1 || !strings.Contains(logged, "method=add") {
+		t.Errorf("logged %q, want one refused call of add", logged)
+	}
 }
