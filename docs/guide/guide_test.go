@@ -6,12 +6,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net"
+	"os"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/fulmar-rpc/fulmar"
 	"github.com/fulmar-rpc/fulmar/internal/testkit"
+	"github.com/fulmar-rpc/fulmar/internal/testservice"
+	"github.com/fulmar-rpc/fulmar/thrift"
 )
 
 func TestMain(m *testing.M) { testkit.Main(m) }
@@ -55,6 +62,41 @@ func TestErrors_SayWhetherTheHandlerRan(t *testing.T) {
 	if report(nil) || report(errors.New("declared in the IDL")) {
 		t.Error("what is no *fulmar.Error is to be repeated")
 	}
+}
+
+// TestErrors_ReadAsTheGuideSays makes the call whose error the guide and the
+// documentation of Error quote: to a peer that never answers.
+func TestErrors_ReadAsTheGuideSays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, err := fulmar.NewClient(fulmar.ClientConfig{
+			Target: "127.0.0.1:8888",
+			Dial: func(context.Context, string, string) (net.Conn, error) {
+				ours, theirs := net.Pipe()
+				go func() { _, _ = io.Copy(io.Discard, theirs) }()
+				return ours, nil
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+		place := &fulmar.MethodDesc{Service: "Orders", Name: "place", Codec: thrift.Binary}
+		err = client.Call(t.Context(), place, &testservice.EchoAddArgs{}, &testservice.EchoAddResult{}, fulmar.Timeout(200*time.Millisecond))
+		if err == nil {
+			t.Fatal("the call succeeded")
+		}
+		for _, name := range []string{"errors.md", "../../error.go"} {
+			content, readErr := os.ReadFile(name)
+			if readErr != nil {
+				t.Fatal(readErr)
+			}
+			// A comment may break the line.
+			text := strings.Join(strings.Fields(strings.ReplaceAll(string(content), "\n//", " ")), " ")
+			if !strings.Contains(text, err.Error()) {
+				t.Errorf("%s does not quote the error as it is: %s", name, err)
+			}
+		}
+	})
 }
 
 // find is a handler's way to fail without an exception in the IDL.

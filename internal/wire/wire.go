@@ -119,7 +119,8 @@ type Error struct {
 	Answer string
 }
 
-// Error returns "first bytes 47 45 54 20: HTTP/1.1, not enabled (enabled: bare, framed)".
+// Error returns "first bytes 47 45 54 20 2f 20 48 54: HTTP/1.1, not enabled
+// (enabled: bare, framed)".
 func (e *Error) Error() string {
 	return fmt.Sprintf("first bytes % x: %s", e.First[:e.Count], e.Detail)
 }

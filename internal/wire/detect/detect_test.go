@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -49,6 +50,23 @@ func TestDecoder_Transcripts(t *testing.T) {
 				return ""
 			})
 		})
+	}
+}
+
+// TestDetect_RefusesInTheWordsOfTheDocument compares the refusal that the
+// description of the protocol quotes with the real one.
+func TestDetect_RefusesInTheWordsOfTheDocument(t *testing.T) {
+	_, _, err := detect.Detect([]byte("GET / HTTP/1.1\r\n"), bothProtocols)
+	if err == nil {
+		t.Fatal("HTTP was accepted")
+	}
+	const name = "../../../docs/protocol/thrift.md"
+	document, readErr := os.ReadFile(name)
+	if readErr != nil {
+		t.Fatal(readErr)
+	}
+	if quote := "`" + err.Error() + "`"; !strings.Contains(string(document), quote) {
+		t.Errorf("%s does not quote the refusal as it is: %s", name, quote)
 	}
 }
 
