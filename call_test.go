@@ -179,8 +179,11 @@ func TestCall_MissingReply(t *testing.T) {
 	})
 	api := dial(t, fulmar.ClientConfig{Target: server.address})
 	_, err := api.Echo(context.Background(), &testservice.Message{})
-	if e := asError(t, err); e.Code() != fulmar.Internal || !strings.Contains(e.Message(), "neither a result nor an error") {
+	if e := asError(t, err); e.Code() != fulmar.Internal || e.Message() != "neither a result nor an error" {
 		t.Errorf("Echo: %v", err)
+	}
+	if text := err.Error(); !strings.HasPrefix(text, "Echo.echo: internal: neither") || strings.Count(text, "echo") != 1 {
+		t.Errorf("%q does not name the method once", text)
 	}
 }
 

@@ -113,8 +113,9 @@ func Errorf(code Code, format string, args ...any) *Error {
 func MissingReply(method string) error {
 	return &Error{
 		code:      Internal,
-		message:   method + ": neither a result nor an error",
+		message:   "neither a result nor an error",
 		executed:  ExecutedYes,
+		method:    method,
 		exception: thriftwire.ExceptionMissingResult,
 	}
 }
