@@ -1,7 +1,6 @@
 package archtest
 
 import (
-	"errors"
 	"fmt"
 	"go/ast"
 	"go/constant"
@@ -21,16 +20,11 @@ const (
 
 // withLimits returns document with the tables of all limits between its marks.
 func withLimits(t *tree, document string) (string, error) {
-	before, rest, found := strings.Cut(document, limitsBegin)
-	_, after, ended := strings.Cut(rest, limitsEnd)
-	if !found || !ended {
-		return "", errors.New("the document lacks the marks of the table")
-	}
 	tables, err := printLimits(string(t.texts[limitsFile]))
 	if err != nil {
 		return "", err
 	}
-	return before + limitsBegin + tables + limitsEnd + after, nil
+	return between(document, limitsBegin, tables, limitsEnd)
 }
 
 // printLimits returns a table for every group of constants.

@@ -72,7 +72,7 @@ func TestLimits_RefuseWhatTheyCannotPrint(t *testing.T) {
 			t.Errorf("%q printed as %q", source, got)
 		}
 	}
-	if _, err := withLimits(&tree{}, "no marks"); err == nil || !strings.Contains(err.Error(), "marks") {
+	if _, err := between("no marks", limitsBegin, "", limitsEnd); err == nil || !strings.Contains(err.Error(), "marks") {
 		t.Errorf("a document without marks: %v", err)
 	}
 }
@@ -124,22 +124,5 @@ func TestQuotes_AreRewritten(t *testing.T) {
 	}
 	if _, quotes := rewriteQuotes("32 MiB (MessageBytes), 7 s (CallTimeout), 1 (Unknown)", values); quotes != 2 {
 		t.Errorf("%d quotes were counted, want 2", quotes)
-	}
-}
-
-func TestExceptionCodes_ArePrinted(t *testing.T) {
-	const constants = "const (\n\tExceptionUnknown       ExceptionType = 0\n\tExceptionBadSequenceID ExceptionType = 4\n)\n"
-	codes := func(literal string) []*goFile {
-		return mustLoad(t, sources{"code.go": "var exceptionCodes = map[T]Code{" + literal + "}"}.tree()).goFiles
-	}
-	got, err := printExceptionCodes(constants, codes("w.ExceptionBadSequenceID: Internal"))
-	want := "\n| type | name | code |\n|---|---|---|\n| 0 | unknown | Unknown |\n| 4 | bad sequence id | Internal |\n| any other | | Unknown |\n\n"
-	if got != want || err != nil {
-		t.Errorf("printed %q, %v; want %q", got, err, want)
-	}
-	for _, literal := range []string{"", "w.ExceptionGone: Internal"} {
-		if got, err := printExceptionCodes(constants, codes(literal)); err == nil {
-			t.Errorf("{%s} printed as %q", literal, got)
-		}
 	}
 }
