@@ -4,4 +4,6 @@ go 1.26.0
 
 require github.com/fulmar-rpc/fulmar v0.0.0-00010101000000-000000000000
 
+require go.uber.org/goleak v1.3.0 // indirect
+
 replace github.com/fulmar-rpc/fulmar => ..

@@ -336,7 +336,8 @@ func testCases() []brokenCase {
 		{"unused limit", "in its package", sources{"internal/limits/l.go": "const Depth = 64\nfunc f() int { return Depth }"}, ""},
 		{"leak check", "missing", sources{"thrift/x_test.go": "func TestX(t *T) {}"}, "the tests of thrift lack"},
 		{"leak check", "in another file", sources{"thrift/x_test.go": "func TestX(t *T) {}", "thrift/main_test.go": main}, ""},
-		{"leak check", "other module", sources{"bench/go.mod": "module b\n", "bench/x_test.go": "func TestX(t *T) {}"}, ""},
+		{"leak check", "other module", sources{"cmd/fulmar/go.mod": "module c\n", "cmd/fulmar/x_test.go": "func TestMain(m *M) { os.Exit(m.Run()) }"}, "the tests of cmd/fulmar lack"},
+		{"leak check", "example", sources{"examples/a/go.mod": "module e\n", "examples/a/x_test.go": "func TestX(t *T) {}"}, ""},
 	}
 }
 

@@ -15,10 +15,19 @@ func TestRun_FailsOnALeakOnlyWhenTheTestsPassed(t *testing.T) {
 		t.Skip("descriptors can only be listed on Linux")
 	}
 	var file *os.File
+	folder := t.TempDir()
+	// The tests of this package run in such a folder themselves.
+	t.Setenv(tempOwned, "")
+	leave := func() int {
+		if err := os.WriteFile(os.TempDir()+"/forgotten", nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return 0
+	}
 	leak := func(code int) func() int {
 		return func() int {
 			var err error
-			if file, err = os.Create(t.TempDir() + "/left-open"); err != nil {
+			if file, err = os.Create(folder + "/left-open"); err != nil {
 				t.Fatal(err)
 			}
 			return code
@@ -33,6 +42,7 @@ func TestRun_FailsOnALeakOnlyWhenTheTestsPassed(t *testing.T) {
 		{"clean", func() int { return 0 }, 0, ""},
 		{"passed with a leak", leak(0), 1, "left-open"},
 		{"failed with a leak", leak(3), 3, ""},
+		{"temporary file", leave, 1, "temporary files: 1 left: forgotten"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var output strings.Builder

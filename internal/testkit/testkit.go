@@ -5,6 +5,7 @@
 package testkit
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -20,8 +21,9 @@ import (
 const leakPatience = 5 * time.Second
 
 // Main runs the tests of a package and exits. When they pass it looks for
-// goroutines, file descriptors and pooled buffers that they left behind, and
-// fails if there are any. Use it as
+// goroutines, temporary files, file descriptors (on Linux) and pooled buffers
+// (with -tags invariants) that they left behind, and fails if there are any. Use
+// it as
 //
 //	func TestMain(m *testing.M) { testkit.Main(m) }
 func Main(m *testing.M) {
@@ -30,14 +32,20 @@ func Main(m *testing.M) {
 }
 
 func run(tests func() int, output io.Writer, patience time.Duration) int {
+	if fuzzing() {
+		return tests()
+	}
+	temporary, err := newTempFolder()
+	if err != nil {
+		fmt.Fprintf(output, "FAIL: %v\n", err)
+		return 1
+	}
+	defer temporary.remove()
 	baseline := NewBaseline()
 	if code := tests(); code != 0 {
 		return code
 	}
-	if fuzzing() {
-		return 0
-	}
-	if err := baseline.Check(patience); err != nil {
+	if err := errors.Join(baseline.Check(patience), temporary.check()); err != nil {
 		fmt.Fprintf(output, "FAIL: the tests passed, but left something behind:\n%v\n", err)
 		return 1
 	}
