@@ -136,7 +136,7 @@ func (v *verifier) summary(suite string) error {
 	}
 	switch {
 	case len(v.failed) > 0:
-		return fmt.Errorf("%d steps failed: %s", len(v.failed), strings.Join(v.failed, ", "))
+		return fmt.Errorf("steps that failed: %s", strings.Join(v.failed, ", "))
 	case suite == "test" && passed == 0 && v.only == "":
 		return errors.New("no test ran")
 	}
