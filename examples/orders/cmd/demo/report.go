@@ -44,7 +44,7 @@ func (r *report) line(caller, what, protocol, result string, ok bool, took time.
 	if runes := []rune(result); ok && len(runes) > longest {
 		result = string(runes[:longest]) + "..."
 	}
-	fmt.Fprintf(r.out, "%s  %-9s  %-6s  %-28s  %8.1f ms  %s\n", mark, caller, protocol, what, float64(took.Microseconds())/1000, result)
+	fmt.Fprintf(r.out, "%s  %-9s  %-6s  %-29s  %8.1f ms  %s\n", mark, caller, protocol, what, float64(took.Microseconds())/1000, result)
 }
 
 // finish prints the summary and returns whether everything was as it should be.
