@@ -1,4 +1,4 @@
-module github.com/fulmar-rpc/fulmar/examples/quickstart
+module example.com/shop
 
 go 1.26.0
 

@@ -1,7 +1,4 @@
 // Command quickstart serves a small service and calls it, in one process.
-//
-//	make generate
-//	go -C examples/quickstart run .
 package main
 
 import (
@@ -12,12 +9,13 @@ import (
 	"os"
 	"time"
 
+	"example.com/shop/gen/orders"
 	"github.com/fulmar-rpc/fulmar"
-	"github.com/fulmar-rpc/fulmar/examples/quickstart/gen/orders"
 )
 
 //go:generate fulmar gen -o gen orders.thrift
 
+// shop implements orders.OrdersServer, the interface generated for the service.
 type shop struct{}
 
 func (shop) Place(ctx context.Context, request *orders.PlaceRequest) (*orders.Order, error) {
@@ -29,47 +27,6 @@ func (shop) Place(ctx context.Context, request *orders.PlaceRequest) (*orders.Or
 
 func (shop) Viewed(ctx context.Context, orderID int64) error { return nil }
 
-// serve answers calls until ctx ends. It reports the address once it listens.
-func serve(ctx context.Context, address string, listening func(address string)) error {
-	server, err := fulmar.NewServer(fulmar.ServerConfig{Address: address})
-	if err != nil {
-		return err
-	}
-	orders.RegisterOrdersServer(server, shop{})
-	bound, err := server.Listen()
-	if err != nil {
-		return err
-	}
-	listening(bound.String())
-	return server.Serve(ctx) // drains and returns nil when ctx ends
-}
-
-// order makes one call and prints what came of it.
-func order(ctx context.Context, out io.Writer, target string, quantity int32) error {
-	client, err := fulmar.NewClient(fulmar.ClientConfig{Target: target})
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	api := orders.NewOrdersClient(client)
-
-	request := &orders.PlaceRequest{Sku: "TEA-250", Quantity: quantity}
-	placed, err := api.Place(ctx, request, fulmar.Timeout(time.Second))
-
-	var soldOut *orders.OutOfStock
-	switch {
-	case errors.As(err, &soldOut): // declared in the IDL
-		fmt.Fprintf(out, "only %d of %s left\n", soldOut.Left, soldOut.Sku)
-	case fulmar.CodeOf(err) == fulmar.DeadlineExceeded: // a *fulmar.Error
-		fmt.Fprintln(out, "too slow")
-	case err != nil:
-		return err
-	default:
-		fmt.Fprintf(out, "order %d: %d of %s\n", placed.ID, placed.Quantity, placed.Sku)
-	}
-	return nil
-}
-
 func main() {
 	if err := run(os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "quickstart:", err)
@@ -79,22 +36,50 @@ func main() {
 
 // run serves on a free port, calls twice, and stops.
 func run(out io.Writer) error {
+	server, err := fulmar.NewServer(fulmar.ServerConfig{Address: "localhost:0"})
+	if err != nil {
+		return err
+	}
+	orders.RegisterOrdersServer(server, shop{})
+	address, err := server.Listen()
+	if err != nil {
+		return err
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	address := make(chan string, 1)
-	stopped := make(chan error, 1)
-	go func() { stopped <- serve(ctx, "localhost:0", func(bound string) { address <- bound }) }()
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(ctx) }() // drains and returns nil when ctx ends
 
-	select {
-	case err := <-stopped:
+	client, err := fulmar.NewClient(fulmar.ClientConfig{Target: address.String()})
+	if err != nil {
 		return err
-	case target := <-address:
-		for _, quantity := range []int32{2, 7} {
-			if err := order(ctx, out, target, quantity); err != nil {
-				return err
-			}
+	}
+	defer client.Close()
+	api := orders.NewOrdersClient(client)
+	for _, quantity := range []int32{2, 7} {
+		if err := place(ctx, out, api, quantity); err != nil {
+			return err
 		}
 	}
 	stop()
-	return <-stopped
+	return <-served
+}
+
+// place makes one call and prints what came of it.
+func place(ctx context.Context, out io.Writer, api orders.OrdersClient, quantity int32) error {
+	request := &orders.PlaceRequest{Sku: "TEA-250", Quantity: quantity}
+	order, err := api.Place(ctx, request, fulmar.Timeout(time.Second))
+
+	var soldOut *orders.OutOfStock
+	switch {
+	case errors.As(err, &soldOut): // declared in the IDL
+		fmt.Fprintf(out, "only %d of %s left\n", soldOut.Left, soldOut.Sku)
+	case fulmar.CodeOf(err) == fulmar.DeadlineExceeded: // everything else is a *fulmar.Error
+		fmt.Fprintln(out, "too slow")
+	case err != nil:
+		return err
+	default:
+		fmt.Fprintf(out, "order %d: %d of %s\n", order.ID, order.Quantity, order.Sku)
+	}
+	return nil
 }

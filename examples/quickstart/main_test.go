@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestQuickstart_PrintsWhatTheReadmeSays(t *testing.T) {
+func TestRun_PrintsWhatTheReadmeSays(t *testing.T) {
 	var out bytes.Buffer
 	if err := run(&out); err != nil {
 		t.Fatal(err)

@@ -8,19 +8,41 @@ import (
 
 // checkSnippets wants every Go block of the README and the guide to be part of
 // a Go file of this repository, so that the compiler has seen it. Indentation
-// and empty lines do not count; a line "// ..." stands for what was left out.
+// and empty lines do not count; a line "// ..." stands for what was left out. A
+// block with a package clause is a whole file, and so is every block in Thrift.
 func checkSnippets(t *tree) []finding {
 	var compiled []string
+	whole := map[string]bool{}
 	for _, file := range t.goFiles {
 		compiled = append(compiled, dense(string(file.source)))
+		whole[dense(string(file.source))] = true
+	}
+	for name, content := range t.texts {
+		if path.Ext(name) == ".thrift" {
+			whole[dense(string(content))] = true
+		}
 	}
 	var findings []finding
 	for _, name := range t.names() {
 		if name != "README.md" && !(path.Dir(name) == "docs/guide" && path.Ext(name) == ".md") {
 			continue
 		}
-		eachGoBlock(string(t.texts[name]), func(line int, block string) {
-			if part := uncompiled(block, compiled); part != "" {
+		eachBlock(string(t.texts[name]), "thrift", func(line int, block string) {
+			if !whole[dense(block)] {
+				findings = append(findings, finding{
+					file: name, line: line, what: "thrift",
+					message: "the Thrift code is not a whole file of this repository: quote one",
+				})
+			}
+		})
+		eachBlock(string(t.texts[name]), "go", func(line int, block string) {
+			isFile := strings.Contains(dense(block), "\npackage ")
+			if part := uncompiled(block, compiled); part == "" && isFile && !whole[dense(block)] {
+				findings = append(findings, finding{
+					file: name, line: line, what: "package",
+					message: "the Go code has a package clause and is not a whole file of this repository",
+				})
+			} else if part != "" {
 				first, _, _ := strings.Cut(strings.TrimPrefix(part, "\n"), "\n")
 				findings = append(findings, finding{
 					file: name, line: line, what: first,
@@ -32,15 +54,15 @@ func checkSnippets(t *tree) []finding {
 	return findings
 }
 
-// eachGoBlock visits the fenced blocks that are marked as Go.
-func eachGoBlock(content string, visit func(line int, block string)) {
+// eachBlock visits the fenced blocks that are marked as being in a language.
+func eachBlock(content, language string, visit func(line int, block string)) {
 	var block strings.Builder
 	number, start := 0, 0
 	for line := range strings.Lines(content) {
 		number++
 		mark := strings.TrimSpace(line)
 		switch {
-		case start == 0 && mark == "```go":
+		case start == 0 && mark == "```"+language:
 			start = number
 		case start > 0 && mark == "```":
 			visit(start, block.String())

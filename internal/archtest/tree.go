@@ -14,8 +14,8 @@ import (
 	"strings"
 )
 
-// modulePath is the import path of the root module; the nested modules are
-// named after their folders.
+// modulePath is the import path of the root module. The nested modules are named
+// after their folders, except those that show what a user writes.
 const modulePath = "github.com/fulmar-rpc/fulmar"
 
 // tree is the source tree as the rules see it.
