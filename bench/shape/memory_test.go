@@ -2,7 +2,9 @@ package shape_test
 
 import (
 	"fmt"
+	"math"
 	"runtime"
+	"runtime/debug"
 	"testing"
 	"unsafe"
 
@@ -11,14 +13,24 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 )
 
-// allocated returns how many heap bytes run allocated, size classes included.
-// Nothing else runs in these tests.
+// allocated returns how many heap bytes run allocates, size classes included:
+// the least of several attempts. The counters are those of the whole process,
+// in which the runtime and the testing package allocate now and then as well:
+// that can only add to an attempt, and a thousand maps of 48 bytes are easily
+// outweighed. A collection that is under way is finished first, and no other
+// begins.
 func allocated(run func()) int64 {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	run()
-	runtime.ReadMemStats(&after)
-	return int64(after.TotalAlloc - before.TotalAlloc)
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	least := int64(math.MaxInt64)
+	for range 5 {
+		runtime.GC()
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		run()
+		runtime.ReadMemStats(&after)
+		least = min(least, int64(after.TotalAlloc-before.TotalAlloc))
+	}
+	return least
 }
 
 // A footprint is what some value costs as an element of a list, on the wire and
@@ -196,6 +208,11 @@ func TestMapBytes_BoundsWhatGoAllocates(t *testing.T) {
 	}
 }
 
+// check wants a map of n entries to take no more than its bound, and not so
+// little that the bound would refuse what is harmless. Up to 896 entries a map
+// takes the same each time, at most 0.89 of its bound. Above that its tables
+// split as the random seed has it: 1.2 times the bound was the most in 60 maps
+// of 7168 entries, and 0.47 the least of any size.
 func check(t *testing.T, n int, measured float64, bound int64) {
 	t.Helper()
 	slack := 1.0
