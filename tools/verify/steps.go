@@ -9,6 +9,7 @@ import (
 	"go/format"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
@@ -25,6 +26,7 @@ func testSteps() []step {
 			{"tests", plainTests},
 			{"tests with -race", raceTests},
 			{"tests with -tags invariants", invariantsTests},
+			{"tests with 32 bits", narrowTests},
 			{"simulation seeds", simulation},
 			{"interop with Python", interop},
 			{"examples", examples},
@@ -216,6 +218,42 @@ func invariantsTests(ctx context.Context, v *verifier, log *log) error {
 	}
 	_, err = v.goTest(ctx, log, []string{"."}, nil, append([]string{"-tags=invariants", "-timeout=5m"}, packages...)...)
 	return err
+}
+
+// narrowTests runs the same packages as a 32-bit program: there an int is shorter
+// than many numbers on the wire, and 64-bit atomics have to be aligned. Where the
+// system cannot run one, the step says so and does nothing.
+func narrowTests(ctx context.Context, v *verifier, log *log) error {
+	environment := []string{"GOOS=linux", "GOARCH=386", "CGO_ENABLED=0"}
+	probe := filepath.Join(v.root, ".cache", "narrow")
+	if err := os.MkdirAll(probe, 0o755); err != nil {
+		return err
+	}
+	source, binary := filepath.Join(probe, "main.go"), filepath.Join(probe, "main")
+	if err := os.WriteFile(source, []byte("package main\n\nfunc main() {}\n"), 0o644); err != nil {
+		return err
+	}
+	if err := v.inModules(ctx, log, []string{"."}, environment, "go", "build", "-o", binary, source); err != nil {
+		return err
+	}
+	if err := runsHere(ctx, binary); err != nil {
+		return err
+	}
+	packages, err := v.concurrentPackages(ctx, log)
+	if err != nil {
+		return err
+	}
+	_, err = v.goTest(ctx, log, []string{"."}, environment, append([]string{"-timeout=5m"}, packages...)...)
+	return err
+}
+
+// runsHere returns errAbsent with the reason if this system cannot execute a
+// program that does nothing.
+func runsHere(ctx context.Context, binary string) error {
+	if err := exec.CommandContext(ctx, binary).Run(); err != nil {
+		return fmt.Errorf("this system runs no 32-bit programs (%v): %w", err, errAbsent)
+	}
+	return nil
 }
 
 // simulationSeeds is how many seeds `make test` gives each simulation.

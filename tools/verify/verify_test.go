@@ -145,6 +145,19 @@ func TestSteps_FindModulesAndFuzzTargets(t *testing.T) {
 	}
 }
 
+func TestNarrow_SaysWhyNothingRan(t *testing.T) {
+	foreign := filepath.Join(t.TempDir(), "foreign")
+	if err := os.WriteFile(foreign, []byte("\x7fELF of no machine"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := runsHere(t.Context(), foreign); !errors.Is(err, errAbsent) || !strings.Contains(err.Error(), "exec format error") {
+		t.Errorf("a program that cannot run: %v", err)
+	}
+	if err := runsHere(t.Context(), "true"); err != nil {
+		t.Errorf("a program that runs: %v", err)
+	}
+}
+
 func TestFuzz_TheEndOfTimeIsNoFailure(t *testing.T) {
 	const end = "fuzz: elapsed: 5s, execs: 9188 (1575/sec)\n--- FAIL: FuzzServer (5.18s)\n    context deadline exceeded\nFAIL\n"
 	if !onlyTimeIsUp([]byte(end)) {
