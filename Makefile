@@ -16,7 +16,7 @@ VENV_PYTHON := $(VENV)/bin/python
 export GOWORK := off
 
 .PHONY: build
-build: bin/fulmar ## Compile every package, and the command line tool into bin/
+build: bin/fulmar ## Compile the framework, and the command line tool into bin/
 	$(GO) build ./...
 
 .PHONY: demo

@@ -56,6 +56,7 @@ func run(report *report, python, pythonClient string) error {
 	}
 	defer server.stop()
 	fmt.Printf("The shop serves bare and framed Thrift on %s with %d orders.\n\n", server.address, len(expected.Orders))
+	report.header()
 
 	for _, protocol := range []fulmar.Protocol{fulmar.Bare, fulmar.Framed} {
 		visit, err := newVisit(server.address, protocol, expected)

@@ -30,6 +30,11 @@ func (r *report) step(what, protocol string, run func() (string, error)) {
 	r.line("Go", what, protocol, result, err == nil, time.Since(start))
 }
 
+// header prints what the columns of the lines are.
+func (r *report) header() {
+	fmt.Fprintf(r.out, "%-4s  %-9s  %-6s  %-29s  %11s  %s\n", "", "caller", "over", "what", "took", "result")
+}
+
 // line prints one step: who called, what, over which protocol, the result and
 // how long it took.
 func (r *report) line(caller, what, protocol, result string, ok bool, took time.Duration) {
