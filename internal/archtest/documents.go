@@ -2,6 +2,7 @@ package archtest
 
 import (
 	"fmt"
+	"go/ast"
 	"net/url"
 	"path"
 	"regexp"
@@ -167,32 +168,61 @@ func checkMentions(t *tree) []finding {
 	return findings
 }
 
-// checkAnswers wants the names in a row of a table of ARCHITECTURE.md to occur
-// in a file that the row links to: an answer to "where" that was true once.
+// checkAnswers wants the names in a row of a table of ARCHITECTURE.md to be
+// declared in a Go file that the row links to: an answer to "where" that was
+// true once.
 func checkAnswers(t *tree) []finding {
 	const document = "ARCHITECTURE.md"
 	link := regexp.MustCompile(`\]\(([^)]+\.go)\)`)
 	name := regexp.MustCompile("`(?:[A-Za-z_]\\w*\\.)?([A-Za-z_]\\w*)`")
+	declared := map[string]map[string]bool{}
+	for _, file := range t.goFiles {
+		declared[file.path] = declarations(file)
+	}
 	var findings []finding
 	eachProseLine(string(t.texts[document]), func(number int, line string) {
 		links := link.FindAllStringSubmatch(line, -1)
 		if !strings.HasPrefix(line, "|") || len(links) == 0 {
 			return
 		}
-		var linked strings.Builder
-		for _, match := range links {
-			linked.Write(t.texts[match[1]])
-		}
 		for _, match := range name.FindAllStringSubmatch(line, -1) {
-			if !regexp.MustCompile(`\b` + match[1] + `\b`).MatchString(linked.String()) {
+			if !slices.ContainsFunc(links, func(link []string) bool { return declared[link[1]][match[1]] }) {
 				findings = append(findings, finding{
 					file: document, line: number, what: match[1],
-					message: fmt.Sprintf("no file that this row links to has %s", match[1]),
+					message: fmt.Sprintf("no file that this row links to declares %s", match[1]),
 				})
 			}
 		}
 	})
 	return findings
+}
+
+// declarations returns what a file declares outside of functions: types, fields,
+// methods, functions, constants and variables.
+func declarations(file *goFile) map[string]bool {
+	names := map[string]bool{}
+	for _, declaration := range file.syntax.Decls {
+		ast.Inspect(declaration, func(node ast.Node) bool {
+			switch n := node.(type) {
+			case *ast.FuncDecl:
+				names[n.Name.Name] = true
+				return false
+			case *ast.TypeSpec:
+				names[n.Name.Name] = true
+			case *ast.ValueSpec:
+				for _, name := range n.Names {
+					names[name.Name] = true
+				}
+				return false
+			case *ast.Field:
+				for _, name := range n.Names {
+					names[name.Name] = true
+				}
+			}
+			return true
+		})
+	}
+	return names
 }
 
 // recordSections are what a decision record answers, as words of its headings.
