@@ -97,8 +97,8 @@ type ServerConfig struct {
 	// else 512 MiB (BufferedBytesMax).
 	MaxBufferedBytes int64
 	// MaxConnections bounds open connections; more are closed at once. Default:
-	// 90 % of the file descriptors that the process may open, after 64
-	// (ConnectionsReserve).
+	// ConnectionsPercent of the file descriptors that the process may open, after
+	// 64 (ConnectionsReserve).
 	MaxConnections int
 
 	// MaxCalls bounds calls in progress; more are refused. A call counts until

@@ -89,6 +89,10 @@ func goroutineExceptions() []exception {
 			reason: "at most one for each connection, while a write has to wait for the peer; it ends when nothing is left to write or the connection fails",
 		},
 		{
+			rule: "goroutine", file: "internal/transport/server_conn.go", what: "go",
+			reason: "a timer that lets go of a connection whose peer was told to close it; it is stopped when the connection ends",
+		},
+		{
 			rule: "goroutine", file: "internal/transport/server.go", what: "go",
 			reason: "the accept loop and the sweep, which Serve ends and waits for; one for each call, which a graceful stop waits for",
 		},
@@ -121,10 +125,6 @@ func sleepExceptions() []exception {
 			rule: "sleep", file: "call_test.go", what: "TestCall_DeadlinesAndCancellation",
 			reason: "cancels a call on a real connection; whether that finds it waiting or not yet begun, the outcome that is checked is the same",
 		},
-		{
-			rule: "sleep", file: "eventloop/descriptors_linux_test.go", what: "TestListener_SurvivesDescriptorExhaustion",
-			reason: "the processor time that a child process takes while nothing happens",
-		},
 		{rule: "sleep", file: "eventloop/main_test.go", what: "receive", reason: "bounds the wait for what must happen; also used in bubbles"},
 		{rule: "sleep", file: "internal/testkit/leak.go", what: "Baseline.Check", reason: "bounds the wait for what closes by itself, and looks again meanwhile: nothing announces the end of a goroutine"},
 		{
@@ -140,7 +140,7 @@ func quoteExceptions() []exception {
 	return []exception{
 		{rule: "quoted limit", file: "README.md", what: "5 ms", reason: "a promise, P7"},
 		{rule: "quoted limit", file: "README.md", what: "5 s", reason: "a promise, P11"},
-		{rule: "quoted limit", file: "eventloop/config.go", what: "64 KiB", reason: "how much one read may bring"},
+		{rule: "quoted limit", file: "docs/protocol/ttheader.md", what: "4", reason: "the unit of HEADER SIZE, which the format fixes"},
 	}
 }
 
