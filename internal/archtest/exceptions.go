@@ -140,7 +140,6 @@ func quoteExceptions() []exception {
 	return []exception{
 		{rule: "quoted limit", file: "README.md", what: "5 ms", reason: "a promise, P7"},
 		{rule: "quoted limit", file: "README.md", what: "5 s", reason: "a promise, P11"},
-		{rule: "quoted limit", file: "docs/protocol/ttheader.md", what: "4", reason: "the unit of HEADER SIZE, which the format fixes"},
 	}
 }
 
