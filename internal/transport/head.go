@@ -97,14 +97,6 @@ func (h *RequestHead) put(r *Request) {
 	number(wire.KeyMessageType, messageTypeText(messageType))
 }
 
-// withoutCapabilities takes the capabilities out of a header that put wrote, for
-// a connection whose peer knows them.
-func withoutCapabilities(header *ttheader.Head) {
-	if len(header.Strings) > 0 && header.Strings[0].Key == wire.Capabilities {
-		header.Strings = header.Strings[1:]
-	}
-}
-
 func messageTypeText(t thriftwire.MessageType) string {
 	return [...]string{thriftwire.Call: "1", thriftwire.Reply: "2", thriftwire.Exception: "3", thriftwire.Oneway: "4"}[t]
 }

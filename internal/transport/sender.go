@@ -89,13 +89,6 @@ func (s *sender) writeWaiting() {
 	}
 }
 
-// busy reports whether anything is still to be written.
-func (s *sender) busy() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.writing
-}
-
 // write writes the batch, or the next one. It reports whether everything of it
 // is written, and whether it has to be called again: then the caller is still
 // the one that writes.

@@ -376,12 +376,13 @@ func (c *serverConn) send(o *outgoing) error {
 	n := o.length()
 	c.mu.Lock()
 	c.unsent += n
-	excess := c.unsent > 2*c.server.config.Limits.Bytes && c.unsent > n
+	most := 2*c.server.config.Limits.Bytes + limits.UnsentBytes
+	excess := c.unsent > most && c.unsent > n
 	c.mu.Unlock()
 	c.server.budget.add(n)
 	c.conn.Hold()
 	if excess {
-		c.server.log.Warn("connection closed: answers are not read", "peer", c.peer, "limit", 2*c.server.config.Limits.Bytes)
+		c.server.log.Warn("connection closed: answers are not read", "peer", c.peer, "limit", most)
 		_ = c.conn.CloseWithError(errUnread)
 	}
 	return c.sender.send(o)
