@@ -374,3 +374,38 @@ func TestServer_ShutdownBeforeServe(t *testing.T) {
 		t.Errorf("Serve afterwards: %v", err)
 	}
 }
+
+// TestServer_ListenerClosedByItsOwner: a server that nobody can reach any more
+// says so, after the calls that run have been answered.
+func TestServer_ListenerClosedByItsOwner(t *testing.T) {
+	socket, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := fulmar.NewServer(fulmar.ServerConfig{Listener: socket})
+	if err != nil {
+		t.Fatal(err)
+	}
+	started, proceed := make(chan struct{}), make(chan struct{})
+	testservice.RegisterEchoServer(server, &testservice.Stub{OnNothing: func(ctx context.Context) error {
+		close(started)
+		select {
+		case <-proceed:
+		case <-ctx.Done():
+		}
+		return ctx.Err()
+	}})
+	served, answered := make(chan error, 1), make(chan error, 1)
+	go func() { served <- server.Serve(t.Context()) }()
+	api := dial(t, fulmar.ClientConfig{Target: socket.Addr().String()})
+	go func() { answered <- api.Nothing(context.Background()) }()
+	<-started
+	socket.Close()
+	close(proceed)
+	if err := <-answered; err != nil {
+		t.Errorf("the running call: %v", err)
+	}
+	if err := <-served; !errors.Is(err, net.ErrClosed) || !strings.Contains(err.Error(), socket.Addr().String()) {
+		t.Errorf("Serve = %v", err)
+	}
+}

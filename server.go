@@ -126,8 +126,9 @@ func (s *Server) listen() (*eventloop.Listener, error) {
 
 // Serve answers calls until ctx ends and then stops gracefully: it accepts
 // nothing more, lets running calls finish and closes each connection once it
-// has none. It returns nil if all calls could finish within DrainTimeout. It
-// may be called once.
+// has none. It stops in the same way when the listener fails for good or was
+// closed by somebody else, and returns that error. Otherwise it returns nil if
+// all calls could finish within DrainTimeout. It may be called once.
 func (s *Server) Serve(ctx context.Context) error {
 	if _, err := s.Listen(); err != nil {
 		return err

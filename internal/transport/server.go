@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -90,7 +91,8 @@ const sweepInterval = 500 * time.Millisecond
 
 // Serve serves the connections of listener until ctx ends, and then drains:
 // it stops accepting, lets running calls finish and closes each connection when
-// it has none. It returns nil if all calls could finish.
+// it has none. It drains as well when listener cannot accept any more, and says
+// why. Otherwise it returns nil if all calls could finish.
 func (s *Server) Serve(ctx context.Context, listener *eventloop.Listener) error {
 	served := make(chan error, 1)
 	go func() {
@@ -101,18 +103,16 @@ func (s *Server) Serve(ctx context.Context, listener *eventloop.Listener) error 
 	stopSweep := s.startSweep(listener)
 	defer stopSweep()
 	defer s.cancel()
+	var failed error
 	select {
-	case <-served:
+	case failed = <-served:
+	case <-ctx.Done():
+	}
+	if failed == nil && ctx.Err() == nil {
 		// Close ended it: the calls were told, and get the same time.
 		s.cancel()
-	case <-ctx.Done():
-		s.stopping.Store(time.Now().UnixNano())
-		listener.Connections(func(conn *eventloop.Conn) bool {
-			if c := connOf(conn); c != nil {
-				c.announceStop()
-			}
-			return true
-		})
+	} else {
+		s.announceStop(listener)
 	}
 	drainCtx, cancel := s.withDrainTimeout()
 	defer cancel()
@@ -123,7 +123,7 @@ func (s *Server) Serve(ctx context.Context, listener *eventloop.Listener) error 
 	}()
 	select {
 	case <-shut:
-		return s.waitForCalls(drainCtx)
+		return errors.Join(failed, s.waitForCalls(drainCtx))
 	case <-drainCtx.Done():
 	}
 	// Counted before the connections are closed, which may end the calls.
@@ -132,7 +132,18 @@ func (s *Server) Serve(ctx context.Context, listener *eventloop.Listener) error 
 	_ = listener.Close()
 	s.cancel()
 	<-shut
-	return err
+	return errors.Join(failed, err)
+}
+
+// announceStop begins a graceful stop, and tells peers whose protocol can.
+func (s *Server) announceStop(listener *eventloop.Listener) {
+	s.stopping.Store(time.Now().UnixNano())
+	listener.Connections(func(conn *eventloop.Conn) bool {
+		if c := connOf(conn); c != nil {
+			c.announceStop()
+		}
+		return true
+	})
 }
 
 func (s *Server) withDrainTimeout() (context.Context, context.CancelFunc) {
