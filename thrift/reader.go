@@ -131,7 +131,7 @@ func (r *Reader) skip(t Type) {
 // holds anything but 0 or 1.
 func (r *Reader) Bool() bool { return r.I8() == 1 }
 
-// I8 reads an i8.
+// I8 reads 1 byte.
 func (r *Reader) I8() int8 {
 	if len(r.buf)-r.pos < 1 {
 		r.short(1, "i8")
@@ -142,7 +142,7 @@ func (r *Reader) I8() int8 {
 	return int8(v)
 }
 
-// I16 reads an i16.
+// I16 reads 2 bytes.
 func (r *Reader) I16() int16 {
 	if len(r.buf)-r.pos < 2 {
 		r.short(2, "i16")
@@ -153,7 +153,7 @@ func (r *Reader) I16() int16 {
 	return int16(v)
 }
 
-// I32 reads an i32, also for enums.
+// I32 reads 4 bytes. Enums are read so as well, known or not.
 func (r *Reader) I32() int32 {
 	if len(r.buf)-r.pos < 4 {
 		r.short(4, "i32")
@@ -164,7 +164,7 @@ func (r *Reader) I32() int32 {
 	return int32(v)
 }
 
-// I64 reads an i64.
+// I64 reads 8 bytes.
 func (r *Reader) I64() int64 {
 	if len(r.buf)-r.pos < 8 {
 		r.short(8, "i64")
@@ -175,7 +175,7 @@ func (r *Reader) I64() int64 {
 	return int64(v)
 }
 
-// Double reads a double.
+// Double reads 8 bytes.
 func (r *Reader) Double() float64 {
 	if len(r.buf)-r.pos < 8 {
 		r.short(8, "double")
@@ -186,7 +186,7 @@ func (r *Reader) Double() float64 {
 	return math.Float64frombits(v)
 }
 
-// UUID reads a uuid.
+// UUID reads 16 bytes, which no length precedes.
 func (r *Reader) UUID() UUID {
 	var v UUID
 	if len(r.buf)-r.pos < len(v) {

@@ -139,61 +139,62 @@ func putField(b []byte, t Type, id int16) {
 	binary.BigEndian.PutUint16(b[1:], uint16(id))
 }
 
-// FieldBool writes a whole field.
+// FieldBool writes a field of 4 bytes, the last of which is 1 or 0.
 func (w *Writer) FieldBool(id int16, v bool) {
 	b := w.reserve(4)
 	putField(b, Bool, id)
 	b[3] = boolByte(v)
 }
 
-// FieldI8 writes a whole field.
+// FieldI8 writes a field of 4 bytes.
 func (w *Writer) FieldI8(id int16, v int8) {
 	b := w.reserve(4)
 	putField(b, I8, id)
 	b[3] = byte(v)
 }
 
-// FieldI16 writes a whole field.
+// FieldI16 writes a field of 5 bytes.
 func (w *Writer) FieldI16(id int16, v int16) {
 	b := w.reserve(5)
 	putField(b, I16, id)
 	binary.BigEndian.PutUint16(b[3:], uint16(v))
 }
 
-// FieldI32 writes a whole field, also for enums.
+// FieldI32 writes a field of 7 bytes. Fields of enums are written so as well.
 func (w *Writer) FieldI32(id int16, v int32) {
 	b := w.reserve(7)
 	putField(b, I32, id)
 	binary.BigEndian.PutUint32(b[3:], uint32(v))
 }
 
-// FieldI64 writes a whole field.
+// FieldI64 writes a field of 11 bytes.
 func (w *Writer) FieldI64(id int16, v int64) {
 	b := w.reserve(11)
 	putField(b, I64, id)
 	binary.BigEndian.PutUint64(b[3:], uint64(v))
 }
 
-// FieldDouble writes a whole field.
+// FieldDouble writes a field of 11 bytes.
 func (w *Writer) FieldDouble(id int16, v float64) {
 	b := w.reserve(11)
 	putField(b, Double, id)
 	binary.BigEndian.PutUint64(b[3:], math.Float64bits(v))
 }
 
-// FieldString writes a whole field.
+// FieldString writes a field of 7 bytes more than v has.
 func (w *Writer) FieldString(id int16, v string) {
 	w.Field(String, id)
 	w.String(v)
 }
 
-// FieldBinary writes a whole field.
+// FieldBinary writes a field of 7 bytes more than v has. It is a string on the
+// wire, and empty if v is nil.
 func (w *Writer) FieldBinary(id int16, v []byte) {
 	w.Field(String, id)
 	w.Binary(v)
 }
 
-// FieldUUID writes a whole field.
+// FieldUUID writes a field of 19 bytes.
 func (w *Writer) FieldUUID(id int16, v UUID) {
 	b := w.reserve(3 + len(v))
 	putField(b, UUIDType, id)
@@ -207,28 +208,29 @@ func boolByte(v bool) byte {
 	return 0
 }
 
-// Bool writes an element.
+// Bool writes 1 or 0. It and the methods below write values without headers:
+// elements, keys, and what follows Field. Numbers have their first byte first.
 func (w *Writer) Bool(v bool) { w.reserve(1)[0] = boolByte(v) }
 
-// I8 writes an element.
+// I8 writes 1 byte.
 func (w *Writer) I8(v int8) { w.reserve(1)[0] = byte(v) }
 
-// I16 writes an element.
+// I16 writes 2 bytes.
 func (w *Writer) I16(v int16) { binary.BigEndian.PutUint16(w.reserve(2), uint16(v)) }
 
-// I32 writes an element, also for enums.
+// I32 writes 4 bytes. Enums are written so as well.
 func (w *Writer) I32(v int32) { binary.BigEndian.PutUint32(w.reserve(4), uint32(v)) }
 
-// I64 writes an element.
+// I64 writes 8 bytes.
 func (w *Writer) I64(v int64) { binary.BigEndian.PutUint64(w.reserve(8), uint64(v)) }
 
-// Double writes an element.
+// Double writes the 8 bytes of the IEEE 754 form.
 func (w *Writer) Double(v float64) { binary.BigEndian.PutUint64(w.reserve(8), math.Float64bits(v)) }
 
-// UUID writes an element.
+// UUID writes 16 bytes, which no length precedes.
 func (w *Writer) UUID(v UUID) { copy(w.reserve(len(v)), v[:]) }
 
-// String writes an element.
+// String writes a length of 4 bytes and v, which need not be UTF-8.
 func (w *Writer) String(v string) {
 	if len(v) <= inlineString {
 		b := w.reserve(4 + len(v))
@@ -239,7 +241,7 @@ func (w *Writer) String(v string) {
 	}
 }
 
-// Binary writes an element.
+// Binary writes a length of 4 bytes and v. Nil is the same as empty.
 func (w *Writer) Binary(v []byte) {
 	if len(v) <= inlineString {
 		b := w.reserve(4 + len(v))
@@ -274,7 +276,7 @@ func (w *Writer) BeginList(element Type, n int) bool {
 	return true
 }
 
-// EndList ends a list or set.
+// EndList must follow the elements that BeginList announced. It writes nothing.
 func (w *Writer) EndList() { w.depth++ }
 
 // BeginMap writes the header of a map of n entries. EndMap must follow if and
@@ -289,7 +291,7 @@ func (w *Writer) BeginMap(key, value Type, n int) bool {
 	return true
 }
 
-// EndMap ends a map.
+// EndMap must follow the entries that BeginMap announced. It writes nothing.
 func (w *Writer) EndMap() { w.depth++ }
 
 // count refuses a number of elements that the header cannot say.

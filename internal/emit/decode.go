@@ -100,7 +100,8 @@ func (p *printer) readMember(r record, m member, required requiredSet) {
 	}
 }
 
-// readScalar returns an expression that reads a scalar, string or binary.
+// readScalar returns an expression. Its value needs no statements, unlike that of
+// structs and containers.
 func (p *printer) readScalar(t *schema.Type) string {
 	if t.Kind == schema.KindEnum {
 		return p.goType(t) + "(r.I32())"
@@ -115,7 +116,6 @@ func (p *printer) readStruct(t *schema.Type, target, operator string) {
 	p.P(target, ".ReadThrift(r)")
 }
 
-// newStruct is an expression for a new struct by value.
 func (p *printer) newStruct(t *schema.Type) string {
 	if p.hasDefaults(t.Struct) {
 		return "*" + p.constructor(t.Struct) + "()"

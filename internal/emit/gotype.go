@@ -67,7 +67,6 @@ func (p *printer) pairType(t *schema.Type) string {
 	return p.imports.thrift("Pair") + "[" + p.expandedType(t.Key) + ", " + p.expandedType(t.Element) + "]"
 }
 
-// memberType is the type of the Go field for a member.
 func (p *printer) memberType(m member) string {
 	switch m.form {
 	case formOpt:

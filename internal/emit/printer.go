@@ -61,7 +61,6 @@ func (p *printer) handshake(qualify func(name string) string) {
 	p.P("const _ = ", qualify("IsAtLeastVersion"+strings.ReplaceAll(RuntimeVersion, ".", "_")))
 }
 
-// doc prints a comment.
 func (p *printer) doc(text string) { writeComment(&p.piece, text) }
 
 // pieceBytes is how long pieces are at least, the last one apart. Formatting
@@ -138,7 +137,6 @@ func commentText(line string) string {
 	}, line), " \t")
 }
 
-// paragraphs joins texts by empty lines.
 func paragraphs(texts ...string) string {
 	return strings.TrimSpace(strings.Join(texts, "\n\n"))
 }

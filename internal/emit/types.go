@@ -84,7 +84,6 @@ func (p *printer) enumType(enum *schema.Enum) {
 		return
 	}
 	p.P()
-	p.doc("The values of " + enum.GoName + ".")
 	p.P("const (")
 	for _, value := range enum.Values {
 		p.doc(withDeprecation(value.Doc, value.Annotations))
@@ -156,8 +155,6 @@ func (p *printer) structConstructor(s *schema.Struct) {
 	p.P()
 	if p.hasDefaults(s) {
 		p.doc(sentence(name, " returns a new ", s.GoName, " with the defaults of the definition."))
-	} else {
-		p.doc(sentence(name, " returns a new ", s.GoName, "."))
 	}
 	p.P("func ", name, "() *", s.GoName, " {")
 	p.P("return &", s.GoName, literal(p.fieldValues(p.declaredRecord(s), nil)))

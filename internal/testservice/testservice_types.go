@@ -18,7 +18,6 @@ type Message struct {
 	Labels map[string]string `json:"labels"`
 }
 
-// NewMessage returns a new Message.
 func NewMessage() *Message {
 	return &Message{}
 }
@@ -31,7 +30,6 @@ type Refused struct {
 	Limit  int32  `json:"limit"`
 }
 
-// NewRefused returns a new Refused.
 func NewRefused() *Refused {
 	return &Refused{}
 }

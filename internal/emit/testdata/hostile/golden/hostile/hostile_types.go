@@ -22,7 +22,6 @@ var RAW = []byte("\xff\xfe\"\\")
 
 type Names int32
 
-// The values of Names.
 const (
 	// mark
 	Names_A Names = 0

@@ -22,7 +22,6 @@ type Int64 = int64
 
 type Parse int32
 
-// The values of Parse.
 const (
 	Parse_Status Parse = 0
 	Parse_parse  Parse = 1
@@ -57,7 +56,6 @@ func ParseParse(name string) (Parse, error) {
 
 type Status int32
 
-// The values of Status.
 const (
 	Status_new Status = 0
 	Status_NEW Status = 1
@@ -97,7 +95,6 @@ func ParseStatus_(name string) (Status, error) {
 
 type ParseStatus int32
 
-// The values of ParseStatus.
 const (
 	ParseStatus_A ParseStatus = 0
 )
@@ -130,7 +127,6 @@ type User struct {
 	OrderIDs []int64 `json:"order_ids"`
 }
 
-// NewUser_ returns a new User.
 func NewUser_() *User {
 	return &User{}
 }
@@ -145,7 +141,6 @@ type NewUser struct {
 	V12   int32  `json:"v12"`
 }
 
-// NewNewUser returns a new NewUser.
 func NewNewUser() *NewUser {
 	return &NewUser{}
 }
@@ -156,7 +151,6 @@ type User_ struct {
 	GetName_ thrift.Opt[string] `json:"getName,omitzero"`
 }
 
-// NewUser__ returns a new User_.
 func NewUser__() *User_ {
 	return &User_{}
 }
@@ -176,7 +170,6 @@ type WriteThrift struct {
 	R            int32 `json:"r"`
 }
 
-// NewWriteThrift returns a new WriteThrift.
 func NewWriteThrift() *WriteThrift {
 	return &WriteThrift{}
 }
@@ -188,21 +181,18 @@ type HTTPServer struct {
 	UTF8     int32  `json:"utf8"`
 }
 
-// NewHTTPServer returns a new HTTPServer.
 func NewHTTPServer() *HTTPServer {
 	return &HTTPServer{}
 }
 
 type OrdersServer struct{}
 
-// NewOrdersServer returns a new OrdersServer.
 func NewOrdersServer() *OrdersServer {
 	return &OrdersServer{}
 }
 
 type OrdersPlaceArgs struct{}
 
-// NewOrdersPlaceArgs returns a new OrdersPlaceArgs.
 func NewOrdersPlaceArgs() *OrdersPlaceArgs {
 	return &OrdersPlaceArgs{}
 }
@@ -212,7 +202,6 @@ type Thrift struct {
 	Context Thrift2 `json:"context"`
 }
 
-// NewThrift returns a new Thrift.
 func NewThrift() *Thrift {
 	return &Thrift{}
 }
@@ -223,7 +212,6 @@ type Thrift2 struct {
 	Value map[int32]int32 `json:"value"`
 }
 
-// NewThrift2 returns a new Thrift2.
 func NewThrift2() *Thrift2 {
 	return &Thrift2{}
 }
@@ -234,7 +222,6 @@ type Given struct {
 	C     int32 "json:\"c\" yaml:\"`c`\""
 }
 
-// NewGiven returns a new Given.
 func NewGiven() *Given {
 	return &Given{}
 }
@@ -245,7 +232,6 @@ type Error struct {
 	Message string `json:"message"`
 }
 
-// NewError returns a new Error.
 func NewError() *Error {
 	return &Error{}
 }
@@ -262,7 +248,6 @@ type Failed struct {
 	Message string `json:"message"`
 }
 
-// NewFailed returns a new Failed.
 func NewFailed() *Failed {
 	return &Failed{}
 }

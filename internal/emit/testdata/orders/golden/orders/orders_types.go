@@ -17,7 +17,6 @@ type OrderID = int64
 // What became of an order.
 type Status int32
 
-// The values of Status.
 const (
 	Status_NEW Status = 1
 	// The money has arrived.
@@ -79,7 +78,6 @@ type PlaceRequest struct {
 	Labels   map[string]string `json:"labels,omitzero"`
 }
 
-// NewPlaceRequest returns a new PlaceRequest.
 func NewPlaceRequest() *PlaceRequest {
 	return &PlaceRequest{}
 }
@@ -103,7 +101,6 @@ type OutOfStock struct {
 	Left int32  `json:"left"`
 }
 
-// NewOutOfStock returns a new OutOfStock.
 func NewOutOfStock() *OutOfStock {
 	return &OutOfStock{}
 }
@@ -118,7 +115,6 @@ func (s *OutOfStock) Error() string {
 
 type Forbidden struct{}
 
-// NewForbidden returns a new Forbidden.
 func NewForbidden() *Forbidden {
 	return &Forbidden{}
 }

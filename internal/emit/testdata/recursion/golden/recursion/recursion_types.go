@@ -20,7 +20,6 @@ type Node struct {
 	Twin     *Node           `json:"twin,omitzero"`
 }
 
-// NewNode returns a new Node.
 func NewNode() *Node {
 	return &Node{}
 }
@@ -40,7 +39,6 @@ type B struct {
 	C C `json:"c"`
 }
 
-// NewB returns a new B.
 func NewB() *B {
 	return &B{}
 }
@@ -50,7 +48,6 @@ type C struct {
 	Leaf Leaf `json:"leaf"`
 }
 
-// NewC returns a new C.
 func NewC() *C {
 	return &C{}
 }
@@ -59,7 +56,6 @@ type Leaf struct {
 	Name string `json:"name"`
 }
 
-// NewLeaf returns a new Leaf.
 func NewLeaf() *Leaf {
 	return &Leaf{}
 }
@@ -70,7 +66,6 @@ type Tree struct {
 	Weight thrift.Opt[int32] `json:"weight,omitzero"`
 }
 
-// NewTree returns a new Tree.
 func NewTree() *Tree {
 	return &Tree{}
 }
@@ -84,7 +79,6 @@ type Expression struct {
 	Negated *Expression       `json:"negated,omitzero"`
 }
 
-// NewExpression returns a new Expression.
 func NewExpression() *Expression {
 	return &Expression{}
 }
@@ -96,7 +90,6 @@ type Sum struct {
 	Terms []Expression `json:"terms"`
 }
 
-// NewSum returns a new Sum.
 func NewSum() *Sum {
 	return &Sum{}
 }
@@ -106,7 +99,6 @@ type Outer struct {
 	Inner *Inner `json:"inner,omitzero"`
 }
 
-// NewOuter returns a new Outer.
 func NewOuter() *Outer {
 	return &Outer{}
 }
@@ -116,7 +108,6 @@ type Inner struct {
 	N     thrift.Opt[int32] `json:"n,omitzero"`
 }
 
-// NewInner returns a new Inner.
 func NewInner() *Inner {
 	return &Inner{}
 }
@@ -129,7 +120,6 @@ type Keyed struct {
 	More    []thrift.Pair[[]Keyed, Keyed] `json:"more"`
 }
 
-// NewKeyed returns a new Keyed.
 func NewKeyed() *Keyed {
 	return &Keyed{}
 }
@@ -139,7 +129,6 @@ type Caused struct {
 	Cause   *Caused `json:"cause,omitzero"`
 }
 
-// NewCaused returns a new Caused.
 func NewCaused() *Caused {
 	return &Caused{}
 }

@@ -20,7 +20,6 @@ type Colour = Color
 
 type Color int32
 
-// The values of Color.
 const (
 	Color_RED   Color = 0
 	Color_GREEN Color = 1
@@ -59,7 +58,6 @@ type Point struct {
 	Label thrift.Opt[string] `json:"label,omitzero"`
 }
 
-// NewPoint returns a new Point.
 func NewPoint() *Point {
 	return &Point{}
 }
@@ -88,7 +86,6 @@ type Plain struct {
 	ABlob       Blob             `json:"aBlob"`
 }
 
-// NewPlain returns a new Plain.
 func NewPlain() *Plain {
 	return &Plain{}
 }
@@ -113,7 +110,6 @@ type Optional struct {
 	ABlob       Blob                    `json:"aBlob,omitzero"`
 }
 
-// NewOptional returns a new Optional.
 func NewOptional() *Optional {
 	return &Optional{}
 }
@@ -165,7 +161,6 @@ type Required struct {
 	ABlob       Blob             `json:"aBlob"`
 }
 
-// NewRequired returns a new Required.
 func NewRequired() *Required {
 	return &Required{}
 }
@@ -190,7 +185,6 @@ type Shape struct {
 	Pairs       []thrift.Pair[[]int32, Point] `json:"pairs,omitzero"`
 }
 
-// NewShape returns a new Shape.
 func NewShape() *Shape {
 	return &Shape{}
 }
@@ -228,7 +222,6 @@ type Failure struct {
 	Dump   []byte             `json:"dump"`
 }
 
-// NewFailure returns a new Failure.
 func NewFailure() *Failure {
 	return &Failure{}
 }
@@ -260,7 +253,6 @@ type Containers struct {
 	Paths   []Path                        `json:"paths"`
 }
 
-// NewContainers returns a new Containers.
 func NewContainers() *Containers {
 	return &Containers{}
 }
@@ -282,7 +274,6 @@ type Keys struct {
 	Must     map[string][]Blob                                               `json:"must"`
 }
 
-// NewKeys returns a new Keys.
 func NewKeys() *Keys {
 	return &Keys{}
 }
@@ -357,14 +348,12 @@ type Wide struct {
 	F66 int8 `json:"f66"`
 }
 
-// NewWide returns a new Wide.
 func NewWide() *Wide {
 	return &Wide{}
 }
 
 type Empty struct{}
 
-// NewEmpty returns a new Empty.
 func NewEmpty() *Empty {
 	return &Empty{}
 }

@@ -61,7 +61,6 @@ var (
 
 type Level int32
 
-// The values of Level.
 const (
 	Level_LOW  Level = 1
 	Level_HIGH Level = 3
@@ -117,7 +116,6 @@ type Choice struct {
 	Point  *Point             `json:"point,omitzero"`
 }
 
-// NewChoice returns a new Choice.
 func NewChoice() *Choice {
 	return &Choice{}
 }
@@ -184,7 +182,6 @@ type Optionals struct {
 	Plain    []byte                  `json:"plain,omitzero"`
 }
 
-// NewOptionals returns a new Optionals.
 func NewOptionals() *Optionals {
 	return &Optionals{}
 }

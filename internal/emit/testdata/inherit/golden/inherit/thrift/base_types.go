@@ -26,7 +26,6 @@ type Gone struct {
 	What string `json:"what"`
 }
 
-// NewGone returns a new Gone.
 func NewGone() *Gone {
 	return &Gone{}
 }

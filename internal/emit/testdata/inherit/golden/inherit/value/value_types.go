@@ -12,7 +12,6 @@ import (
 
 type Kind int32
 
-// The values of Kind.
 const (
 	Kind_A Kind = 0
 	Kind_B Kind = 1
@@ -42,7 +41,6 @@ func ParseKind(name string) (Kind, error) {
 
 type Level int32
 
-// The values of Level.
 const (
 	Level_LOW  Level = 1
 	Level_HIGH Level = 2
@@ -75,7 +73,6 @@ type Key struct {
 	B thrift.Opt[string] `json:"b,omitzero"`
 }
 
-// NewKey returns a new Key.
 func NewKey() *Key {
 	return &Key{}
 }
@@ -88,7 +85,6 @@ type Value struct {
 	N    int64 `json:"n"`
 }
 
-// NewValue returns a new Value.
 func NewValue() *Value {
 	return &Value{}
 }

@@ -7,7 +7,6 @@ type Deep struct {
 	ID int32 `json:"id"`
 }
 
-// NewDeep returns a new Deep.
 func NewDeep() *Deep {
 	return &Deep{}
 }
