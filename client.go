@@ -265,21 +265,3 @@ func remoteFailure(exception thriftwire.ApplicationException, head transport.Rep
 	}
 	return e
 }
-
-// ClientStats counts what a client does now.
-type ClientStats struct {
-	// Connections is how many are open or being opened, Multiplexed how many of
-	// them calls share.
-	Connections int
-	Multiplexed int
-	// LateReplies counts, since the client was made, replies on multiplexed
-	// connections that nobody waited for: their calls had given up, or there
-	// never was such a call.
-	LateReplies uint64
-}
-
-// Stats returns the counts of now.
-func (c *Client) Stats() ClientStats {
-	stats := c.peer.Stats()
-	return ClientStats{Connections: stats.Connections, Multiplexed: stats.Shared, LateReplies: stats.LateReplies}
-}
