@@ -2,8 +2,10 @@
 // code with. README.md says how it is built and how to run it.
 //
 //	golden/    frames captured from the peers, and the code that reads them
-//	notation/  the values of cases.json, to and from Go
-//	peer/      starts the peers in Python
+//	cases/     the cases, and what runs them through a generated client
+//	notation/  the values of cases, to and from Go
+//	gopeer/    the command line of peers that are written in Go
+//	peer/      builds and starts the peers
 //	calls/     the tests, in both directions
 package interop
 

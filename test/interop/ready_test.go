@@ -18,6 +18,14 @@ func TestReady_CodeIsGenerated(t *testing.T) {
 	}
 }
 
+func TestReady_CodeOfThePeersIsGenerated(t *testing.T) {
+	for _, folder := range []string{"kitex/gen/everything", "kitex/gen/courier", "apache/gen/everything", "apache/gen/rules"} {
+		if _, err := os.Stat("../" + folder); err != nil {
+			t.Errorf("%v: run \"make generate\" at the root of the repository", err)
+		}
+	}
+}
+
 func TestReady_PythonHasThePeers(t *testing.T) {
 	peer.Interpreter(t)
 }

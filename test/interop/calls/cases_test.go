@@ -1,100 +1,29 @@
 package calls_test
 
 import (
-	"encoding/json"
-	"os"
+	"context"
+	"errors"
+	"fmt"
 	"path/filepath"
 	"reflect"
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/fulmar-rpc/fulmar"
+	"github.com/fulmar-rpc/fulmar/test/interop/cases"
 	"github.com/fulmar-rpc/fulmar/test/interop/gen/everything"
 	"github.com/fulmar-rpc/fulmar/test/interop/gen/everythingapache"
 	"github.com/fulmar-rpc/fulmar/test/interop/notation"
 	"github.com/fulmar-rpc/fulmar/test/interop/peer"
 )
 
-// caseFile is cases.json; python/peers/cases.py describes it.
-type caseFile struct {
-	Cases []testCase `json:"cases"`
-	Raw   []rawCase  `json:"raw"`
-}
-
-type testCase struct {
-	step
-	Name    string   `json:"name"`
-	Without []string `json:"without"`
-	Steps   []step   `json:"steps"`
-}
-
-// all returns the steps of the case, which may be one only.
-func (c testCase) all() []step {
-	if len(c.Steps) > 0 {
-		return c.Steps
-	}
-	return []step{c.step}
-}
-
-type step struct {
-	Method     string         `json:"method"`
-	Arguments  map[string]any `json:"arguments"`
-	Result     any            `json:"result"`
-	Throws     map[string]any `json:"throws"`
-	Fails      int32          `json:"fails"`
-	Closes     []string       `json:"closes"`
-	Eventually bool           `json:"eventually"`
-}
-
-type rawCase struct {
-	Name    string   `json:"name"`
-	Without []string `json:"without"`
-	Raw     struct {
-		Method string `json:"method"`
-		Type   *byte  `json:"type"`
-		SeqID  *int32 `json:"seqid"`
-		Body   any    `json:"body"`
-	} `json:"raw"`
-	Body      string `json:"body"`
-	Exception int32  `json:"exception"`
-	Nothing   bool   `json:"nothing"`
-}
-
-// requestBody returns the body of the request in hex: it is a string, or a list
-// of pairs of a string and how often it occurs.
-func (c rawCase) requestBody() string {
-	pairs, ok := c.Raw.Body.([]any)
-	if !ok {
-		return c.Raw.Body.(string)
-	}
-	var body strings.Builder
-	for _, pair := range pairs {
-		part := notation.Expand(map[string]any{"$repeat": pair}, "")
-		body.WriteString(part.(string))
-	}
-	return body.String()
-}
-
-func loadCases(t *testing.T) caseFile {
+func loadCases(t *testing.T) cases.File {
 	t.Helper()
-	file, err := os.Open(filepath.Join(peer.Folder(), "cases.json"))
+	file, err := cases.Load(filepath.Join(peer.Folder(), "cases.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close()
-	decoder := json.NewDecoder(file)
-	decoder.UseNumber()
-	decoder.DisallowUnknownFields()
-	var cases caseFile
-	if err := decoder.Decode(&cases); err != nil {
-		t.Fatalf("cases.json: %v", err)
-	}
-	return cases
+	return file
 }
-
-// takesPart reports whether a case is meant for the peer.
-func takesPart(without []string, name string) bool { return !slices.Contains(without, name) }
 
 // types returns what notation has to know about the generated types.
 func types() notation.Types {
@@ -114,13 +43,54 @@ func methods() map[string]*fulmar.MethodDesc {
 	return found
 }
 
-// generatedName returns the method of a generated interface that has the name
-// of the IDL apart from its capitals.
-func generatedName(of reflect.Type, name string) (string, bool) {
-	for i := range of.NumMethod() {
-		if found := of.Method(i).Name; strings.EqualFold(found, name) {
-			return found, true
+// library tells package cases about the clients that Fulmar generates.
+type library struct {
+	clients []reflect.Value
+	methods map[string]*fulmar.MethodDesc
+}
+
+var _ cases.Library = (*library)(nil)
+
+// newRunner returns a runner of cases against the server at address.
+func newRunner(t *testing.T, server, address string, transport transport) *cases.Runner {
+	t.Helper()
+	all, apache := connect(t, address, transport)
+	return &cases.Runner{
+		Library: &library{clients: []reflect.Value{reflect.ValueOf(all), reflect.ValueOf(apache)}, methods: methods()},
+		Types:   types(),
+		Server:  server,
+		Unique:  t.Name(),
+	}
+}
+
+func (l *library) Method(name string) (cases.Method, error) {
+	for _, client := range l.clients {
+		if found, ok := cases.GeneratedName(client.Type(), name); ok {
+			return cases.Method{
+				Call:      client.MethodByName(found),
+				Arguments: cases.ArgumentNames(reflect.TypeOf(l.methods[name].NewRequest()).Elem()),
+			}, nil
 		}
 	}
-	return "", false
+	return cases.Method{}, fmt.Errorf("no client has the method %s", name)
+}
+
+func (l *library) Context(_, _ map[string]string) (context.Context, func() map[string]string) {
+	return context.Background(), nil
+}
+
+func (l *library) Explain(failure error) cases.Failure {
+	var e *fulmar.Error
+	switch value := reflect.ValueOf(failure); {
+	case !errors.As(failure, &e):
+		// Generated exceptions are pointers to structs.
+		if value.Kind() == reflect.Pointer {
+			return cases.Failure{Declared: value}
+		}
+	case e.Origin() == fulmar.OriginRemote && e.Message() != "":
+		return cases.Failure{Exception: map[fulmar.Code]int32{fulmar.Unimplemented: 1, fulmar.Internal: 6, fulmar.InvalidArgument: 7}[e.Code()]}
+	case e.Origin() == fulmar.OriginTransport && e.Code() == fulmar.Unavailable:
+		return cases.Failure{Closed: true}
+	}
+	return cases.Failure{}
 }

@@ -2,8 +2,11 @@ package calls_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net"
+	"os"
+	"slices"
 	"sync/atomic"
 	"testing"
 
@@ -11,28 +14,51 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/testkit"
 	"github.com/fulmar-rpc/fulmar/test/interop/gen/everything"
 	"github.com/fulmar-rpc/fulmar/test/interop/gen/everythingapache"
+	"github.com/fulmar-rpc/fulmar/test/interop/peer"
 )
 
-func TestMain(m *testing.M) { testkit.Main(m) }
-
-// protocols are the two ways to frame messages, by the name that the peers use.
-func protocols() map[string]fulmar.Protocol {
-	return map[string]fulmar.Protocol{"bare": fulmar.Bare, "framed": fulmar.Framed}
+func TestMain(m *testing.M) {
+	if err := peer.Build(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	testkit.Main(m)
 }
 
-// eachPeer runs a test for every peer and protocol.
-func eachPeer(t *testing.T, names []string, test func(t *testing.T, name, transport string)) {
-	for _, name := range names {
-		for transport := range protocols() {
-			t.Run(name+"/"+transport, func(t *testing.T) { test(t, name, transport) })
+// transport is a way to put messages on a connection, by the name that the
+// peers have for it.
+type transport struct {
+	name     string
+	protocol fulmar.Protocol
+	// peers are who can speak it.
+	peers []string
+}
+
+// transports are what is tested.
+func transports() []transport {
+	everyone := []string{peer.Thriftpy2, peer.Apache, peer.ApacheAccelerated, peer.ApacheGo, peer.Kitex}
+	return []transport{
+		{"bare", fulmar.Bare, everyone},
+		{"framed", fulmar.Framed, everyone},
+	}
+}
+
+// eachPeer runs a test for every transport and every one of the named peers that
+// speaks it.
+func eachPeer(t *testing.T, names []string, test func(t *testing.T, name string, transport transport)) {
+	for _, transport := range transports() {
+		for _, name := range transport.peers {
+			if slices.Contains(names, name) {
+				t.Run(name+"/"+transport.name, func(t *testing.T) { test(t, name, transport) })
+			}
 		}
 	}
 }
 
 // connect returns generated clients for the server at address.
-func connect(t *testing.T, address, transport string) (everything.EverythingClient, everythingapache.ApacheClient) {
+func connect(t *testing.T, address string, transport transport) (everything.EverythingClient, everythingapache.ApacheClient) {
 	t.Helper()
-	client, err := fulmar.NewClient(fulmar.ClientConfig{Target: address, Protocol: protocols()[transport]})
+	client, err := fulmar.NewClient(fulmar.ClientConfig{Target: address, Protocol: transport.protocol})
 	if err != nil {
 		t.Fatal(err)
 	}

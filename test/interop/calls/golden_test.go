@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/fulmar-rpc/fulmar/internal/testkit"
+	"github.com/fulmar-rpc/fulmar/test/interop/cases"
 	"github.com/fulmar-rpc/fulmar/test/interop/gen/base"
 	"github.com/fulmar-rpc/fulmar/test/interop/gen/everything"
 	"github.com/fulmar-rpc/fulmar/test/interop/gen/everythingapache"
@@ -33,13 +34,13 @@ type frame struct {
 }
 
 func TestGolden_IsReadAsTheCaseAndWrittenAsItWas(t *testing.T) {
-	cases := map[string]testCase{}
+	byName := map[string]cases.Case{}
 	for _, c := range loadCases(t).Cases {
-		cases[c.Name] = c
+		byName[c.Name] = c
 	}
 	for _, f := range loadFrames(t) {
 		t.Run(strings.Join([]string{f.peer, f.protocol, f.name, f.direction}, "/"), func(t *testing.T) {
-			c, found := cases[f.name]
+			c, found := byName[f.name]
 			switch {
 			case f.kind == 3:
 				checkException(t, f)
@@ -125,7 +126,7 @@ func checkBody(t *testing.T, f frame, message thrift.Struct, value map[string]an
 }
 
 // expectedResult returns the fields of the result struct that the case expects.
-func expectedResult(t *testing.T, c testCase) map[string]any {
+func expectedResult(t *testing.T, c cases.Case) map[string]any {
 	t.Helper()
 	if c.Throws == nil {
 		if c.Result == nil {

@@ -97,6 +97,9 @@ func (t Types) matchMap(value any, actual reflect.Value) error {
 	if actual.IsNil() || len(expected) != actual.Len() {
 		return fmt.Errorf("expected %d entries, got %d (nil: %v)", len(expected), actual.Len(), actual.IsNil())
 	}
+	if actual.Type().Key().Kind() == reflect.Pointer {
+		return t.matchPointerKeys(expected, actual)
+	}
 	for _, entry := range expected {
 		key := reflect.New(actual.Type().Key()).Elem()
 		t.fill(key, entry.([]any)[0])
@@ -107,6 +110,25 @@ func (t Types) matchMap(value any, actual reflect.Value) error {
 		if err := t.match(entry.([]any)[1], element); err != nil {
 			return fmt.Errorf("[%v]: %w", key, err)
 		}
+	}
+	return nil
+}
+
+// matchPointerKeys is for libraries whose struct keys are pointers, which no
+// lookup finds.
+func (t Types) matchPointerKeys(expected []any, actual reflect.Value) error {
+next:
+	for _, entry := range expected {
+		for entries := actual.MapRange(); entries.Next(); {
+			if t.match(entry.([]any)[0], entries.Key()) != nil {
+				continue
+			}
+			if err := t.match(entry.([]any)[1], entries.Value()); err != nil {
+				return fmt.Errorf("[%v]: %w", entries.Key(), err)
+			}
+			continue next
+		}
+		return fmt.Errorf("no entry for %v in %v", entry.([]any)[0], actual)
 	}
 	return nil
 }

@@ -114,3 +114,23 @@ func TestMatch_ExpectsAbsentFieldsToBeAbsent(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// Keys of generated maps may be pointers to structs, which no look-up finds.
+func TestMatch_ComparesKeysThatArePointers(t *testing.T) {
+	type holder struct {
+		Labels map[*point]string `json:"labels"`
+	}
+	want := parse(t, `{"labels": [[{"x": 1}, "one"], [{"x": 2}, "two"]]}`)
+	var got holder
+	if err := (notation.Types{}).Fill(reflect.ValueOf(&got).Elem(), want); err != nil {
+		t.Fatal(err)
+	}
+	if err := (notation.Types{}).Match(want, reflect.ValueOf(got)); err != nil {
+		t.Error(err)
+	}
+	for _, other := range []map[*point]string{{{1}: "one"}, {{1}: "one", {3}: "two"}, {{1}: "one", {2}: "three"}} {
+		if err := (notation.Types{}).Match(want, reflect.ValueOf(holder{other})); err == nil {
+			t.Errorf("%v: no difference seen", other)
+		}
+	}
+}

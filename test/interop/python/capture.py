@@ -2,6 +2,7 @@
 
     capture.py                     rewrites golden/ and the copies for the core tests
     capture.py --check             compares instead; exit code 1 if something differs
+    capture.py --peer kitex        only that of Kitex, or "python"
 
 For each runtime and transport, client and server of the runtime talk through
 a recording proxy. What they said is written as <runtime>/<transport>/
@@ -13,15 +14,16 @@ import argparse
 import importlib.metadata
 import json
 import logging
-import socket
 import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import kitex
 from peer import FOLDER, make_runtime
 from peers import cases, message
+from proxy import RecordingProxy
 
 VERSIONS = {"thriftpy2": "thriftpy2", "apache": "thrift"}
 TITLES = {"thriftpy2": "thriftpy2", "apache": "Apache Thrift for Python"}
@@ -38,6 +40,8 @@ CORE_CASES = (
     "oneway_alone",
     "raw_unknown_method",
 )
+# What only Apache Thrift can speak.
+APACHE_CASES = ("uuid_everywhere", "containers_as_keys")
 # Every shape, once bare; framing adds a length and nothing else. Sets have one
 # element in them, so that the order is the same every time.
 BARE_CASES = (
@@ -54,47 +58,8 @@ BARE_CASES = (
     "exception_second",
     "exception_void_not_thrown",
     "exception_undeclared",
-    "uuid_everywhere",
-    "containers_as_keys",
+    *APACHE_CASES,
 )
-
-
-class RecordingProxy:
-    """Passes one connection on to a server and keeps what went through."""
-
-    def __init__(self, port: int) -> None:
-        self._server_port = port
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self._listener.settimeout(TIMEOUT_SECONDS)
-        self.port = self._listener.getsockname()[1]
-        self._requests = bytearray()
-        self._replies = bytearray()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def finish(self) -> tuple[bytes, bytes]:
-        """Waits for the end of the connection and returns requests and replies."""
-        self._thread.join(TIMEOUT_SECONDS)
-        return bytes(self._requests), bytes(self._replies)
-
-    def _run(self) -> None:
-        with self._listener:
-            client, _ = self._listener.accept()
-        with client, socket.create_connection(("127.0.0.1", self._server_port), TIMEOUT_SECONDS) as server:
-            back = threading.Thread(target=_pump, args=(server, client, self._replies), daemon=True)
-            back.start()
-            _pump(client, server, self._requests)
-            back.join(TIMEOUT_SECONDS)
-
-
-def _pump(source: socket.socket, target: socket.socket, record: bytearray) -> None:
-    try:
-        while chunk := source.recv(65536):
-            record += chunk
-            target.sendall(chunk)
-        target.shutdown(socket.SHUT_WR)
-    except OSError:
-        pass  # one side is gone, and the other will notice
 
 
 def capture(runtime_name: str, transport: str, content: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -108,6 +73,7 @@ def capture(runtime_name: str, transport: str, content: dict[str, Any]) -> Itera
         target = cases.Server(runtime_name, "127.0.0.1", proxy.port, transport, TIMEOUT_SECONDS)
         outcomes = list(cases.Runner(runtime, runtime_name, target, "golden").run(content, name))
         if not outcomes:
+            proxy.cancel()
             continue
         if not outcomes[0].ok:
             raise RuntimeError(f"{runtime_name} {transport} {name}: {outcomes[0].detail}")
@@ -122,14 +88,16 @@ def capture(runtime_name: str, transport: str, content: dict[str, Any]) -> Itera
 
 def write(files: dict[Path, str], check: bool) -> int:
     """Writes files, or reports those that differ; returns the exit code."""
-    differing = [path for path, text in files.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
+    differing = [
+        path for path, text in files.items() if not path.exists() or not kitex.same(path.read_text(encoding="utf-8"), text)
+    ]
     if check:
         for path in differing:
             print(f"capture: {path} differs from what the peer says now", file=sys.stderr)
         return 1 if differing else 0
-    for path, text in files.items():
+    for path in differing:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        path.write_text(files[path], encoding="utf-8")
     print(f"capture: {len(files)} frames, {len(differing)} of them new or changed")
     return 0
 
@@ -138,7 +106,17 @@ def main() -> int:
     logging.disable(logging.CRITICAL)  # handlers that are meant to fail
     parser = argparse.ArgumentParser(description="Captures golden frames from real peers.")
     parser.add_argument("--check", action="store_true", help="compare instead of writing")
+    parser.add_argument("--peer", choices=("all", "python", "kitex"), default="all", help="whose frames")
     options = parser.parse_args()
+    files: dict[Path, str] = {}
+    if options.peer != "kitex":
+        files |= python_frames()
+    if options.peer != "python":
+        files |= kitex_frames()
+    return write(files, options.check)
+
+
+def python_frames() -> dict[Path, str]:
     content = json.loads((FOLDER / "cases.json").read_text(encoding="utf-8"))
     files: dict[Path, str] = {}
     for runtime in VERSIONS:
@@ -147,7 +125,19 @@ def main() -> int:
                 files[FOLDER / "golden" / runtime / transport / name] = text
                 if name.split(".")[0] in CORE_CASES:
                     files[CORE_FOLDER / runtime / transport / name] = text
-    return write(files, options.check)
+    return files
+
+
+def kitex_frames() -> dict[Path, str]:
+    files: dict[Path, str] = {}
+    bare_cases = tuple(name for name in BARE_CASES if not name.startswith("raw_") and name not in APACHE_CASES)
+    for peer, transport, name, text in kitex.capture(bare_cases):
+        is_plain_thrift = transport not in message.TTHEADER_TRANSPORTS
+        if is_plain_thrift:
+            files[FOLDER / "golden" / peer / transport / name] = text
+        if not is_plain_thrift or name.split(".")[0] in CORE_CASES:
+            files[CORE_FOLDER / peer / transport / name] = text
+    return files
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Messages as bytes: header, framing, and what each byte means.
+"""Messages as bytes: header, framing, TTHeader, and what each byte means.
 
 Written from the definition of the Binary protocol and independent of both
 runtimes, so that it can send what they would not send, and explain what they
@@ -15,6 +15,10 @@ from .schema import Kind, Schema, Struct, Type
 
 CALL, REPLY, EXCEPTION, ONEWAY = 1, 2, 3, 4
 STRICT = 0x80010000
+TTHEADER_MAGIC = 0x1000
+# What stands inside of a TTHeader. On a multiplexed connection Kitex frames
+# messages unless it is told not to, but never its own control packet.
+TTHEADER_TRANSPORTS = {"ttheader": "bare", "ttheader-framed": "framed", "mux": "framed", "mux-bare": "bare"}
 MESSAGE_LIMIT = 1 << 24
 DEPTH_LIMIT = 64
 
@@ -71,6 +75,17 @@ class Parser:
 
     def message(self, transport: str, schema: Schema | None = None) -> Message:
         """Parses one message; with a schema the parts have the names of fields."""
+        if inner := TTHEADER_TRANSPORTS.get(transport):
+            end = self._ttheader()
+            if transport == "mux" and self._content[self._offset : self._offset + 2] == b"\x80\x01":
+                inner = "bare"
+            parsed = self._payload(inner, schema)
+            if self._offset != end:
+                raise ValueError(f"the message ends at {self._offset}, its TTHeader said {end}")
+            return parsed
+        return self._payload(transport, schema)
+
+    def _payload(self, transport: str, schema: Schema | None) -> Message:
         if transport == "framed":
             (length,) = self._unpack(">I", "frame: {} bytes follow")
             if length > MESSAGE_LIMIT:
@@ -90,6 +105,56 @@ class Parser:
     def length(self) -> int:
         """How many bytes the message takes."""
         return self._offset
+
+    def _ttheader(self) -> int:
+        """Parses a TTHeader and returns where the message ends that it announces."""
+        length, magic, flags, sequence, size = self._unpack(">IHHiH", None)
+        start = self._offset - 14
+        for offset, count, meaning in (
+            (0, 4, f"TTHeader: {length} bytes follow"),
+            (4, 2, "magic"),
+            (6, 2, f"flags {flags:#06x}" + (": replies in any order" if flags & 1 else "")),
+            (8, 4, f"sequence id {sequence}"),
+            (12, 2, f"header info: {4 * size} bytes"),
+        ):
+            self.parts.append(Part(start + offset, self._content[start + offset : start + offset + count], meaning))
+        if magic != TTHEADER_MAGIC:
+            raise ValueError(f"magic {magic:04x} instead of {TTHEADER_MAGIC:04x}")
+        end = self._offset + 4 * size
+        (_, transforms) = self._unpack(">BB", "protocol {}, {} transforms")
+        self._take(transforms)
+        self._depth = 1
+        while self._offset < end:
+            self._info(end)
+        self._depth = 0
+        return start + 4 + length
+
+    def _info(self, end: int) -> None:
+        """Parses one block of header info, or the padding behind the last."""
+        if self._content[self._offset] == 0:
+            padding = end - self._offset
+            self._take(padding)
+            self._describe(padding, "padding")
+            return
+        (kind,) = self._unpack(">B", None)
+        if kind == 0x11:
+            self._describe(1, "access token")
+            self._short_text("=")
+            return
+        form = {0x01: None, 0x10: ">H"}[kind]
+        (count,) = self._unpack(">H", None)
+        self._describe(3, f"{count} pairs with keys that are {'numbers' if form else 'text'}")
+        for _ in range(count):
+            if form:
+                self._unpack(form, "key {}")
+            else:
+                self._short_text("key")
+            self._short_text("  =")
+
+    def _short_text(self, label: str) -> None:
+        (length,) = self._unpack(">H", None)
+        content = self._take(length)
+        self._describe(2 + length, f"{label} {content.decode()!r}")
 
     def _take(self, count: int) -> bytes:
         if count < 0 or count > MESSAGE_LIMIT:
