@@ -96,9 +96,6 @@ func generate(command *cobra.Command, options genOptions, files []string) error 
 	generated, diagnostics := emit.Generate(program, emit.Options{ImportPrefix: prefix})
 	fmt.Fprint(stderr, diagnostics)
 	if diagnostics.HasErrors() {
-		if prefix == "" {
-			fmt.Fprintf(stderr, "fulmar gen: no go.mod above %s: --package-prefix sets the import path of the output folder\n", options.output)
-		}
 		return errReported
 	}
 	changes, err := writeFiles(options.output, generated)

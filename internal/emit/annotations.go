@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/fulmar-rpc/fulmar/gen/schema"
+	"github.com/fulmar-rpc/fulmar/internal/limits"
 )
 
 // The annotations that change what is generated.
@@ -37,9 +38,9 @@ func (g *generator) goName(name string, annotations schema.Annotations) string {
 	if annotation == nil {
 		return exportedName(name)
 	}
-	if !identifier.MatchString(annotation.Value) || !token.IsExported(annotation.Value) {
-		g.errorf(annotation.Position, "annotation %s: %.80q is not a name that Go exports, expected letters, digits and underscores after a capital letter",
-			annotationName, annotation.Value)
+	if len(annotation.Value) > limits.IDLNameBytes || !identifier.MatchString(annotation.Value) || !token.IsExported(annotation.Value) {
+		g.errorf(annotation.Position, "annotation %s: %.80q is not a name that Go exports, expected letters, digits and underscores after a capital letter, at most %d bytes",
+			annotationName, annotation.Value, limits.IDLNameBytes)
 		return exportedName(name)
 	}
 	return annotation.Value

@@ -240,6 +240,45 @@ func TestGenerate_RefusesStructsOfAnySize(t *testing.T) {
 	generateText(t, optional)
 }
 
+// TestGenerate_RefusesDeclarationsOfAnySize has a definition of 6 MB whose codec
+// would have a function of 18 MB.
+func TestGenerate_RefusesDeclarationsOfAnySize(t *testing.T) {
+	var text strings.Builder
+	text.WriteString("namespace go x\nstruct S {\n")
+	name := strings.Repeat("x", 1000)
+	for i := range 6000 {
+		fmt.Fprintf(&text, "%d: optional map<string, i32> %s%d\n", i+1, name, i)
+	}
+	text.WriteString("}\nstruct T {}")
+	wantDiagnostics(t, load(t, idl.Memory{"/main.thrift": text.String()}), emit.Options{},
+		"main.thrift: main_codec.go: one declaration, or one group of constants, is too long (limit 16777216 bytes)")
+}
+
+func TestGenerate_RefusesNamesOfAnyLength(t *testing.T) {
+	program := load(t, idl.Memory{"/main.thrift": "namespace go x\nstruct S {} (go.name = '" + strings.Repeat("A", 1025) + "')"})
+	wantDiagnostics(t, program, emit.Options{}, "/main.thrift:2:14: annotation go.name: ")
+}
+
+// TestGenerate_TellsDefinitionsApart has names that differ only in what comments
+// cannot show.
+func TestGenerate_TellsDefinitionsApart(t *testing.T) {
+	headers := map[string]string{}
+	for _, name := range []string{"a.thrift", "a\u202e.thrift", "a\x01.thrift", "a\u2028.thrift", "a\xff.thrift", "a .thrift"} {
+		program := load(t, idl.Memory{"/main.thrift": "namespace go x\nstruct S {}"})
+		program.Files[0].Path = name
+		files, diagnostics := emit.Generate(program, emit.Options{})
+		if len(diagnostics) > 0 {
+			t.Fatal(diagnostics)
+		}
+		checkHarmless(t, files[0])
+		header, _, _ := strings.Cut(string(files[0].Content), "\n")
+		if other, found := headers[header]; found {
+			t.Errorf("%q and %q have the header %s", name, other, header)
+		}
+		headers[header] = name
+	}
+}
+
 func TestGenerate_EmptyFilesAreLeftOut(t *testing.T) {
 	files := generateText(t, "namespace go x\n")
 	if len(files) != 0 {

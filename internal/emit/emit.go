@@ -94,7 +94,9 @@ type generator struct {
 	aliases map[*schema.Package]map[*schema.Package]string
 	// reported are the packages whose import was already found to be
 	// impossible.
-	reported    map[*schema.Package]bool
+	reported map[*schema.Package]bool
+	// bytes is how much was printed.
+	bytes       int
 	diagnostics idl.Diagnostics
 }
 
@@ -188,6 +190,9 @@ func (g *generator) generatePackage(pkg *schema.Package) []File {
 			{"codec", (*printer).codec, indent},
 			{"rpc", (*printer).rpc, gofmt},
 		} {
+			if g.bytes > limits.GoBytes {
+				return nil // which was reported
+			}
 			p := g.newPrinter(source, part.layout)
 			part.print(p, source)
 			if !documented {
@@ -197,7 +202,7 @@ func (g *generator) generatePackage(pkg *schema.Package) []File {
 			if err != nil {
 				// What is left is a definition that no Go can be written for,
 				// and a defect of this package.
-				g.errorf(packagePosition(pkg), "%s_%s.go: generated code is not valid Go: %v", base, part.suffix, err)
+				g.errorf(filePosition(source), "%s_%s.go: %v", base, part.suffix, err)
 			}
 			if content == nil {
 				continue
@@ -215,22 +220,32 @@ func (g *generator) generatePackage(pkg *schema.Package) []File {
 // packageDoc is the package comment: what the definitions say about themselves
 // behind a sentence that names the package, as godoc expects.
 func packageDoc(pkg *schema.Package) string {
-	doc := "Package " + pkg.Name + " holds the types and services of "
+	var doc strings.Builder
+	doc.WriteString("Package " + pkg.Name + " holds the types and services of ")
 	for i, source := range pkg.Files {
 		switch {
 		case i == 0:
 		case i == len(pkg.Files)-1:
-			doc += " and "
+			doc.WriteString(" and ")
 		default:
-			doc += ", "
+			doc.WriteString(", ")
 		}
-		doc += source.Path
+		doc.WriteString(shownPath(source))
 	}
-	doc += "."
+	doc.WriteString(".")
 	for _, source := range pkg.Files {
 		if source.Doc != "" {
-			doc += "\n\n" + source.Doc
+			doc.WriteString("\n\n" + source.Doc)
 		}
 	}
-	return doc
+	return doc.String()
+}
+
+// shownPath is the path of a definition for comments. Different ones look
+// different: a header says whose leftovers a file may be.
+func shownPath(source *schema.File) string {
+	if commentText(source.Path) == source.Path {
+		return source.Path
+	}
+	return strconv.QuoteToASCII(source.Path)
 }

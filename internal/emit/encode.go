@@ -27,6 +27,7 @@ func (p *printer) codec(source *schema.File) {
 	p.handshake(p.imports.thrift)
 	for _, r := range records {
 		p.writeMethod(r)
+		p.endDeclaration()
 		p.readMethod(r)
 		p.endDeclaration()
 	}

@@ -55,13 +55,13 @@ func (g *generator) importAliases(pkg *schema.Package) map[*schema.Package]strin
 	taken := newNamespace(slices.Concat(localNames, importNames)...)
 	taken.reserveAll(g.names.scopes[pkg])
 	aliases := map[*schema.Package]string{}
-	for queue := pkg.Imports; len(queue) > 0; queue = queue[1:] {
-		imported := queue[0]
-		if aliases[imported] != "" {
-			continue
+	for queue := []*schema.Package{pkg}; len(queue) > 0; queue = queue[1:] {
+		for _, imported := range queue[0].Imports {
+			if aliases[imported] == "" {
+				aliases[imported] = taken.claimAlias(imported)
+				queue = append(queue, imported)
+			}
 		}
-		aliases[imported] = taken.claimAlias(imported)
-		queue = append(queue[:len(queue):len(queue)], imported.Imports...)
 	}
 	g.aliases[pkg] = aliases
 	return aliases
@@ -142,7 +142,7 @@ func (g *generator) checkPrefix(source *schema.File, pkg *schema.Package) {
 		return
 	}
 	g.reported[pkg] = true
-	problem := "the import path of the output folder is not known"
+	problem := "the import path of the output folder is not known: there is no go.mod above it, and no --package-prefix"
 	if prefix != "" {
 		problem = strconv.Quote(prefix) + " is not a valid import path"
 	}

@@ -3,7 +3,48 @@ package emit
 import (
 	"strings"
 	"testing"
+
+	"github.com/fulmar-rpc/fulmar/gen/schema"
+	"github.com/fulmar-rpc/fulmar/internal/limits"
 )
+
+// newTestPrinter returns a printer for a run that has printed that many bytes.
+func newTestPrinter(bytes int) *printer {
+	return &printer{generator: &generator{bytes: bytes}, layout: gofmt, pkg: &schema.Package{Name: "x"}, imports: &imports{}, header: "//"}
+}
+
+func TestPrinter_LimitsWhatARunGenerates(t *testing.T) {
+	const declaration = "\nvar x int\n"
+	p := newTestPrinter(limits.GoBytes - len(declaration))
+	p.P("var x int")
+	if content, err := p.finish(); err != nil || !strings.HasSuffix(string(content), declaration) {
+		t.Errorf("%q, %v", content, err)
+	}
+	p = newTestPrinter(limits.GoBytes - len(declaration) + 1)
+	p.P("var x int")
+	const want = "too much code is generated in one run (limit 268435456 bytes)"
+	if content, err := p.finish(); content != nil || err == nil || err.Error() != want {
+		t.Errorf("%q, %v, want %s", content, err, want)
+	}
+}
+
+func TestPrinter_LimitsDeclarations(t *testing.T) {
+	p := newTestPrinter(0)
+	p.P("var x = ``")
+	p.endDeclaration()
+	line := strings.Repeat("x", 1<<20)
+	for range 2 * limits.GoDeclarationBytes / len(line) {
+		p.P(line)
+		p.doc(line)
+		if p.piece.Len() > limits.GoDeclarationBytes+2*len(line) {
+			t.Fatalf("holds %d bytes", p.piece.Len())
+		}
+	}
+	const want = "one declaration, or one group of constants, is too long (limit 16777216 bytes)"
+	if content, err := p.finish(); content != nil || err == nil || err.Error() != want || p.body != nil {
+		t.Errorf("%q, %v, want %s", content, err, want)
+	}
+}
 
 func TestIndent_RefusesWhatIsNotInPairs(t *testing.T) {
 	for source, want := range map[string]string{

@@ -2,6 +2,7 @@ package emit
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"go/format"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"unicode"
 
 	"github.com/fulmar-rpc/fulmar/gen/schema"
+	"github.com/fulmar-rpc/fulmar/internal/limits"
 )
 
 // printer prints one Go file. The declarations come first, because they decide
@@ -37,12 +39,15 @@ func (g *generator) newPrinter(source *schema.File, layout layout) *printer {
 		generator: g,
 		pkg:       source.Package,
 		imports:   g.newImports(source),
-		header:    Header + commentText(source.Path) + ". DO NOT EDIT.",
+		header:    Header + shownPath(source) + ". DO NOT EDIT.",
 	}
 }
 
 // P prints a line made of the parts.
 func (p *printer) P(parts ...any) {
+	if p.err != nil {
+		return
+	}
 	for _, part := range parts {
 		if text, ok := part.(string); ok {
 			p.piece.WriteString(text)
@@ -51,6 +56,16 @@ func (p *printer) P(parts ...any) {
 		}
 	}
 	p.piece.WriteByte('\n')
+	if p.piece.Len() > limits.GoDeclarationBytes {
+		p.fail(fmt.Errorf("one declaration, or one group of constants, is too long (limit %d bytes)", limits.GoDeclarationBytes))
+	}
+}
+
+// fail makes the file fail and gives back memory. What is printed later is
+// dropped.
+func (p *printer) fail(err error) {
+	p.err = cmp.Or(p.err, err)
+	p.piece, p.body = bytes.Buffer{}, nil
 }
 
 // handshake prints what keeps the file from compiling with a runtime that is
@@ -61,7 +76,11 @@ func (p *printer) handshake(qualify func(name string) string) {
 	p.P("const _ = ", qualify("IsAtLeastVersion"+strings.ReplaceAll(RuntimeVersion, ".", "_")))
 }
 
-func (p *printer) doc(text string) { writeComment(&p.piece, text) }
+func (p *printer) doc(text string) {
+	if p.err == nil {
+		writeComment(&p.piece, text)
+	}
+}
 
 // pieceBytes is how long pieces are at least, the last one apart. Formatting
 // takes memory of 20 times the length; pieces of single declarations would take
@@ -76,12 +95,19 @@ func (p *printer) endDeclaration() {
 }
 
 func (p *printer) endPiece() {
-	if p.piece.Len() == 0 || p.err != nil {
+	if p.piece.Len() == 0 {
 		return
 	}
 	piece, err := p.layout(p.piece.Bytes())
-	p.body, p.err = append(p.body, piece), err
 	p.piece.Reset()
+	p.body = append(p.body, piece)
+	p.bytes += len(piece)
+	switch {
+	case err != nil:
+		p.fail(fmt.Errorf("generated code is not valid Go: %w", err))
+	case p.bytes > limits.GoBytes:
+		p.fail(fmt.Errorf("too much code is generated in one run (limit %d bytes)", limits.GoBytes))
+	}
 }
 
 // finish returns the whole file, nil if it has no declarations. It fails if that
@@ -121,15 +147,15 @@ func writeComment(out *bytes.Buffer, text string) {
 	}
 }
 
-// commentText removes what is not text from a line: control characters, marks
-// that change the reading direction so that the code looks like something else,
-// and what is not UTF-8.
+// commentText removes what is not text from a line: control characters, line
+// breaks that Go does not see but editors may, marks that change the reading
+// direction so that the code looks like something else, and what is not UTF-8.
 func commentText(line string) string {
 	return strings.TrimRight(strings.Map(func(r rune) rune {
 		switch {
 		case r == '\t':
 			return r
-		case r == unicode.ReplacementChar, r == '\ufeff', unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r):
+		case r == unicode.ReplacementChar, r == '\ufeff', r == '\u2028', r == '\u2029', unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r):
 			return -1
 		default:
 			return r

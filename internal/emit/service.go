@@ -14,12 +14,10 @@ func (p *printer) rpc(source *schema.File) {
 	}
 	p.handshake(p.imports.runtime)
 	for _, service := range source.Services {
-		p.serverInterface(service)
-		p.registration(service)
-		p.clientInterface(service)
-		p.client(service)
-		p.endDeclaration()
-		p.serviceDesc(service)
+		for _, declare := range []func(*schema.Service){p.serverInterface, p.registration, p.clientInterface, p.client, p.serviceDesc} {
+			declare(service)
+			p.endDeclaration()
+		}
 		for _, method := range service.Methods {
 			p.declareArguments(method)
 			if !method.Oneway {
@@ -90,6 +88,7 @@ func (p *printer) client(service *schema.Service) {
 	p.P("type ", typeName, " struct{ caller ", p.imports.runtime("Caller"), " }")
 	for _, method := range serviceMethods(service) {
 		p.clientMethod(service, method)
+		p.endDeclaration()
 	}
 }
 
@@ -145,6 +144,7 @@ func (p *printer) serviceDesc(service *schema.Service) {
 	p.P("}")
 	for _, method := range methods {
 		p.methodDesc(service, method)
+		p.endDeclaration()
 	}
 }
 

@@ -14,16 +14,19 @@ func (p *printer) types(source *schema.File) {
 	p.endDeclaration()
 	for _, typedef := range source.Typedefs {
 		p.typedef(typedef)
+		p.endDeclaration()
 	}
 	for _, enum := range source.Enums {
-		p.enumType(enum)
-		p.enumString(enum)
-		p.enumParser(enum)
-		p.endDeclaration()
+		for _, declare := range []func(*schema.Enum){p.enumType, p.enumString, p.enumParser} {
+			declare(enum)
+			p.endDeclaration()
+		}
 	}
 	for _, s := range source.Structs {
 		p.structDeclaration(s)
+		p.endDeclaration()
 		p.structConstructor(s)
+		p.endDeclaration()
 		p.getters(s)
 		if s.Category == schema.CategoryException {
 			p.errorMethod(s)
@@ -179,6 +182,7 @@ func (p *printer) getters(s *schema.Struct) {
 		p.doc(sentence(getter, " returns ", m.GoName, ", or ", meaning, " if it is not set."))
 		if m.form == formOpt {
 			p.P("func (s *", s.GoName, ") ", getter, "() ", p.goType(m.Type), " { return s.", m.GoName, ".Or(", fallback, ") }")
+			p.endDeclaration()
 			continue
 		}
 		p.P("func (s *", s.GoName, ") ", getter, "() ", p.passedType(m.Type), " {")
@@ -187,6 +191,7 @@ func (p *printer) getters(s *schema.Struct) {
 		p.P("}")
 		p.P("return ", fallback)
 		p.P("}")
+		p.endDeclaration()
 	}
 }
 

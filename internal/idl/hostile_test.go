@@ -138,6 +138,27 @@ func fields(count int) string {
 	return hostile{pattern: "%: optional i32 f% "}.repeat(count)
 }
 
+// A long string can be named any number of times, also as another type.
+func TestLoad_LimitsTextThatIsWrittenOut(t *testing.T) {
+	text := "const string A = '" + strings.Repeat("x", 1<<16) + "'\n"
+	for name, list := range map[string]string{
+		"string": "const list<string> L = [",
+		"binary": "const list<binary> L = [",
+		"map":    "const map<i32, binary> L = {",
+	} {
+		h := hostile{name: name, beginning: text + list, pattern: "A,", end: "]"}
+		if name == "map" {
+			h.pattern, h.end = "%: A,", "}"
+		}
+		if diagnostics := h.load(t, h.repeat(200)); diagnostics.HasErrors() {
+			t.Errorf("%s: 13 MB: %s", name, diagnostics)
+		}
+		if diagnostics := h.load(t, h.repeat(300)); !strings.Contains(diagnostics.String(), "limit 1048576 types, values, and parts of 16 bytes of strings") {
+			t.Errorf("%s: 20 MB: %q", name, diagnostics)
+		}
+	}
+}
+
 // Each line doubles what the one before it stands for.
 func TestLoad_LimitsWhatIsWrittenOut(t *testing.T) {
 	cases := map[string]struct{ first, format string }{

@@ -6,6 +6,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -114,7 +115,7 @@ func (l *loader) root(dir, shown string) {
 func (l *loader) mainFile(name string) (location, bool) {
 	shown := path.Clean(filepath.ToSlash(name))
 	if strings.ContainsFunc(shown, unicode.IsControl) {
-		l.fail(name, "file name holds a control character")
+		l.fail(strconv.Quote(name), "file name holds a control character")
 		return location{}, false
 	}
 	real, err := l.files.RealPath(shown)
@@ -219,11 +220,11 @@ func (l *loader) include(u *unit, include ast.Include, chain []*unit) {
 		u.lost[baseName(filepath.ToSlash(include.Path))] = true
 		return
 	}
-	if slices.Contains(u.file.Includes, included.file) {
+	base := included.file.Base
+	if slices.Contains(u.includes[base], included) {
 		return
 	}
 	u.file.Includes = append(u.file.Includes, included.file)
-	base := included.file.Base
 	u.includes[base] = append(u.includes[base], included)
 }
 

@@ -19,6 +19,7 @@ func (r *resolver) groupPackages() []*schema.Package {
 	var packages []*schema.Package
 	byPath := make(map[string]*schema.Package)
 	byFoldedPath := make(map[string]*schema.Package)
+	byFoldedName := make(map[string]*schema.File)
 	for _, u := range r.units {
 		namespace := r.goNamespace(u)
 		path := strings.ReplaceAll(namespace.Text, ".", "/")
@@ -39,11 +40,11 @@ func (r *resolver) groupPackages() []*schema.Package {
 			}
 			byFoldedPath[folded] = p
 		}
-		for _, other := range p.Files {
-			if strings.EqualFold(other.Base, u.file.Base) {
-				r.found.errorf(u.at(namespace.Place), "Go package %s: its files %s and %s have the same name; rename one or give it another namespace", path, other.Path, u.file.Path)
-			}
+		name := path + "/" + strings.ToLower(u.file.Base)
+		if other := byFoldedName[name]; other != nil {
+			r.found.errorf(u.at(namespace.Place), "Go package %s: its files %s and %s have the same name; rename one or give it another namespace", path, other.Path, u.file.Path)
 		}
+		byFoldedName[name] = u.file
 		u.file.Package = p
 		p.Files = append(p.Files, u.file)
 		p.Root = p.Root || u.main

@@ -70,7 +70,7 @@ func resolve(units []*unit, options Options, found *collector) *schema.Program {
 // spend pays for n types or values that have to be written out.
 func (r *resolver) spend(n int, position schema.Position) {
 	if r.nodes >= 0 && n > r.nodes {
-		r.found.errorf(position, "too much in one run once typedefs and constants are written out (limit %d types and values)", limits.IDLNodes)
+		r.found.errorf(position, "too much in one run once typedefs and constants are written out (limit %d types, values, and parts of %d bytes of strings)", limits.IDLNodes, limits.IDLTextBytes)
 	}
 	r.nodes -= min(n, r.nodes+1)
 }

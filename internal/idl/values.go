@@ -53,6 +53,10 @@ func (r *resolver) value(u *unit, node *ast.Value, want *schema.Type, depth int)
 		return nil, extent{}
 	}
 	single := extent{height: 1, size: 1}
+	if text := len(node.Text) / limits.IDLTextBytes; node.Kind == ast.ValueText && text > 0 {
+		r.spend(text, position)
+		single.size += text
+	}
 	switch node.Kind {
 	case ast.ValueInt:
 		return r.convert(&schema.Value{Kind: schema.ValueInt, Int: node.Int}, want, position), single
@@ -160,14 +164,14 @@ func (r *resolver) constantValue(s *symbol, want *schema.Type, position schema.P
 		r.found.errorf(position, "value %s: nested too deeply once constants are written out (limit %d)", s.name, limits.IDLTypeDepth)
 		return nil, extent{}
 	}
+	r.spend(s.extent.size, position)
 	if !r.sameType(want, s.constant.Type) {
 		if value.Kind >= schema.ValueList {
 			r.found.errorf(position, "value %s: expected %s, found %s", s.name, typeName(want), typeName(s.constant.Type))
 			return nil, extent{}
 		}
-		return r.convert(value, want, position), extent{height: 1, size: 1}
+		return r.convert(value, want, position), s.extent
 	}
-	r.spend(s.extent.size, position)
 	named := *value
 	named.Type, named.Position, named.Constant = want, position, s.constant
 	return &named, extent{height: s.extent.height + 1, size: s.extent.size}

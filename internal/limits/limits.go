@@ -188,6 +188,9 @@ const (
 	// constants and typedefs of typedefs can double with every line. A million
 	// are 20,000 structs of 20 fields, and stay below 1 GiB of memory.
 	IDLNodes = 1 << 20
+	// IDLTextBytes of a string that is written out count as one more node: a
+	// short definition can name a long constant any number of times.
+	IDLTextBytes = 16
 	// IDLNameBytes bounds an identifier: a method's name must fit
 	// MethodNameBytes.
 	IDLNameBytes = MethodNameBytes
@@ -195,6 +198,15 @@ const (
 	// that it holds by value: two fields of the next type each, 30 times over,
 	// would be a gigabyte, and the Go compiler would not finish.
 	GoStructBytes = 1 << 20
+	// GoDeclarationBytes is how long one declaration of generated code may be, or
+	// one group of constants: go/format takes 30 times as much memory. An enum
+	// with 300,000 values takes 12 MiB.
+	GoDeclarationBytes = 16 << 20
+	// GoBytes bounds what one run generates, all files together: it is in memory
+	// before it is written. A short definition can ask for much, because every
+	// service repeats what it inherits, and every method names its service 25
+	// times. 20,000 structs of 20 fields take 110 MiB.
+	GoBytes = 256 << 20
 	// GoFileNameBytes is how long the name of a generated folder may be, and of
 	// a file before its ending. File systems allow 255 bytes, those that
 	// encrypt names 143.
