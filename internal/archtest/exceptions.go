@@ -93,6 +93,10 @@ func goroutineExceptions() []exception {
 			reason: "a timer that lets go of a connection whose peer was told to close it; it is stopped when the connection ends",
 		},
 		{
+			rule: "goroutine", file: "internal/loadgen/loadgen.go", what: "go",
+			reason: "one for each caller; it ends with the window or the context, and Run waits for all of them",
+		},
+		{
 			rule: "goroutine", file: "internal/transport/server.go", what: "go",
 			reason: "the accept loop and the sweep, which Serve ends and waits for; one for each call, which a graceful stop waits for",
 		},
@@ -132,6 +136,7 @@ func sleepExceptions() []exception {
 			reason: "what Check waits for has to end after Check began; if it ends before, the test passes as well",
 		},
 		{rule: "sleep", file: "test/interop/calls/server_test.go", what: "rules.Pause", reason: "the method of the service that pauses, for callers that give up"},
+		{rule: "sleep", file: "internal/loadgen/loadgen_test.go", what: "callers", reason: "what it returns is called in bubbles only"},
 	}
 }
 

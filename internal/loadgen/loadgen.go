@@ -1,0 +1,307 @@
+// Package loadgen makes calls in a closed loop, as fast as replies come, or in
+// an open loop, at a constant rate, and times them.
+//
+// It knows nothing about what is called. Tests and the benchmark module use it.
+package loadgen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Call makes one call and checks its reply. It is used by one goroutine at a
+// time. It has no context: one that all callers shared would be a point of
+// contention that callers in the field do not have, so a call that may hang
+// needs a deadline of its own.
+type Call func() error
+
+// Config says what to run. The zero value is not valid: Callers and Duration
+// are required.
+type Config struct {
+	// Callers are the calls that may be in flight at once, each on a goroutine
+	// of its own.
+	Callers []Call
+	// Rate is how many calls a second fall due, spread evenly, whoever is free
+	// making the next one. 0 is the closed loop: every caller makes its next
+	// call when it has checked the reply to the one before.
+	Rate float64
+	// WarmUp runs before the window, Duration is the window. Only the window is
+	// measured.
+	WarmUp, Duration time.Duration
+	// Grace is how long after the window an open loop may take to make the calls
+	// that fell due inside. Default: as long as the window.
+	Grace time.Duration
+
+	// Latency is told how long a call of the window took: in the closed loop
+	// from its start, in the open loop from when it fell due, so that a call
+	// that waits for a slow one before it counts the wait. Callers use it
+	// concurrently. Nil: nobody asks.
+	Latency func(caller int, latency time.Duration)
+	// OnWindow is called when the window opens and when it closes, with all
+	// callers at work: the place to read clocks. Nil: nobody asks.
+	OnWindow func(opens bool)
+}
+
+// Result is what a run came to.
+type Result struct {
+	// Calls finished within the window, which lasted Elapsed.
+	Calls   uint64
+	Elapsed time.Duration
+	// Due is how many calls of an open loop fell due within the window; Missed
+	// of them had not been made when Grace ended, and were given to Latency with
+	// the time that they had waited by then.
+	Due, Missed uint64
+	// Failed calls over the whole run, warm-up included, and what the first one
+	// said.
+	Failed uint64
+	First  error
+}
+
+// PerSecond returns calls finished in a second of the window.
+func (r Result) PerSecond() float64 {
+	if r.Elapsed <= 0 {
+		return 0
+	}
+	return float64(r.Calls) / r.Elapsed.Seconds()
+}
+
+// failuresMax ends a run: whoever fails so often is not measured any more, and
+// a server that refuses at once must not be hammered.
+const failuresMax = 100
+
+// callersMax and rateMax bound what a typing error can ask for.
+const (
+	callersMax = 1 << 20
+	rateMax    = 1e9
+)
+
+func (c Config) validate() error {
+	switch {
+	case len(c.Callers) == 0 || len(c.Callers) > callersMax:
+		return fmt.Errorf("loadgen: %d callers (want 1 to %d)", len(c.Callers), callersMax)
+	case !(c.Rate >= 0 && c.Rate <= rateMax):
+		return fmt.Errorf("loadgen: a rate of %v calls a second (limit %v)", c.Rate, float64(rateMax))
+	case c.WarmUp < 0 || c.Duration <= 0 || c.Grace < 0:
+		return fmt.Errorf("loadgen: warm-up %v, duration %v, grace %v: the duration must be positive, the others not negative", c.WarmUp, c.Duration, c.Grace)
+	}
+	return nil
+}
+
+// run is one run in progress.
+type run struct {
+	config  Config
+	start   time.Time
+	finish  time.Time // when the window closes, and when an open loop gives up
+	giveUp  time.Time
+	taken   atomic.Uint64 // calls of the open loop that somebody has taken on
+	stopped atomic.Bool   // no call is begun any more
+	inside  atomic.Bool   // the window is open
+	callers []caller
+
+	failed atomic.Uint64
+	first  error // written by the caller that failed first, read when all have ended
+}
+
+// caller counts the calls of one goroutine. It fills cache lines of its own: a
+// counter shared by all callers would cost them more than the rest of the loop.
+type caller struct {
+	calls atomic.Uint64
+	_     [120]byte
+}
+
+// Run makes calls until the window of config has passed and returns what was
+// measured. It returns when every call has ended; an error only if config is
+// not valid, ctx ended, or calls kept failing.
+func Run(ctx context.Context, config Config) (Result, error) {
+	if err := config.validate(); err != nil {
+		return Result{}, err
+	}
+	if config.Grace == 0 {
+		config.Grace = config.Duration
+	}
+	if config.Latency == nil {
+		config.Latency = func(int, time.Duration) {}
+	}
+	if config.OnWindow == nil {
+		config.OnWindow = func(bool) {}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	r := &run{config: config, callers: make([]caller, len(config.Callers)), start: time.Now()}
+	r.finish = r.start.Add(config.WarmUp + config.Duration)
+	r.giveUp = r.finish.Add(config.Grace)
+	var group sync.WaitGroup
+	for i, call := range config.Callers {
+		group.Go(func() {
+			if config.Rate > 0 {
+				r.openLoop(ctx, cancel, i, call)
+			} else {
+				r.closedLoop(ctx, cancel, i, call)
+			}
+		})
+	}
+	result := r.watch(ctx)
+	group.Wait()
+	result.Failed, result.First = r.failed.Load(), r.first
+	if err := context.Cause(ctx); err != nil {
+		return result, err
+	}
+	r.countMissed(&result)
+	return result, nil
+}
+
+// watch opens and closes the window.
+func (r *run) watch(ctx context.Context) Result {
+	defer r.stopped.Store(true)
+	var result Result
+	if !sleepUntil(ctx, r.start.Add(r.config.WarmUp)) {
+		return result
+	}
+	r.config.OnWindow(true)
+	before, opened := r.count(), time.Now()
+	r.inside.Store(true)
+	if !sleepUntil(ctx, r.finish) {
+		return result
+	}
+	r.inside.Store(false)
+	result.Calls, result.Elapsed = r.count()-before, time.Since(opened)
+	r.config.OnWindow(false)
+	return result
+}
+
+func (r *run) count() uint64 {
+	var calls uint64
+	for i := range r.callers {
+		calls += r.callers[i].calls.Load()
+	}
+	return calls
+}
+
+func (r *run) closedLoop(ctx context.Context, cancel context.CancelCauseFunc, id int, call Call) {
+	self := &r.callers[id]
+	begun := time.Now()
+	for !r.stopped.Load() && ctx.Err() == nil {
+		if err := call(); err != nil {
+			r.fail(err, cancel)
+			begun = time.Now()
+			continue
+		}
+		ended := time.Now()
+		self.calls.Add(1)
+		if r.inside.Load() {
+			r.config.Latency(id, ended.Sub(begun))
+		}
+		begun = ended
+	}
+}
+
+// openLoop takes on one call after the other until those of the window are
+// done. Which calls belong to the window is known beforehand: those that fall
+// due in it. The rate holds until the window closes for the last of them, so
+// the tail of the window meets the same load as its beginning.
+func (r *run) openLoop(ctx context.Context, cancel context.CancelCauseFunc, id int, call Call) {
+	self := &r.callers[id]
+	for {
+		due := r.due(r.taken.Add(1) - 1)
+		if !due.Before(r.finish) {
+			return
+		}
+		if !sleepUntil(ctx, due) || time.Now().After(r.giveUp) {
+			// The call was taken on but not made.
+			if r.measured(due) {
+				r.config.Latency(id, max(time.Since(due), 0))
+			}
+			return
+		}
+		err := call()
+		ended := time.Now()
+		if err != nil {
+			r.fail(err, cancel)
+			continue
+		}
+		self.calls.Add(1)
+		if r.measured(due) {
+			r.config.Latency(id, ended.Sub(due))
+		}
+	}
+}
+
+// due returns when call number n of an open loop is to be made.
+func (r *run) due(n uint64) time.Time {
+	return r.start.Add(time.Duration(float64(n) / r.config.Rate * float64(time.Second)))
+}
+
+// measured tells whether a call that fell due then belongs to the window.
+func (r *run) measured(due time.Time) bool {
+	return !due.Before(r.start.Add(r.config.WarmUp)) && due.Before(r.finish)
+}
+
+// countMissed tells which calls of the window nobody came round to. It runs
+// when all callers have ended.
+func (r *run) countMissed(result *Result) {
+	if r.config.Rate == 0 {
+		return
+	}
+	first := r.indexAt(r.config.WarmUp)
+	last := r.indexAt(r.config.WarmUp + r.config.Duration)
+	result.Due = last - first
+	now := time.Now()
+	for n := max(r.taken.Load(), first); n < last; n++ {
+		r.config.Latency(int(n%uint64(len(r.callers))), max(now.Sub(r.due(n)), 0))
+	}
+	made := r.count() + r.failed.Load()
+	if made < last {
+		result.Missed = min(last-made, result.Due)
+	}
+}
+
+// indexAt returns the number of the first call that falls due at or after d.
+func (r *run) indexAt(d time.Duration) uint64 {
+	at := r.start.Add(d)
+	n := uint64(d.Seconds() * r.config.Rate)
+	for n > 0 && !r.due(n-1).Before(at) {
+		n--
+	}
+	for r.due(n).Before(at) {
+		n++
+	}
+	return n
+}
+
+func (r *run) fail(err error, cancel context.CancelCauseFunc) {
+	n := r.failed.Add(1)
+	if n == 1 {
+		r.first = err
+	}
+	if n == failuresMax {
+		cancel(fmt.Errorf("loadgen: %w: %d calls failed, one of them with: %w", ErrFailing, failuresMax, err))
+	}
+}
+
+// ErrFailing is what Run returns if calls keep failing.
+var ErrFailing = errors.New("stopped")
+
+// shortSleep is how late a caller may notice that ctx has ended. Below it
+// sleepUntil does without a timer of its own: an open loop sleeps before every
+// call, and two allocations each time would be a good part of what it costs.
+const shortSleep = 20 * time.Millisecond
+
+// sleepUntil reports whether ctx is still going on at t.
+func sleepUntil(ctx context.Context, t time.Time) bool {
+	switch d := time.Until(t); {
+	case d > 0 && d < shortSleep:
+		time.Sleep(d)
+	case d > 0:
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+	}
+	return ctx.Err() == nil
+}

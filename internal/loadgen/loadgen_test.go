@@ -1,0 +1,225 @@
+package loadgen_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fulmar-rpc/fulmar/internal/loadgen"
+)
+
+// latencies collects what a run reports.
+type latencies struct {
+	mu     sync.Mutex
+	values []time.Duration
+}
+
+func (l *latencies) add(_ int, d time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.values = append(l.values, d)
+}
+
+// callers returns n callers that take d each.
+func callers(n int, d time.Duration) []loadgen.Call {
+	return slices.Repeat([]loadgen.Call{func() error { time.Sleep(d); return nil }}, n)
+}
+
+func TestRun_ClosedLoopCountsTheWindowOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var seen latencies
+		var opened, closed time.Time
+		result, err := loadgen.Run(t.Context(), loadgen.Config{
+			Callers:  callers(3, 30*time.Millisecond),
+			WarmUp:   time.Second,
+			Duration: 2 * time.Second,
+			Latency:  seen.add,
+			OnWindow: func(opens bool) {
+				if opens {
+					opened = time.Now()
+				} else {
+					closed = time.Now()
+				}
+			},
+		})
+		if err != nil || result.Failed != 0 || result.Elapsed != 2*time.Second {
+			t.Fatalf("err %v, %d failed (%v), window of %v", err, result.Failed, result.First, result.Elapsed)
+		}
+		if closed.Sub(opened) != 2*time.Second {
+			t.Errorf("the window was open for %v, want 2s", closed.Sub(opened))
+		}
+		// 2 s hold 66 or 67 calls of 30 ms of each caller.
+		if result.Calls < 3*66 || result.Calls > 3*67 {
+			t.Errorf("%d calls, want 198 to 201", result.Calls)
+		}
+		if got, want := result.PerSecond(), float64(result.Calls)/2; got != want {
+			t.Errorf("%v calls a second, want %v", got, want)
+		}
+		if uint64(len(seen.values)) != result.Calls {
+			t.Errorf("%d latencies for %d calls", len(seen.values), result.Calls)
+		}
+		for _, d := range seen.values {
+			if d != 30*time.Millisecond {
+				t.Fatalf("latency %v, want 30ms", d)
+			}
+		}
+	})
+}
+
+func TestRun_OpenLoopKeepsItsRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var seen latencies
+		result, err := loadgen.Run(t.Context(), loadgen.Config{
+			Callers:  callers(8, time.Millisecond),
+			Rate:     1000,
+			WarmUp:   100 * time.Millisecond,
+			Duration: time.Second,
+			Latency:  seen.add,
+		})
+		if err != nil || result.Due != 1000 || result.Missed != 0 {
+			t.Fatalf("err %v, %d due, %d missed, want 1000 and 0", err, result.Due, result.Missed)
+		}
+		if len(seen.values) != 1000 {
+			t.Errorf("%d latencies, want 1000", len(seen.values))
+		}
+		for _, d := range seen.values {
+			if d != time.Millisecond {
+				t.Fatalf("latency %v although somebody was always free, want 1ms", d)
+			}
+		}
+	})
+}
+
+// One slow call must show in the latencies of all that fell due meanwhile, as
+// it would for users who do not wait for each other.
+func TestRun_OpenLoopDoesNotOmitWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var seen latencies
+		made := 0
+		result, err := loadgen.Run(t.Context(), loadgen.Config{
+			Callers: []loadgen.Call{func() error {
+				if made++; made == 1 {
+					time.Sleep(100 * time.Millisecond)
+				}
+				return nil
+			}},
+			Rate:     1000,
+			Duration: 200 * time.Millisecond,
+			Latency:  seen.add,
+		})
+		if err != nil || result.Due != 200 || len(seen.values) != 200 {
+			t.Fatalf("err %v, %d due, %d latencies, want 200 each", err, result.Due, len(seen.values))
+		}
+		for i, d := range seen.values {
+			want := max(100*time.Millisecond-time.Duration(i)*time.Millisecond, 0)
+			if d != want {
+				t.Fatalf("call %d has latency %v, want %v", i, d, want)
+			}
+		}
+	})
+}
+
+func TestRun_OpenLoopReportsWhatItMissed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var seen latencies
+		result, err := loadgen.Run(t.Context(), loadgen.Config{
+			Callers:  callers(1, 10*time.Millisecond), // 100 a second
+			Rate:     400,
+			Duration: time.Second,
+			Grace:    500 * time.Millisecond,
+			Latency:  seen.add,
+		})
+		if err != nil || result.Due != 400 {
+			t.Fatalf("err %v, %d due, want 400", err, result.Due)
+		}
+		// 1.5 s hold 150 calls, give or take the one under way at the end.
+		if result.Missed < 249 || result.Missed > 251 {
+			t.Errorf("%d missed, want about 250", result.Missed)
+		}
+		if len(seen.values) != 400 {
+			t.Errorf("%d latencies, want one for every call that was due", len(seen.values))
+		}
+		if longest := slices.Max(seen.values); longest < time.Second {
+			t.Errorf("the longest latency is %v, want what the calls waited that were never made", longest)
+		}
+	})
+}
+
+func TestRun_CountsFailuresAndStops(t *testing.T) {
+	refused := errors.New("refused")
+	for _, rate := range []float64{0, 1000} {
+		synctest.Test(t, func(t *testing.T) {
+			result, err := loadgen.Run(t.Context(), loadgen.Config{
+				Callers:  []loadgen.Call{func() error { time.Sleep(time.Millisecond); return refused }},
+				Rate:     rate,
+				Duration: time.Hour,
+			})
+			if !errors.Is(err, loadgen.ErrFailing) || !errors.Is(err, refused) || !errors.Is(result.First, refused) {
+				t.Errorf("rate %v: err %v, first %v", rate, err, result.First)
+			}
+			if result.Failed != 100 || result.Calls != 0 {
+				t.Errorf("rate %v: %d failed, %d calls, want 100 and 0", rate, result.Failed, result.Calls)
+			}
+		})
+	}
+}
+
+func TestRun_FailuresAreNotLatencies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var seen latencies
+		made := 0
+		result, err := loadgen.Run(t.Context(), loadgen.Config{
+			Callers: []loadgen.Call{func() error {
+				time.Sleep(time.Millisecond)
+				if made++; made%50 == 0 {
+					return errors.New("the reply is not the request's")
+				}
+				return nil
+			}},
+			Duration: 500 * time.Millisecond,
+			Latency:  seen.add,
+		})
+		if err != nil || result.Failed != 10 || result.Calls+result.Failed != 500 || len(seen.values) != int(result.Calls) {
+			t.Errorf("err %v, %d failed, %d calls, %d latencies", err, result.Failed, result.Calls, len(seen.values))
+		}
+	})
+}
+
+func TestRun_EndsWithItsContext(t *testing.T) {
+	for _, rate := range []float64{0, 0.001, 1000} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+			defer cancel()
+			begun := time.Now()
+			_, err := loadgen.Run(ctx, loadgen.Config{Callers: callers(4, time.Millisecond), Rate: rate, WarmUp: time.Second, Duration: time.Hour})
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("rate %v: err %v, want the context's", rate, err)
+			}
+			if took := time.Since(begun); took > 3*time.Second+20*time.Millisecond {
+				t.Errorf("rate %v: ended after %v, want 3s", rate, took)
+			}
+		})
+	}
+}
+
+func TestRun_RefusesWrongConfigurations(t *testing.T) {
+	good := callers(1, 0)
+	for name, config := range map[string]loadgen.Config{
+		"no callers":        {Duration: time.Second},
+		"no duration":       {Callers: good},
+		"negative warm-up":  {Callers: good, Duration: time.Second, WarmUp: -1},
+		"negative grace":    {Callers: good, Duration: time.Second, Grace: -1},
+		"negative rate":     {Callers: good, Duration: time.Second, Rate: -1},
+		"rate not a number": {Callers: good, Duration: time.Second, Rate: math.NaN()},
+		"endless rate":      {Callers: good, Duration: time.Second, Rate: math.Inf(1)},
+	} {
+		if _, err := loadgen.Run(t.Context(), config); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
