@@ -43,7 +43,7 @@ generate: bin/fulmar ## Run fulmar gen for all interface definitions of the tree
 
 # Each has its go:generate lines; what they write is committed in the root
 # module and ignored by git elsewhere.
-GENERATED_MODULES = . $(patsubst %/,%,$(sort $(dir $(wildcard examples/*/go.mod test/*/go.mod bench/go.mod))))
+GENERATED_MODULES = . $(patsubst %/,%,$(sort $(dir $(wildcard examples/*/go.mod test/*/go.mod bench/go.mod bench/*/go.mod))))
 
 .PHONY: fuzz
 fuzz: bin/verify ## Run every fuzz target for TIME (default 30s each)
@@ -57,9 +57,12 @@ chaos: ## Faults on real sockets: planned, not there yet
 conformance: ## Outside suites and peers: planned, not there yet
 	@echo "make conformance: not there yet; it comes with the issues about gRPC and about peers" >&2; exit 2
 
+# Flags for the benchmark, such as BENCHFLAGS="-cases mux-1k-c100 -rounds 9".
+BENCHFLAGS ?=
+
 .PHONY: bench
-bench: ## Comparisons, SUITE=<name> [QUICK=1]: planned, not there yet
-	@echo "make bench: not there yet; it comes with the issue about the benchmark module" >&2; exit 2
+bench: generate bin/bench ## Comparisons with peers, SUITE=<name> [QUICK=1] (docs/guide/benchmarks.md)
+	bin/bench run -root $(ROOT) -suite "$(SUITE)" $(if $(filter-out 0,$(QUICK)),-quick) $(BENCHFLAGS)
 
 .PHONY: golden
 golden: ## Rewrite the golden files; review the difference before you commit it
@@ -67,7 +70,7 @@ golden: ## Rewrite the golden files; review the difference before you commit it
 
 .PHONY: clean
 clean: ## Remove everything that git ignores here: bin, .venv, .cache, generated code
-	rm -rf bin .venv .cache examples/*/gen test/*/gen bench/gen
+	rm -rf bin .venv .cache examples/*/gen test/*/gen bench/gen bench/*/gen
 
 .PHONY: help
 help: ## This list
@@ -76,12 +79,15 @@ help: ## This list
 # ----------------------------------------------------------------- tools ---
 
 # Always asked: the go command knows best whether anything changed.
-.PHONY: bin/fulmar bin/verify
+.PHONY: bin/fulmar bin/verify bin/bench
 bin/fulmar:
 	@$(GO) -C cmd/fulmar build -o $(ROOT)/bin/fulmar .
 
 bin/verify:
 	@$(GO) -C tools build -o $(ROOT)/bin/verify ./verify
+
+bin/bench:
+	@$(GO) -C bench build -o $(ROOT)/bin/bench .
 
 bin/staticcheck: tools/go.mod tools/go.sum
 	$(GO) -C tools build -o $(ROOT)/bin/staticcheck honnef.co/go/tools/cmd/staticcheck

@@ -2,7 +2,11 @@ module github.com/fulmar-rpc/fulmar/bench
 
 go 1.26.0
 
-require github.com/fulmar-rpc/fulmar v0.0.0-00010101000000-000000000000
+require (
+	github.com/HdrHistogram/hdrhistogram-go v1.2.0
+	github.com/fulmar-rpc/fulmar v0.0.0-00010101000000-000000000000
+	golang.org/x/sys v0.49.0
+)
 
 require go.uber.org/goleak v1.3.0 // indirect
 

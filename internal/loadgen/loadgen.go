@@ -29,6 +29,9 @@ type Config struct {
 	// making the next one. 0 is the closed loop: every caller makes its next
 	// call when it has checked the reply to the one before.
 	Rate float64
+	// Start is when the first call of an open loop falls due, and when the
+	// warm-up begins. Default: now.
+	Start time.Time
 	// WarmUp runs before the window, Duration is the window. Only the window is
 	// measured.
 	WarmUp, Duration time.Duration
@@ -129,9 +132,12 @@ func Run(ctx context.Context, config Config) (Result, error) {
 	if config.OnWindow == nil {
 		config.OnWindow = func(bool) {}
 	}
+	if config.Start.IsZero() {
+		config.Start = time.Now()
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	r := &run{config: config, callers: make([]caller, len(config.Callers)), start: time.Now()}
+	r := &run{config: config, callers: make([]caller, len(config.Callers)), start: config.Start}
 	r.finish = r.start.Add(config.WarmUp + config.Duration)
 	r.giveUp = r.finish.Add(config.Grace)
 	var group sync.WaitGroup

@@ -76,6 +76,7 @@ func TestRun_OpenLoopKeepsItsRate(t *testing.T) {
 		var seen latencies
 		result, err := loadgen.Run(t.Context(), loadgen.Config{
 			Callers:  callers(8, time.Millisecond),
+			Start:    time.Now().Add(time.Minute),
 			Rate:     1000,
 			WarmUp:   100 * time.Millisecond,
 			Duration: time.Second,

@@ -1,0 +1,255 @@
+package contestant
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/fulmar-rpc/fulmar/bench/machine"
+	"github.com/fulmar-rpc/fulmar/internal/loadgen"
+)
+
+// Contestant is what a program in Go gives to Main.
+type Contestant struct {
+	Name string
+	// Unavailable says why it cannot take part, or is empty.
+	Unavailable string
+	// Modules are those whose versions belong to a result.
+	Modules []string
+	// Serve serves a case on the listener until ctx ends.
+	Serve func(ctx context.Context, listener net.Listener, name string) error
+	// Load connects to a server and returns what the case's callers do.
+	Load func(address, name string) (Load, error)
+}
+
+// Load is a client that is ready.
+type Load struct {
+	Calls []loadgen.Call
+	Close func() error
+}
+
+// Main runs a program with the arguments that the runner gave it, and exits.
+func Main(contestants ...Contestant) {
+	if err := run(context.Background(), contestants, os.Args[1:], os.Stdin, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "contestant:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func run(ctx context.Context, contestants []Contestant, arguments []string, in io.Reader, out io.Writer) error {
+	if len(arguments) == 0 {
+		return errors.New("want one of info, serve, load")
+	}
+	command, arguments := arguments[0], arguments[1:]
+	flags := flag.NewFlagSet(command, flag.ContinueOnError)
+	name := flags.String("contestant", "", "which contestant to be")
+	caseName := flags.String("case", "", "which case to play")
+	address := flags.String("address", "127.0.0.1:0", "where to listen, or where the server listens")
+	var options loadOptions
+	options.flags(flags)
+	if err := flags.Parse(arguments); err != nil {
+		return err
+	}
+	if command == "info" {
+		return print(out, Event{Info: info(contestants)})
+	}
+	chosen, err := choose(contestants, *name)
+	if err != nil {
+		return err
+	}
+	switch command {
+	case "serve":
+		return serve(ctx, chosen, *address, *caseName, in, out)
+	case "load":
+		return load(ctx, chosen, *address, *caseName, options, out)
+	}
+	return fmt.Errorf("want one of info, serve, load (got %q)", command)
+}
+
+func choose(contestants []Contestant, name string) (Contestant, error) {
+	var known []string
+	for _, c := range contestants {
+		if c.Name == name && c.Unavailable != "" {
+			return Contestant{}, fmt.Errorf("%s is not available: %s", name, c.Unavailable)
+		}
+		if c.Name == name {
+			return c, nil
+		}
+		known = append(known, c.Name)
+	}
+	return Contestant{}, fmt.Errorf("no contestant %q here (known: %s)", name, strings.Join(known, ", "))
+}
+
+func print(out io.Writer, event Event) error {
+	line, err := json.Marshal(event)
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(append(line, '\n'))
+	return err
+}
+
+// info looks versions up in what the go command wrote into the program.
+func info(contestants []Contestant) []Info {
+	built := map[string]string{}
+	if read, ok := debug.ReadBuildInfo(); ok {
+		for _, module := range read.Deps {
+			built[module.Path] = module.Version
+		}
+	}
+	var all []Info
+	for _, c := range contestants {
+		one := Info{Name: c.Name, Unavailable: c.Unavailable}
+		for _, path := range c.Modules {
+			if one.Versions == nil {
+				one.Versions = map[string]string{}
+			}
+			one.Versions[path] = built[path]
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// stopTimeout is how long a server may take to end. Nobody calls it any more;
+// the runner has to get on.
+const stopTimeout = 2 * time.Second
+
+// serve runs a server until the runner closes in.
+func serve(ctx context.Context, c Contestant, address, caseName string, in io.Reader, out io.Writer) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return err
+	}
+	served := make(chan error, 1)
+	go func() { served <- c.Serve(ctx, listener, caseName) }()
+	// Connections that come before Serve accepts wait in the kernel.
+	if err := print(out, Event{Ready: &Ready{Address: listener.Addr().String()}}); err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := io.Copy(io.Discard, in)
+		ended <- err
+	}()
+	select {
+	case err := <-served:
+		return fmt.Errorf("the server stopped by itself: %w", err)
+	case err = <-ended:
+	}
+	cancel()
+	select {
+	case <-served:
+	case <-time.After(stopTimeout):
+	}
+	return err
+}
+
+// loadOptions are the flags of the command load.
+type loadOptions struct {
+	rate             float64
+	warmUp, duration time.Duration
+	server           int
+}
+
+func (o *loadOptions) flags(flags *flag.FlagSet) {
+	flags.Float64Var(&o.rate, "rate", 0, "calls a second of an open loop; 0 is the closed loop")
+	flags.DurationVar(&o.warmUp, "warm-up", 500*time.Millisecond, "time before the window")
+	flags.DurationVar(&o.duration, "duration", time.Second, "length of the window")
+	flags.IntVar(&o.server, "server", 0, "process id of the server, whose processor time is read")
+}
+
+// startDelay lets everything be in place when the first call falls due.
+const startDelay = 10 * time.Millisecond
+
+// load makes the calls of a case and reports what was measured.
+func load(ctx context.Context, c Contestant, address, caseName string, o loadOptions, out io.Writer) error {
+	client, err := c.Load(address, caseName)
+	if err != nil {
+		return err
+	}
+	latencies := newRecorder()
+	var server, own clock
+	config := loadgen.Config{
+		Callers: client.Calls, Rate: o.rate, Start: time.Now().Add(startDelay), WarmUp: o.warmUp, Duration: o.duration,
+		Latency: latencies.add,
+		OnWindow: func(opens bool) {
+			server.read(o.server, opens)
+			own.read(os.Getpid(), opens)
+		},
+	}
+	if o.rate > 0 {
+		stop, err := machine.KeepAwake(config.Start, time.Duration(float64(time.Second)/o.rate))
+		if err != nil {
+			return err
+		}
+		defer stop()
+	}
+	result, err := loadgen.Run(ctx, config)
+	if err != nil && !errors.Is(err, loadgen.ErrFailing) {
+		return err
+	}
+	report := Report{
+		Calls: result.Calls, Seconds: result.Elapsed.Seconds(), Rate: o.rate,
+		Due: result.Due, Missed: result.Missed, Failed: result.Failed,
+		ServerCPU: server.used.Nanoseconds(), ClientCPU: own.used.Nanoseconds(),
+	}
+	if result.First != nil {
+		report.Failure = printable(result.First.Error())
+	}
+	if report.Latency, err = latencies.summary(); err != nil {
+		return err
+	}
+	var serverErr, ownErr error
+	report.ServerPeak, serverErr = machine.PeakMemory(o.server)
+	report.ClientPeak, ownErr = machine.PeakMemory(os.Getpid())
+	// Closing is not measured, and some clients take their time.
+	return errors.Join(server.err, own.err, serverErr, ownErr, print(out, Event{Report: &report}))
+}
+
+// clock is the processor time of a process over the window.
+type clock struct {
+	opened, used time.Duration
+	err          error
+}
+
+func (c *clock) read(process int, opens bool) {
+	now, err := machine.ProcessTime(process)
+	if err != nil {
+		c.err = fmt.Errorf("processor time of process %d: %w", process, err)
+	}
+	if opens {
+		c.opened = now
+	} else {
+		c.used = now - c.opened
+	}
+}
+
+// failureMax is how much of an error's text goes into a report.
+const failureMax = 500
+
+// printable makes a text fit for a report.
+func printable(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if r < ' ' || r >= 0x7f && r < 0xa0 {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, "?"))
+	for len(text) > failureMax {
+		runes := []rune(text)
+		text = string(runes[:len(runes)/2])
+	}
+	return text
+}

@@ -1,0 +1,146 @@
+// Command fulmar is this project's contestant.
+package main
+
+import (
+	"context"
+	"net"
+
+	"github.com/fulmar-rpc/fulmar"
+	"github.com/fulmar-rpc/fulmar/bench/gen/echo"
+	"github.com/fulmar-rpc/fulmar/bench/rpc"
+	"github.com/fulmar-rpc/fulmar/thrift"
+)
+
+//go:generate fulmar gen -o ../gen ../idl/echo.thrift
+
+func main() {
+	rpc.Main(
+		contestant("fulmar", fulmar.Framed),
+		rpc.Contestant{Name: "fulmar-mux", Unavailable: "the runtime does not speak TTHeader yet"},
+	)
+}
+
+// contestant has everything that a server and a client do by default: deadlines,
+// limits, admission.
+func contestant(name string, protocol fulmar.Protocol) rpc.Contestant {
+	return rpc.Contestant{Name: name, Serve: serve, Connect: func(address string, _ rpc.Case) (rpc.Client, error) {
+		inner, err := fulmar.NewClient(fulmar.ClientConfig{Target: address, Protocol: protocol})
+		return client{inner}, err
+	}}
+}
+
+func serve(ctx context.Context, listener net.Listener, _ rpc.Case) error {
+	server, err := fulmar.NewServer(fulmar.ServerConfig{Listener: listener})
+	if err != nil {
+		return err
+	}
+	echo.RegisterEchoServer(server, handler{})
+	return server.Serve(ctx)
+}
+
+type handler struct{}
+
+func (handler) Echo(_ context.Context, message *echo.Message) (*echo.Message, error) {
+	return &echo.Message{Action: message.Action, Msg: message.Msg}, nil
+}
+
+func (handler) Complex(_ context.Context, message *echo.Complex) (*echo.Complex, error) {
+	return &echo.Complex{
+		Action: message.Action, Msg: message.Msg, ByName: message.ByName,
+		Parts: message.Parts, Groups: message.Groups, Flag: message.Flag,
+	}, nil
+}
+
+// client keeps a pool, so all callers share one.
+type client struct{ inner *fulmar.Client }
+
+func (c client) Close() error { return c.inner.Close() }
+
+func (c client) Caller() (rpc.Caller, error) { return caller{echo.NewEchoClient(c.inner)}, nil }
+
+type caller struct{ api echo.EchoClient }
+
+func (c caller) Echo(ctx context.Context, action, msg string) (string, string, error) {
+	reply, err := c.api.Echo(ctx, &echo.Message{Action: action, Msg: msg})
+	if err != nil {
+		return "", "", err
+	}
+	return reply.Action, reply.Msg, nil
+}
+
+func (c caller) Complex(data *rpc.Complex) func(context.Context) (bool, error) {
+	request := newComplex(data)
+	return func(ctx context.Context) (bool, error) {
+		reply, err := c.api.Complex(ctx, request)
+		return err == nil && equal(reply, data), err
+	}
+}
+
+func newPart(p rpc.Part) echo.Part {
+	return echo.Part{Number: thrift.Some(p.Number), Value: thrift.Some(p.Value)}
+}
+
+func newParts(parts []rpc.Part) []echo.Part {
+	made := make([]echo.Part, len(parts))
+	for i, p := range parts {
+		made[i] = newPart(p)
+	}
+	return made
+}
+
+func newGroup(g rpc.Group) echo.Group {
+	return echo.Group{Number: thrift.Some(g.Number), Value: thrift.Some(g.Value), Parts: newParts(g.Parts)}
+}
+
+func newComplex(data *rpc.Complex) *echo.Complex {
+	made := &echo.Complex{
+		Action: data.Action, Msg: data.Msg, ByName: map[string]echo.Part{},
+		Parts: newParts(data.Parts), Flag: newGroup(data.Flag),
+	}
+	for name, p := range data.ByName {
+		made.ByName[name] = newPart(p)
+	}
+	for _, g := range data.Groups {
+		made.Groups = append(made.Groups, newGroup(g))
+	}
+	return made
+}
+
+func equal(got *echo.Complex, want *rpc.Complex) bool {
+	if got.Action != want.Action || got.Msg != want.Msg ||
+		len(got.ByName) != len(want.ByName) || len(got.Groups) != len(want.Groups) {
+		return false
+	}
+	for name, p := range want.ByName {
+		found, ok := got.ByName[name]
+		if !ok || !equalPart(&found, p) {
+			return false
+		}
+	}
+	for i := range want.Groups {
+		if !equalGroup(&got.Groups[i], &want.Groups[i]) {
+			return false
+		}
+	}
+	return equalParts(got.Parts, want.Parts) && equalGroup(&got.Flag, &want.Flag)
+}
+
+func equalPart(got *echo.Part, want rpc.Part) bool {
+	return got.GetNumber() == want.Number && got.GetValue() == want.Value
+}
+
+func equalParts(got []echo.Part, want []rpc.Part) bool {
+	if len(got) != len(want) {
+		return false
+	}
+	for i := range want {
+		if !equalPart(&got[i], want[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func equalGroup(got *echo.Group, want *rpc.Group) bool {
+	return got.GetNumber() == want.Number && got.GetValue() == want.Value && equalParts(got.Parts, want.Parts)
+}

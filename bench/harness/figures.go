@@ -1,0 +1,188 @@
+package harness
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// metric is a figure of one run, named as the lines name it.
+type metric struct {
+	name string
+	// open tells whether it is taken from open loops.
+	open bool
+	// value returns the figure, NaN if the run does not tell it.
+	value func(Sample) float64
+}
+
+// metrics are the figures that the lines report. Throughput and processor time
+// are those of the closed loop, latencies those of the open loop.
+func metrics() []metric {
+	nanoseconds := func(pick func(Sample) int64) func(Sample) float64 {
+		return func(r Sample) float64 {
+			if r.Latency.Count == 0 {
+				return math.NaN()
+			}
+			return float64(pick(r))
+		}
+	}
+	return []metric{
+		{name: "calls_per_s", value: func(r Sample) float64 {
+			if r.Seconds <= 0 {
+				return math.NaN()
+			}
+			return float64(r.Calls) / r.Seconds
+		}},
+		{name: "cpu_ns", value: func(r Sample) float64 { return perCall(r, r.ServerCPU) }},
+		{name: "p50", open: true, value: nanoseconds(func(r Sample) int64 { return r.Latency.P50 })},
+		{name: "p99", open: true, value: nanoseconds(func(r Sample) int64 { return r.Latency.P99 })},
+		{name: "p999", open: true, value: nanoseconds(func(r Sample) int64 { return r.Latency.P999 })},
+	}
+}
+
+func perCall(r Sample, processorTime int64) float64 {
+	if r.Calls == 0 {
+		return math.NaN()
+	}
+	return float64(processorTime) / float64(r.Calls)
+}
+
+// series are the figures of one contestant by round.
+type series map[int]float64
+
+// seriesOf picks a metric of a contestant out of the runs. Open loops belong to
+// a pair; pair is nil for closed ones. Runs with a failed call do not count.
+func seriesOf(runs []Sample, contestant string, pair *Pair, m metric) series {
+	found := series{}
+	for _, run := range runs {
+		same := run.Pair == nil && pair == nil || run.Pair != nil && pair != nil && *run.Pair == *pair
+		if run.Contestant != contestant || !same || run.Failed > 0 {
+			continue
+		}
+		if value := m.value(run); !math.IsNaN(value) && !math.IsInf(value, 0) {
+			found[run.Round] = value
+		}
+	}
+	return found
+}
+
+// median of the values, NaN of none.
+func (s series) median() float64 {
+	values := make([]float64, 0, len(s))
+	for _, value := range s {
+		values = append(values, value)
+	}
+	return median(values)
+}
+
+func median(values []float64) float64 {
+	if len(values) == 0 {
+		return math.NaN()
+	}
+	values = slices.Sorted(slices.Values(values))
+	middle := len(values) / 2
+	if len(values)%2 == 1 {
+		return values[middle]
+	}
+	return (values[middle-1] + values[middle]) / 2
+}
+
+// spread returns the lowest and the highest value.
+func (s series) spread() (low, high float64) {
+	low, high = math.NaN(), math.NaN()
+	for _, value := range s {
+		if !(low <= value) {
+			low = value
+		}
+		if !(high >= value) {
+			high = value
+		}
+	}
+	return low, high
+}
+
+// ratio divides within each round, where both contestants met the same machine,
+// and returns the median of that.
+func ratio(ours, theirs series) float64 {
+	var ratios []float64
+	for round, value := range ours {
+		if other, ok := theirs[round]; ok && other > 0 {
+			ratios = append(ratios, value/other)
+		}
+	}
+	return median(ratios)
+}
+
+// pairFor returns the comparison whose open loops stand for a contestant's
+// latencies: the first that it is part of.
+func (c CaseResult) pairFor(contestant string) *Pair {
+	for i, pair := range c.Pairs {
+		if pair.Ours == contestant || pair.Peer == contestant {
+			return &c.Pairs[i]
+		}
+	}
+	return nil
+}
+
+// contestants returns who has run, in the order of the pairs and then of the
+// runs.
+func (c CaseResult) contestants() []string {
+	var names []string
+	add := func(name string) {
+		ran := slices.ContainsFunc(c.Runs, func(r Sample) bool { return r.Contestant == name })
+		if ran && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, pair := range c.Pairs {
+		add(pair.Ours)
+		add(pair.Peer)
+	}
+	for _, run := range c.Runs {
+		add(run.Contestant)
+	}
+	return names
+}
+
+// seriesFor returns a metric of a contestant within a comparison.
+func (c CaseResult) seriesFor(contestant string, pair *Pair, m metric) series {
+	if !m.open {
+		pair = nil
+	} else if pair == nil {
+		return nil
+	}
+	return seriesOf(c.Runs, contestant, pair, m)
+}
+
+// lines returns the RATIO and VALUE lines of a case. What could not be measured
+// has no line.
+func (c CaseResult) lines(suite string) []string {
+	var lines []string
+	for i, pair := range c.Pairs {
+		for _, m := range metrics() {
+			value := ratio(c.seriesFor(pair.Ours, &c.Pairs[i], m), c.seriesFor(pair.Peer, &c.Pairs[i], m))
+			if !math.IsNaN(value) {
+				lines = append(lines, fmt.Sprintf("RATIO %s/%s %s %s/%s %.3f", suite, c.Name, m.name, pair.Ours, pair.Peer, value))
+			}
+		}
+	}
+	for _, name := range c.contestants() {
+		for _, m := range metrics() {
+			if value := c.seriesFor(name, c.pairFor(name), m).median(); !math.IsNaN(value) {
+				lines = append(lines, fmt.Sprintf("VALUE %s/%s %s %s %.0f", suite, c.Name, m.name, name, value))
+			}
+		}
+	}
+	return lines
+}
+
+// allLines returns the lines of all cases, ratios first.
+func (r *Results) allLines() []string {
+	var lines []string
+	for _, c := range r.Cases {
+		lines = append(lines, c.lines(r.Suite)...)
+	}
+	slices.SortStableFunc(lines, func(a, b string) int { return cmp.Compare(a[:1], b[:1]) })
+	return lines
+}

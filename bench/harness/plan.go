@@ -1,0 +1,161 @@
+// Package harness runs a suite: contestants in processes of their own, taking
+// turns, and turns what they report into medians and ratios.
+package harness
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// Suite is what a package of the benchmark module says about itself.
+type Suite struct {
+	Name     string
+	Programs []Program
+	Cases    []Case
+	// Deciding is the placement that a plain case name stands for.
+	Deciding Placement
+}
+
+// Program is built from a package of a module, and knows contestants.
+type Program struct {
+	// Module is the folder of the module, relative to the root of the
+	// repository; Package is relative to the module.
+	Module, Package string
+	Contestants     []string
+}
+
+// Case compares contestants in one situation.
+type Case struct {
+	Name string
+	// Pairs are the comparisons, ours first. Contestants take part if they stand
+	// in one.
+	Pairs []Pair
+	// Quick are those of the pairs that run in a quick run.
+	Quick []Pair
+}
+
+// Pair is one comparison.
+type Pair struct{ Ours, Peer string }
+
+// Against returns the pairs of one contestant with several peers.
+func Against(ours string, peers ...string) []Pair {
+	pairs := make([]Pair, len(peers))
+	for i, peer := range peers {
+		pairs[i] = Pair{ours, peer}
+	}
+	return pairs
+}
+
+// Placement is where server and client run.
+type Placement string
+
+// The placements.
+const (
+	// Pinned binds the server to one processor and the client to another, with
+	// one of Go's processors each.
+	Pinned Placement = "pinned"
+	// Free leaves both to the scheduler.
+	Free Placement = "free"
+)
+
+// Suffixed returns the name of a case in a placement: the deciding one has no
+// suffix.
+func (s Suite) Suffixed(name string, placement Placement) string {
+	if placement == s.Deciding {
+		return name
+	}
+	return name + "@" + string(placement)
+}
+
+// placements returns the deciding placement and, in a full run, the other.
+func (s Suite) placements(quick bool) []Placement {
+	switch {
+	case quick:
+		return []Placement{s.Deciding}
+	case s.Deciding == Pinned:
+		return []Placement{Pinned, Free}
+	default:
+		return []Placement{Free, Pinned}
+	}
+}
+
+// Settings are how a suite is run. They stand in the result.
+type Settings struct {
+	Quick    bool          `json:"quick"`
+	Rounds   int           `json:"rounds"`
+	WarmUp   time.Duration `json:"warm_up_ns"`
+	Duration time.Duration `json:"duration_ns"`
+	// LoadShare of the slower contestant's peak is offered in open loops.
+	LoadShare float64 `json:"load_share"`
+	// Seed decides who begins.
+	Seed uint64 `json:"seed"`
+}
+
+// loadShare is the share of a peak that open loops offer: enough to queue, and
+// far enough from the peak that the queue does not grow.
+const loadShare = 0.7
+
+// Limits of what a user can ask for, so that a slip does not run for days.
+const (
+	roundsMax   = 100
+	durationMax = time.Minute
+)
+
+// DefaultSettings are those of a full run, or of a quick one.
+func DefaultSettings(quick bool) Settings {
+	return Settings{Quick: quick, Rounds: 5, WarmUp: 500 * time.Millisecond, Duration: 2 * time.Second, LoadShare: loadShare, Seed: 1}
+}
+
+// Validate returns what is wrong with the settings.
+func (s Settings) Validate() error {
+	switch {
+	case s.Rounds < 1 || s.Rounds > roundsMax:
+		return fmt.Errorf("%d rounds (limits 1 and %d)", s.Rounds, roundsMax)
+	case s.Duration <= 0 || s.Duration > durationMax || s.WarmUp < 0 || s.WarmUp > durationMax:
+		return fmt.Errorf("duration %v, warm-up %v (limit %v)", s.Duration, s.WarmUp, durationMax)
+	case !(s.LoadShare > 0 && s.LoadShare <= 1):
+		return fmt.Errorf("load share %v (limits 0 and 1)", s.LoadShare)
+	}
+	return nil
+}
+
+// available drops the pairs of whoever is not there, and returns the
+// contestants that remain, each once. Who has nobody left to be compared with
+// still runs, for its own values.
+func available(pairs []Pair, missing map[string]string) (left []Pair, contestants []string) {
+	for _, pair := range pairs {
+		for _, name := range []string{pair.Ours, pair.Peer} {
+			if _, gone := missing[name]; !gone && !slices.Contains(contestants, name) {
+				contestants = append(contestants, name)
+			}
+		}
+		_, noOurs := missing[pair.Ours]
+		_, noPeer := missing[pair.Peer]
+		if !noOurs && !noPeer {
+			left = append(left, pair)
+		}
+	}
+	return left, contestants
+}
+
+// order returns the order in which n contestants take their turns in a round.
+// The first round's is shuffled. Later ones begin one further each, so that
+// everybody is first as often, and every other round runs backwards, so that
+// nobody always runs behind the same neighbour.
+func order(seed uint64, round, n int) []int {
+	if n == 0 {
+		return nil
+	}
+	base := rand.New(rand.NewPCG(seed, 0)).Perm(n)
+	turn := make([]int, n)
+	for i := range turn {
+		turn[i] = base[(i+round)%n]
+	}
+	// Two contestants alternate by beginning in turn already.
+	if n > 2 && round%2 == 1 {
+		slices.Reverse(turn)
+	}
+	return turn
+}

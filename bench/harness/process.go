@@ -1,0 +1,186 @@
+package harness
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"time"
+
+	"github.com/fulmar-rpc/fulmar/bench/contestant"
+	"github.com/fulmar-rpc/fulmar/bench/machine"
+)
+
+const (
+	// startTimeout is how long a program may take to listen, or to say what it
+	// can do; a loaded machine needs a second.
+	startTimeout = 15 * time.Second
+	// overtime is how much longer than its windows a run may take: it connects
+	// first, and an open loop that cannot keep up takes up to another window.
+	overtime = 30 * time.Second
+	// waitDelay is how long a program's pipes may stay open after its end.
+	waitDelay = 2 * time.Second
+)
+
+// turn is one run that is asked for.
+type turn struct {
+	contestant string
+	caseName   string
+	placement  Placement
+	rate       float64
+	settings   Settings
+}
+
+// play starts a server and a client that calls it, and returns what the client
+// reports.
+func (r *runner) play(ctx context.Context, t turn) (contestant.Report, error) {
+	binary, ok := r.binaries[t.contestant]
+	if !ok {
+		return contestant.Report{}, fmt.Errorf("suite %s: no program knows %q", r.suite.Name, t.contestant)
+	}
+	common := []string{"-contestant", t.contestant, "-case", t.caseName}
+	server, err := r.start(ctx, t.placement, 0, binary, append([]string{"serve"}, common...)...)
+	if err != nil {
+		return contestant.Report{}, fmt.Errorf("server of %s: %w", t.contestant, err)
+	}
+	defer server.stop()
+	ready, err := server.event(ctx, startTimeout)
+	if err != nil || ready.Ready == nil {
+		return contestant.Report{}, fmt.Errorf("server of %s is not ready: %w", t.contestant, unexpected(err))
+	}
+	client, err := r.start(ctx, t.placement, 1, binary, append(append([]string{"load"}, common...),
+		"-address", ready.Ready.Address,
+		"-server", strconv.Itoa(server.command.Process.Pid),
+		"-rate", strconv.FormatFloat(t.rate, 'f', 3, 64),
+		"-warm-up", t.settings.WarmUp.String(),
+		"-duration", t.settings.Duration.String())...)
+	if err != nil {
+		return contestant.Report{}, fmt.Errorf("client of %s: %w", t.contestant, err)
+	}
+	defer client.stop()
+	reported, err := client.event(ctx, t.settings.WarmUp+2*t.settings.Duration+overtime)
+	if err != nil || reported.Report == nil {
+		return contestant.Report{}, fmt.Errorf("client of %s: %w", t.contestant, unexpected(err))
+	}
+	return *reported.Report, nil
+}
+
+// unexpected stands for an event of the wrong kind.
+func unexpected(err error) error {
+	if err == nil {
+		return errors.New("it printed another event than it was asked for")
+	}
+	return err
+}
+
+// process is a program that runs.
+type process struct {
+	command *exec.Cmd
+	input   io.Closer
+	events  <-chan result
+}
+
+type result struct {
+	event contestant.Event
+	err   error
+}
+
+// start starts a program. side is 0 for the server and 1 for the client: pinned,
+// each has a processor of its own.
+func (r *runner) start(ctx context.Context, placement Placement, side int, binary string, arguments ...string) (*process, error) {
+	command := exec.CommandContext(ctx, binary, arguments...)
+	command.Stderr = r.log
+	command.Env = os.Environ()
+	command.WaitDelay = waitDelay
+	// Whatever happens to this process, what it started ends when its input does.
+	input, err := command.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	output, err := command.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if placement == Pinned {
+		command.Env = append(command.Env, "GOMAXPROCS=1")
+		err = machine.On(r.processors[side], command.Start)
+	} else {
+		err = command.Start()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &process{command: command, input: input, events: readEvents(output, r.log)}, nil
+}
+
+// readEvents reads lines until the output ends. What is no event goes to log.
+// The channel holds one result; the reader goes on behind it, so that no
+// program ever waits for this one to read.
+func readEvents(output io.Reader, log io.Writer) <-chan result {
+	events := make(chan result, 1)
+	go func() {
+		found := false
+		deliver := func(r result) {
+			if !found {
+				events <- r
+			}
+			found = true
+		}
+		lines := bufio.NewScanner(output)
+		lines.Buffer(nil, contestant.LineMax+1)
+		for lines.Scan() {
+			event, err := contestant.ParseEvent(lines.Bytes())
+			if errors.Is(err, contestant.ErrNotEvent) {
+				fmt.Fprintf(log, "%s\n", lines.Bytes())
+				continue
+			}
+			deliver(result{event, err})
+		}
+		if err := lines.Err(); err != nil {
+			deliver(result{err: fmt.Errorf("reading its output: %w", err)})
+			_, _ = io.Copy(io.Discard, output)
+		}
+		deliver(result{err: errors.New("it ended without a result")})
+	}()
+	return events
+}
+
+// event waits for the program's event.
+func (p *process) event(ctx context.Context, timeout time.Duration) (contestant.Event, error) {
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	select {
+	case r := <-p.events:
+		return r.event, r.err
+	case <-timer.C:
+		return contestant.Event{}, fmt.Errorf("no result after %v", timeout)
+	case <-ctx.Done():
+		return contestant.Event{}, ctx.Err()
+	}
+}
+
+// stop ends the program. Nothing that it could still do counts, so it is not
+// asked twice.
+func (p *process) stop() {
+	_ = p.input.Close()
+	_ = p.command.Process.Kill()
+	_ = p.command.Wait()
+}
+
+// ask runs the command info of a program.
+func (r *runner) ask(ctx context.Context, binary string) ([]contestant.Info, error) {
+	asked, err := r.start(ctx, Free, 0, binary, "info")
+	if err != nil {
+		return nil, err
+	}
+	defer asked.stop()
+	answer, err := asked.event(ctx, startTimeout)
+	if err != nil || answer.Info == nil {
+		return nil, fmt.Errorf("%s info: %w", binary, unexpected(err))
+	}
+	return answer.Info, nil
+}

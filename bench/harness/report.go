@@ -1,0 +1,114 @@
+package harness
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// Print writes the heading, a table for each case, warnings, and the lines that
+// programs read.
+func (r *Results) Print(out io.Writer) error {
+	text := &strings.Builder{}
+	fmt.Fprintf(text, "\nsuite %s, %s, commit %s\n%s\n", r.Suite, r.Date.UTC().Format(time.DateTime), r.Commit, r.Machine)
+	fmt.Fprintf(text, "%d rounds of %v after %v of warm-up; load average %.2f before, %.2f after; congestion control %s\n",
+		r.Settings.Rounds, r.Settings.Duration, r.Settings.WarmUp, r.LoadBefore, r.LoadAfter, r.Network.CongestionControl)
+	for _, info := range r.Contestants {
+		if info.Unavailable != "" {
+			fmt.Fprintf(text, "%s is not available: %s\n", info.Name, info.Unavailable)
+		}
+	}
+	for _, c := range r.Cases {
+		c.print(text, r.Suite)
+	}
+	if len(r.Warnings) > 0 {
+		fmt.Fprintln(text)
+	}
+	for _, warning := range r.Warnings {
+		fmt.Fprintf(text, "WARNING %s\n", warning)
+	}
+	fmt.Fprintf(text, "\n%s\n", strings.Join(r.Lines, "\n"))
+	_, err := io.WriteString(out, text.String())
+	return err
+}
+
+// print writes a table: one row for a contestant's closed loops, and one for
+// the open loops of each comparison.
+func (c CaseResult) print(out io.Writer, suite string) {
+	fmt.Fprintf(out, "\n%s/%s (%s)\n", suite, c.Name, c.Placement)
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "contestant\tcalls/s\tlowest\thighest\tserver us/call\tclient us/call\tserver MB\tclient MB\tfailed\t")
+	for _, name := range c.contestants() {
+		rate := c.seriesFor(name, nil, metrics()[0])
+		low, high := rate.spread()
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t\n", name, whole(rate.median()), whole(low), whole(high),
+			micro(c.median(name, nil, func(r Sample) float64 { return perCall(r, r.ServerCPU) })),
+			micro(c.median(name, nil, func(r Sample) float64 { return perCall(r, r.ClientCPU) })),
+			whole(c.median(name, nil, func(r Sample) float64 { return float64(r.ServerPeak) / 1e6 })),
+			whole(c.median(name, nil, func(r Sample) float64 { return float64(r.ClientPeak) / 1e6 })),
+			c.failed(name))
+	}
+	table.Flush()
+	if !slices.ContainsFunc(c.Runs, func(r Sample) bool { return r.Pair != nil }) {
+		return
+	}
+	fmt.Fprintln(table, "at equal load\toffered/s\tp50 us\tp90 us\tp99 us\tp99.9 us\tmax us\tserver us/call\tmissed\t")
+	for i := range c.Pairs {
+		pair := &c.Pairs[i]
+		for _, name := range []string{pair.Ours, pair.Peer} {
+			row := func(pick func(Sample) float64) float64 { return c.median(name, pair, pick) }
+			fmt.Fprintf(table, "%s (%s)\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", name, pair.other(name),
+				whole(row(func(r Sample) float64 { return r.Rate })),
+				micro(row(func(r Sample) float64 { return float64(r.Latency.P50) })),
+				micro(row(func(r Sample) float64 { return float64(r.Latency.P90) })),
+				micro(row(func(r Sample) float64 { return float64(r.Latency.P99) })),
+				micro(row(func(r Sample) float64 { return float64(r.Latency.P999) })),
+				micro(row(func(r Sample) float64 { return float64(r.Latency.Max) })),
+				micro(row(func(r Sample) float64 { return perCall(r, r.ServerCPU) })),
+				whole(row(func(r Sample) float64 { return float64(r.Missed) })))
+		}
+	}
+	table.Flush()
+}
+
+// other returns the opponent of a contestant.
+func (p Pair) other(name string) string {
+	if name == p.Ours {
+		return "with " + p.Peer
+	}
+	return "with " + p.Ours
+}
+
+// median of any figure over the rounds of a contestant.
+func (c CaseResult) median(contestant string, pair *Pair, pick func(Sample) float64) float64 {
+	return seriesOf(c.Runs, contestant, pair, metric{value: pick}).median()
+}
+
+func (c CaseResult) failed(contestant string) uint64 {
+	var failed uint64
+	for _, run := range c.Runs {
+		if run.Contestant == contestant {
+			failed += run.Failed
+		}
+	}
+	return failed
+}
+
+func whole(value float64) string {
+	if math.IsNaN(value) {
+		return "-"
+	}
+	return fmt.Sprintf("%.0f", value)
+}
+
+// micro prints nanoseconds as microseconds.
+func micro(value float64) string {
+	if math.IsNaN(value) {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f", value/1000)
+}

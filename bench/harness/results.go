@@ -1,0 +1,143 @@
+package harness
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/fulmar-rpc/fulmar/bench/contestant"
+	"github.com/fulmar-rpc/fulmar/bench/machine"
+)
+
+// resultsFormat changes when old files cannot be read any more.
+const resultsFormat = 1
+
+// Results are everything that is known about a run of a suite: what it ran on,
+// and the raw figures of every round.
+type Results struct {
+	Format      int               `json:"format"`
+	Suite       string            `json:"suite"`
+	Date        time.Time         `json:"date"`
+	Commit      string            `json:"commit"`
+	Machine     machine.Facts     `json:"machine"`
+	Network     machine.Network   `json:"network"`
+	LoadBefore  float64           `json:"load_average_before"`
+	LoadAfter   float64           `json:"load_average_after"`
+	Settings    Settings          `json:"settings"`
+	Contestants []contestant.Info `json:"contestants"`
+	// Warnings are what makes these results less comparable.
+	Warnings []string     `json:"warnings,omitempty"`
+	Cases    []CaseResult `json:"cases"`
+	// Lines are the RATIO and VALUE lines that were printed.
+	Lines []string `json:"lines"`
+}
+
+// CaseResult holds the runs of one case in one placement.
+type CaseResult struct {
+	// Name carries the placement's suffix.
+	Name      string    `json:"name"`
+	Placement Placement `json:"placement"`
+	Pairs     []Pair    `json:"pairs"`
+	Runs      []Sample  `json:"runs"`
+}
+
+// Sample is one run: one server and one client, from their start to their end.
+type Sample struct {
+	// Round counts from 0, Turn is the place within the round.
+	Round      int    `json:"round"`
+	Turn       int    `json:"turn"`
+	Contestant string `json:"contestant"`
+	// Pair is the comparison that an open loop belongs to. It is nil for the
+	// closed loop, which all comparisons share.
+	Pair *Pair `json:"pair,omitempty"`
+	contestant.Report
+}
+
+// caseName and the limits below bound what Load accepts: a file of results may
+// come from anywhere.
+const (
+	resultsBytesMax = 256 << 20
+	casesMax        = 1000
+	runsMax         = 100_000
+	linesMax        = 100_000
+)
+
+// Load reads a file of results.
+func Load(name string) (*Results, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	results, err := ReadResults(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return results, nil
+}
+
+// ReadResults reads what Write has written.
+func ReadResults(in io.Reader) (*Results, error) {
+	content, err := io.ReadAll(io.LimitReader(in, resultsBytesMax+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(content) > resultsBytesMax {
+		return nil, fmt.Errorf("results of more than %d bytes", resultsBytesMax)
+	}
+	decoder := json.NewDecoder(bytes.NewReader(content))
+	decoder.DisallowUnknownFields()
+	var results Results
+	if err := decoder.Decode(&results); err != nil {
+		return nil, fmt.Errorf("results: %w", err)
+	}
+	if rest := bytes.TrimSpace(content[decoder.InputOffset():]); len(rest) > 0 {
+		return nil, fmt.Errorf("results: %d bytes behind them", len(rest))
+	}
+	return &results, results.validate()
+}
+
+func (r *Results) validate() error {
+	switch {
+	case r.Format != resultsFormat:
+		return fmt.Errorf("results have format %d (this program reads %d)", r.Format, resultsFormat)
+	case len(r.Cases) > casesMax || len(r.Lines) > linesMax:
+		return fmt.Errorf("results hold %d cases and %d lines (limits %d and %d)", len(r.Cases), len(r.Lines), casesMax, linesMax)
+	}
+	var problems []error
+	for _, c := range r.Cases {
+		if len(c.Runs) > runsMax {
+			return fmt.Errorf("case %.60q has %d runs (limit %d)", c.Name, len(c.Runs), runsMax)
+		}
+		for i, run := range c.Runs {
+			if run.Round < 0 || run.Round >= roundsMax {
+				problems = append(problems, fmt.Errorf("case %.60q, run %d: round %d (limit %d)", c.Name, i, run.Round, roundsMax))
+			}
+			if err := run.Validate(); err != nil {
+				problems = append(problems, fmt.Errorf("case %.60q, run %d: %w", c.Name, i, err))
+			}
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// Write writes the results to a file, which is complete or not there.
+func (r *Results) Write(name string) error {
+	content, err := json.MarshalIndent(r, "", " ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
+		return err
+	}
+	temporary := name + ".part"
+	if err := os.WriteFile(temporary, append(content, '\n'), 0o666); err != nil {
+		return err
+	}
+	return os.Rename(temporary, name)
+}

@@ -1,0 +1,269 @@
+package harness
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fulmar-rpc/fulmar/bench/contestant"
+	"github.com/fulmar-rpc/fulmar/bench/machine"
+)
+
+// Options say what to run.
+type Options struct {
+	Settings Settings
+	// Only are the names of the cases to run; empty means all. Placement is the
+	// only one to run in; empty means those that the settings ask for.
+	Only      []string
+	Placement Placement
+	// Binaries is the folder with the programs that Build has built.
+	Binaries string
+	Network  machine.Network
+	// Commit is what is measured.
+	Commit string
+	// Progress is told how far it is, and Log what the programs print.
+	Progress, Log io.Writer
+}
+
+// runner is a suite being run.
+type runner struct {
+	suite      Suite
+	options    Options
+	binaries   map[string]string // by contestant
+	processors [2]int
+	progress   io.Writer
+	log        io.Writer
+	missing    map[string]string // contestants that cannot take part, and why
+	results    *Results
+}
+
+// busyLoad is the load average above which others are suspected to compute.
+const busyLoad = 0.5
+
+// Run runs a suite. If a contestant fails, its figures are missing, the others'
+// are there, and the error names it.
+func Run(ctx context.Context, suite Suite, options Options) (*Results, error) {
+	if err := options.Settings.Validate(); err != nil {
+		return nil, fmt.Errorf("settings: %w", err)
+	}
+	r := &runner{
+		suite: suite, options: options, progress: options.Progress, log: options.Log,
+		binaries: map[string]string{}, missing: map[string]string{},
+		results: &Results{
+			Format: resultsFormat, Suite: suite.Name, Date: time.Now().UTC().Truncate(time.Second), Commit: options.Commit,
+			Machine: machine.Describe(), Network: options.Network, Settings: options.Settings,
+		},
+	}
+	if err := r.prepare(ctx); err != nil {
+		return nil, err
+	}
+	var failures []error
+	for _, placement := range r.placements() {
+		for _, c := range suite.Cases {
+			if err := r.runCase(ctx, c, placement); err != nil {
+				failures = append(failures, err)
+			}
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+		}
+	}
+	if len(r.results.Cases) == 0 {
+		failures = append(failures, errors.New("no case was run"))
+	}
+	r.results.LoadAfter, _ = machine.Load()
+	for _, failure := range failures {
+		r.results.Warnings = append(r.results.Warnings, strings.ReplaceAll(failure.Error(), "\n", "; "))
+	}
+	r.results.Lines = r.results.allLines()
+	return r.results, errors.Join(failures...)
+}
+
+func (r *runner) warn(format string, arguments ...any) {
+	warning := fmt.Sprintf(format, arguments...)
+	r.results.Warnings = append(r.results.Warnings, warning)
+	fmt.Fprintln(r.progress, "WARNING", warning)
+}
+
+func (r *runner) placements() []Placement {
+	if r.options.Placement != "" {
+		return []Placement{r.options.Placement}
+	}
+	return r.suite.placements(r.options.Settings.Quick)
+}
+
+// prepare asks the programs who is there, and looks at the machine.
+func (r *runner) prepare(ctx context.Context) error {
+	for _, name := range r.options.Only {
+		if !slices.ContainsFunc(r.suite.Cases, func(c Case) bool { return c.Name == name }) {
+			return fmt.Errorf("suite %s has no case %q", r.suite.Name, name)
+		}
+	}
+	for _, program := range r.suite.Programs {
+		binary := filepath.Join(r.options.Binaries, program.binary())
+		infos, err := r.ask(ctx, binary)
+		if err != nil {
+			return err
+		}
+
+		for _, name := range program.Contestants {
+			at := slices.IndexFunc(infos, func(i contestant.Info) bool { return i.Name == name })
+			if at < 0 {
+				return fmt.Errorf("%s does not know the contestant %q", binary, name)
+			}
+			r.binaries[name] = binary
+			r.results.Contestants = append(r.results.Contestants, infos[at])
+			if reason := infos[at].Unavailable; reason != "" {
+				r.missing[name] = reason
+				fmt.Fprintf(r.progress, "%s: not available: %s\n", name, reason)
+			}
+		}
+	}
+	if slices.Contains(r.placements(), Pinned) {
+		server, client, err := machine.Pair()
+		if err != nil {
+			return fmt.Errorf("pinned placement: %w", err)
+		}
+		r.processors = [2]int{server, client}
+	}
+	if warning := r.options.Network.Warning; warning != "" {
+		r.warn("%s: plain loopback, where other settings and other packets count", warning)
+	}
+	var err error
+	if r.results.LoadBefore, err = machine.Load(); err == nil && r.results.LoadBefore > busyLoad {
+		r.warn("the load average is %.2f before the first run: others may be computing", r.results.LoadBefore)
+	}
+	return nil
+}
+
+// runCase runs a case in one placement: first the closed loops of all
+// contestants, round by round, then the open loops of each comparison, at a
+// load that both can carry.
+func (r *runner) runCase(ctx context.Context, c Case, placement Placement) error {
+	pairs := c.Pairs
+	if r.options.Settings.Quick {
+		pairs = c.Quick
+	}
+	if len(r.options.Only) > 0 && !slices.Contains(r.options.Only, c.Name) {
+		return nil
+	}
+	pairs, contestants := available(pairs, r.missing)
+	if len(contestants) == 0 {
+		return nil
+	}
+	result := CaseResult{Name: r.suite.Suffixed(c.Name, placement), Placement: placement, Pairs: pairs}
+	fmt.Fprintf(r.progress, "%s/%s: ", r.suite.Name, result.Name)
+	begun := time.Now()
+	state := caseRun{runner: r, name: c.Name, result: &result, dropped: map[string]error{}}
+	for round := range r.options.Settings.Rounds {
+		state.closed(ctx, round, contestants)
+	}
+	for round := range r.options.Settings.Rounds {
+		state.open(ctx, round)
+	}
+	fmt.Fprintf(r.progress, " %.0f s\n", time.Since(begun).Seconds())
+	r.results.Cases = append(r.results.Cases, result)
+	var failures []error
+	for _, name := range slices.Sorted(maps.Keys(state.dropped)) {
+		failures = append(failures, fmt.Errorf("%s/%s: %s is left out: %w", r.suite.Name, result.Name, name, state.dropped[name]))
+	}
+	return errors.Join(failures...)
+}
+
+// caseRun is a case being run in one placement.
+type caseRun struct {
+	*runner
+	name    string
+	result  *CaseResult
+	dropped map[string]error // contestants that failed
+}
+
+// closed plays one round of closed loops.
+func (c *caseRun) closed(ctx context.Context, round int, contestants []string) {
+	for turn, at := range order(c.options.Settings.Seed, round, len(contestants)) {
+		c.play(ctx, Sample{Round: round, Turn: turn, Contestant: contestants[at]}, 0)
+	}
+}
+
+// open plays one round of open loops: of every comparison, one contestant right
+// behind the other.
+func (c *caseRun) open(ctx context.Context, round int) {
+	next := 0
+	for _, at := range order(c.options.Settings.Seed, round, len(c.result.Pairs)) {
+		pair := c.result.Pairs[at]
+		rate := c.options.Settings.LoadShare * min(c.peak(pair.Ours), c.peak(pair.Peer))
+		both := []string{pair.Ours, pair.Peer}
+		for _, side := range order(c.options.Settings.Seed, round, len(both)) {
+			if c.dropped[pair.Ours] == nil && c.dropped[pair.Peer] == nil && rate > 0 {
+				c.play(ctx, Sample{Round: round, Turn: next, Contestant: both[side], Pair: &pair}, rate)
+			}
+			next++
+		}
+	}
+}
+
+// peak returns the median throughput of a contestant's closed loops.
+func (c *caseRun) peak(name string) float64 {
+	return c.result.seriesFor(name, nil, metrics()[0]).median()
+}
+
+// play makes one run and keeps its figures. Whoever has failed is not run
+// again in this case: figures of a contestant that loses calls are worth
+// nothing.
+func (c *caseRun) play(ctx context.Context, run Sample, rate float64) {
+	if c.dropped[run.Contestant] != nil || ctx.Err() != nil {
+		return
+	}
+	report, err := c.runner.play(ctx, turn{
+		contestant: run.Contestant, caseName: c.name, placement: c.result.Placement, rate: rate, settings: c.options.Settings,
+	})
+	if err == nil && report.Failed > 0 {
+		err = fmt.Errorf("%d calls failed: %s", report.Failed, report.Failure)
+	}
+	if err == nil && report.Calls == 0 {
+		err = errors.New("no call finished within the window")
+	}
+	if err != nil {
+		c.dropped[run.Contestant] = fmt.Errorf("round %d: %w", run.Round, err)
+		fmt.Fprint(c.progress, "!")
+		if report == (contestant.Report{}) {
+			return
+		}
+	}
+	run.Report = report
+	c.result.Runs = append(c.result.Runs, run)
+	fmt.Fprint(c.progress, ".")
+}
+
+// binary is the file name of a program: its package, with the module in front
+// of it where that is not the benchmark's own.
+func (p Program) binary() string {
+	return strings.ReplaceAll(strings.TrimPrefix(filepath.ToSlash(filepath.Join(p.Module, p.Package)), "bench/"), "/", "-")
+}
+
+// Build builds the programs of a suite into a folder.
+func Build(ctx context.Context, root string, suite Suite, folder string, log io.Writer) error {
+	if err := os.MkdirAll(folder, 0o777); err != nil {
+		return err
+	}
+	for _, program := range suite.Programs {
+		command := exec.CommandContext(ctx, cmp.Or(os.Getenv("GO"), "go"), "build",
+			"-o", filepath.Join(folder, program.binary()), "./"+program.Package)
+		command.Dir = filepath.Join(root, program.Module)
+		command.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0")
+		command.Stdout, command.Stderr = log, log
+		if err := command.Run(); err != nil {
+			return fmt.Errorf("building %s of module %s: %w", program.Package, program.Module, err)
+		}
+	}
+	return nil
+}

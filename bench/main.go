@@ -1,0 +1,167 @@
+// Command bench compares Fulmar with its peers.
+//
+//	bench run -suite rpc [-quick]     measures; `make bench SUITE=rpc` does this
+//	bench compare old.json new.json   compares two files of results
+//
+// Start it in the root of the repository. See docs/guide/benchmarks.md.
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+
+	"github.com/fulmar-rpc/fulmar/bench/harness"
+	"github.com/fulmar-rpc/fulmar/bench/machine"
+	"github.com/fulmar-rpc/fulmar/bench/rpc"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, os.Args[1:])
+	stop()
+	// The inner process of an isolated run has said it already.
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+	}
+	if err != nil {
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, arguments []string) error {
+	if len(arguments) == 0 {
+		return errors.New("want one of run, compare")
+	}
+	switch arguments[0] {
+	case "run":
+		return measure(ctx, arguments[1:])
+	case "compare":
+		return compare(arguments[1:])
+	}
+	return fmt.Errorf("want one of run, compare (got %q)", arguments[0])
+}
+
+func suites() []harness.Suite { return []harness.Suite{rpc.Suite()} }
+
+func findSuite(name string) (harness.Suite, error) {
+	var known []string
+	for _, suite := range suites() {
+		if suite.Name == name {
+			return suite, nil
+		}
+		known = append(known, suite.Name)
+	}
+	return harness.Suite{}, fmt.Errorf("no suite %q (there are: %s)", name, strings.Join(known, ", "))
+}
+
+// measure builds and runs a suite. It does the second part in a process of its
+// own, whose network nobody else uses.
+func measure(ctx context.Context, arguments []string) error {
+	flags := flag.NewFlagSet("run", flag.ContinueOnError)
+	root := flags.String("root", ".", "the root of the repository")
+	name := flags.String("suite", "", "the suite to run")
+	quick := flags.Bool("quick", false, "only what a floor names, in the deciding placement")
+	only := flags.String("cases", "", "run only these cases, separated by commas")
+	placement := flags.String("placement", "", "run only in this placement: pinned or free")
+	rounds := flags.Int("rounds", 0, "rounds (default 5)")
+	duration := flags.Duration("duration", 0, "length of a window (default 2s)")
+	output := flags.String("o", "", "file for the results (default bench/results/<suite>.json)")
+	congestion := flags.String("congestion", "cubic,reno", "congestion control: the first that the kernel allows")
+	plain := flags.Bool("plain", false, "run on the loopback device of the machine, not in a network namespace")
+	if err := flags.Parse(arguments); err != nil {
+		return err
+	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("unknown argument %q", flags.Arg(0))
+	}
+	suite, err := findSuite(*name)
+	if err != nil {
+		return err
+	}
+	if *root, err = filepath.Abs(*root); err != nil {
+		return err
+	}
+	options := harness.Options{
+		Settings:  harness.DefaultSettings(*quick),
+		Placement: harness.Placement(*placement),
+		Binaries:  filepath.Join(*root, "bin", "bench-contestants"),
+		Progress:  os.Stderr, Log: os.Stderr,
+	}
+	if *rounds != 0 {
+		options.Settings.Rounds = *rounds
+	}
+	if *duration != 0 {
+		options.Settings.Duration = *duration
+	}
+	if *only != "" {
+		options.Only = strings.Split(*only, ",")
+	}
+	switch options.Placement {
+	case "", harness.Pinned, harness.Free:
+	default:
+		return fmt.Errorf("no placement %q (there are: %s, %s)", *placement, harness.Pinned, harness.Free)
+	}
+	if !machine.Inside() {
+		fmt.Fprintf(os.Stderr, "building the contestants of suite %s\n", suite.Name)
+		if err := harness.Build(ctx, *root, suite, options.Binaries, os.Stderr); err != nil {
+			return err
+		}
+	}
+	if *plain {
+		options.Network = machine.Plain("it was not asked for")
+	} else {
+		network, done, err := machine.Isolate(ctx, *congestion)
+		if done || err != nil {
+			return err
+		}
+		options.Network = network
+	}
+	options.Commit = commit(ctx, *root)
+	results, failure := harness.Run(ctx, suite, options)
+	if results == nil {
+		return failure
+	}
+	if *output == "" {
+		*output = filepath.Join(*root, "bench", "results", suite.Name+".json")
+	}
+	return errors.Join(results.Write(*output), results.Print(os.Stdout), failure)
+}
+
+// commit names what is measured, with a mark if files differ from it.
+func commit(ctx context.Context, root string) string {
+	git := func(arguments ...string) (string, error) {
+		output, err := exec.CommandContext(ctx, "git", append([]string{"-C", root}, arguments...)...).Output()
+		return string(bytes.TrimSpace(output)), err
+	}
+	name, err := git("rev-parse", "--short=12", "HEAD")
+	if err != nil {
+		return "unknown"
+	}
+	if changes, err := git("status", "--porcelain", "--", ".", ":!bench/results"); err != nil || changes != "" {
+		name += "+changes"
+	}
+	return name
+}
+
+func compare(files []string) error {
+	if len(files) != 2 {
+		return errors.New("want two files of results: before and after")
+	}
+	before, err := harness.Load(files[0])
+	if err != nil {
+		return err
+	}
+	after, err := harness.Load(files[1])
+	if err != nil {
+		return err
+	}
+	return harness.Compare(os.Stdout, before, after)
+}

@@ -1,0 +1,117 @@
+// Command generate makes the messages and services of the peers, each with the
+// peer's own tool at the version that go.mod pins.
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// prefix is the import path of the output folder.
+const prefix = "github.com/fulmar-rpc/fulmar/bench/peers/gen"
+
+func main() {
+	idl := flag.String("idl", "", "folder with echo.thrift and echo.proto")
+	output := flag.String("o", "", "output folder, which is replaced")
+	flag.Parse()
+	if err := run(context.Background(), *idl, *output); err != nil {
+		fmt.Fprintln(os.Stderr, "generate:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, idl, output string) error {
+	if idl == "" || output == "" {
+		return errors.New("want -idl and -o")
+	}
+	// The tools take some seconds to build and to start; most often nothing has
+	// changed.
+	stamp, sum := filepath.Join(output, "inputs.sha256"), ""
+	var err error
+	if sum, err = inputs(idl); err != nil {
+		return err
+	}
+	if made, err := os.ReadFile(stamp); err == nil && string(made) == sum {
+		return nil
+	}
+	if err := os.RemoveAll(output); err != nil {
+		return err
+	}
+	thrift := filepath.Join(idl, "echo.thrift")
+	if err := tool(ctx, "kitex", "-type", "thrift", "-module", "github.com/fulmar-rpc/fulmar/bench/peers",
+		"-gen-path", filepath.Join(output, "kitex"), thrift); err != nil {
+		return err
+	}
+	if err := apache(ctx, thrift, filepath.Join(output, "apache")); err != nil {
+		return err
+	}
+	if err := protobuf(ctx, idl, "echo.proto", output); err != nil {
+		return err
+	}
+	if err := constrain(output); err != nil {
+		return err
+	}
+	return os.WriteFile(stamp, []byte(sum), 0o666)
+}
+
+// constrain keeps what was generated, and the libraries that it imports, out of
+// builds for systems that the benchmark does not run on.
+func constrain(output string) error {
+	return filepath.WalkDir(output, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".go" {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(path, append([]byte("//go:build linux\n\n"), content...), 0o666)
+	})
+}
+
+// inputs hashes everything that the output depends on.
+func inputs(idl string) (string, error) {
+	hash := sha256.New()
+	names := []string{filepath.Join(idl, "echo.thrift"), filepath.Join(idl, "echo.proto"), "go.mod"}
+	sources, err := filepath.Glob("generate/*.go")
+	if err != nil {
+		return "", err
+	}
+	for _, name := range slices.Concat(names, sources) {
+		content, err := os.ReadFile(name)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(hash, "%s %d\n%s", name, len(content), content)
+	}
+	return hex.EncodeToString(hash.Sum(nil)), nil
+}
+
+// tool runs a tool of go.mod. Its output counts only if it fails.
+func tool(ctx context.Context, name string, arguments ...string) error {
+	_, err := pipe(ctx, nil, name, arguments...)
+	return err
+}
+
+// pipe runs a tool of go.mod with input and returns what it printed.
+func pipe(ctx context.Context, input []byte, name string, arguments ...string) ([]byte, error) {
+	command := exec.CommandContext(ctx, "go", append([]string{"tool", name}, arguments...)...)
+	var stderr bytes.Buffer
+	command.Stdin, command.Stderr = bytes.NewReader(input), &stderr
+	stdout, err := command.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go tool %s: %w\n%s%s", name, err, stdout, strings.TrimSpace(stderr.String()))
+	}
+	return stdout, nil
+}

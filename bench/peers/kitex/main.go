@@ -1,0 +1,94 @@
+//go:build linux
+
+// Command kitex runs Kitex the way its own benchmark does: generated FastCodec,
+// no tracing, no log, connections kept open.
+package main
+
+import (
+	"context"
+	"io"
+	"net"
+	"time"
+
+	"github.com/cloudwego/kitex/client"
+	"github.com/cloudwego/kitex/pkg/connpool"
+	"github.com/cloudwego/kitex/pkg/klog"
+	"github.com/cloudwego/kitex/server"
+	"github.com/cloudwego/kitex/transport"
+
+	"github.com/fulmar-rpc/fulmar/bench/peers/gen/kitex/echo"
+	service "github.com/fulmar-rpc/fulmar/bench/peers/gen/kitex/echo/echo"
+	"github.com/fulmar-rpc/fulmar/bench/rpc"
+)
+
+func main() {
+	klog.SetOutput(io.Discard)
+	modules := []string{"github.com/cloudwego/kitex", "github.com/cloudwego/netpoll", "github.com/cloudwego/gopkg"}
+	rpc.Main(
+		rpc.Contestant{Name: "kitex", Modules: modules, Serve: serve(), Connect: connect(
+			client.WithTransportProtocol(transport.Framed),
+			// More idle connections than any case has callers.
+			client.WithLongConnection(connpool.IdleConfig{MaxIdlePerAddress: 1000, MaxIdleGlobal: 1000, MaxIdleTimeout: time.Minute}),
+		)},
+		rpc.Contestant{Name: "kitex-mux", Modules: modules, Serve: serve(server.WithMuxTransport()), Connect: connect(
+			// Two connections, as Kitex's benchmark has. The option also selects
+			// TTHeader.
+			client.WithMuxConnection(2),
+		)},
+	)
+}
+
+func serve(options ...server.Option) func(context.Context, net.Listener, rpc.Case) error {
+	return func(ctx context.Context, listener net.Listener, _ rpc.Case) error {
+		srv := service.NewServer(&handler{}, append(options, server.WithListener(listener))...)
+		stop := context.AfterFunc(ctx, func() { _ = srv.Stop() })
+		defer stop()
+		return srv.Run()
+	}
+}
+
+type handler struct{}
+
+func (*handler) Echo(_ context.Context, message *echo.Message) (*echo.Message, error) {
+	return &echo.Message{Action: message.Action, Msg: message.Msg}, nil
+}
+
+func (*handler) Complex(_ context.Context, message *echo.Complex) (*echo.Complex, error) {
+	return &echo.Complex{
+		Action: message.Action, Msg: message.Msg, ByName: message.ByName,
+		Parts: message.Parts, Groups: message.Groups, Flag: message.Flag,
+	}, nil
+}
+
+func connect(options ...client.Option) func(string, rpc.Case) (rpc.Client, error) {
+	return func(address string, _ rpc.Case) (rpc.Client, error) {
+		api, err := service.NewClient("echo", append(options, client.WithHostPorts(address))...)
+		return shared{api}, err
+	}
+}
+
+// shared is a client that all callers use: Kitex gives each call a connection.
+type shared struct{ api service.Client }
+
+func (s shared) Caller() (rpc.Caller, error) { return caller(s), nil }
+
+// Close has nothing to do: the process ends.
+func (shared) Close() error { return nil }
+
+type caller struct{ api service.Client }
+
+func (c caller) Echo(ctx context.Context, action, msg string) (string, string, error) {
+	reply, err := c.api.Echo(ctx, &echo.Message{Action: action, Msg: msg})
+	if err != nil {
+		return "", "", err
+	}
+	return reply.Action, reply.Msg, nil
+}
+
+func (c caller) Complex(data *rpc.Complex) func(context.Context) (bool, error) {
+	request := newComplex(data)
+	return func(ctx context.Context) (bool, error) {
+		reply, err := c.api.Complex(ctx, request)
+		return err == nil && equal(reply, data), err
+	}
+}

@@ -1,0 +1,48 @@
+// Package rpc is the suite rpc: echo calls through whole RPC frameworks, server
+// and client in processes of their own.
+//
+// A contestant supplies a server, and a client that makes calls; the data, the
+// check of every reply and the loops around the calls are the same for all.
+package rpc
+
+import "fmt"
+
+// Case is one measured situation.
+type Case struct {
+	Name string
+	// Callers make calls at the same time.
+	Callers int
+	// Shared tells contestants that can do both to carry the calls of all
+	// callers on one connection. Otherwise every caller has its own, which
+	// carries one call at a time.
+	Shared bool
+	// MessageBytes is the length of the text in a request. 0 means the struct
+	// Complex of about 11 KB.
+	MessageBytes int
+}
+
+// Cases returns the cases of the suite.
+func Cases() []Case {
+	return []Case{
+		{Name: "pingpong-1k-c1", Callers: 1, MessageBytes: 1 << 10},
+		{Name: "pingpong-1k-c100", Callers: 100, MessageBytes: 1 << 10},
+		{Name: "pingpong-128-c100", Callers: 100, MessageBytes: 128},
+		{Name: "pingpong-32k-c16", Callers: 16, MessageBytes: 32 << 10},
+		{Name: "pingpong-1m-c4", Callers: 4, MessageBytes: 1 << 20},
+		{Name: "mux-1k-c1", Callers: 1, Shared: true, MessageBytes: 1 << 10},
+		{Name: "mux-1k-c8", Callers: 8, Shared: true, MessageBytes: 1 << 10},
+		{Name: "mux-1k-c100", Callers: 100, Shared: true, MessageBytes: 1 << 10},
+		{Name: "mux-1k-c512", Callers: 512, Shared: true, MessageBytes: 1 << 10},
+		{Name: "complex-c100", Callers: 100},
+	}
+}
+
+// FindCase returns the case of that name.
+func FindCase(name string) (Case, error) {
+	for _, c := range Cases() {
+		if c.Name == name {
+			return c, nil
+		}
+	}
+	return Case{}, fmt.Errorf("suite rpc: no case %.40q", name)
+}

@@ -1,0 +1,53 @@
+package rpc
+
+import "github.com/fulmar-rpc/fulmar/bench/harness"
+
+// The contestants.
+const (
+	ours    = "fulmar"     // a pool of connections, framed
+	oursMux = "fulmar-mux" // one connection for all callers
+)
+
+// Suite describes the suite to the runner.
+func Suite() harness.Suite {
+	suite := harness.Suite{
+		Name:     "rpc",
+		Deciding: harness.Pinned,
+		Programs: []harness.Program{
+			{Module: "bench", Package: "fulmar", Contestants: []string{ours, oursMux}},
+			{Module: "bench/peers", Package: "kitex", Contestants: []string{"kitex", "kitex-mux"}},
+			{Module: "bench/peers", Package: "grpcgo", Contestants: []string{"grpc-go"}},
+			{Module: "bench/peers", Package: "apachethrift", Contestants: []string{"apache-thrift"}},
+			{Module: "bench/peers", Package: "arpc", Contestants: []string{"arpc"}},
+		},
+	}
+	for _, c := range Cases() {
+		suite.Cases = append(suite.Cases, harness.Case{Name: c.Name, Pairs: c.pairs(), Quick: quick(c.Name)})
+	}
+	return suite
+}
+
+// pairs returns who is compared. Contestants that carry one call at a time have
+// no place where a connection is shared.
+func (c Case) pairs() []harness.Pair {
+	exclusive := harness.Against(ours, "kitex", "apache-thrift", "grpc-go", "arpc")
+	switch {
+	case c.Shared:
+		return harness.Against(oursMux, "kitex-mux", "grpc-go", "arpc")
+	case c.MessageBytes == 0:
+		return append(exclusive, harness.Against(oursMux, "kitex-mux")...)
+	default:
+		return exclusive
+	}
+}
+
+// quick returns the comparisons that the project holds itself to.
+func quick(name string) []harness.Pair {
+	switch name {
+	case "pingpong-1k-c100", "complex-c100":
+		return harness.Against(ours, "kitex")
+	case "mux-1k-c100":
+		return harness.Against(oursMux, "kitex-mux")
+	}
+	return nil
+}
