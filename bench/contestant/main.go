@@ -51,6 +51,7 @@ func run(ctx context.Context, contestants []Contestant, arguments []string, in i
 	}
 	command, arguments := arguments[0], arguments[1:]
 	flags := flag.NewFlagSet(command, flag.ContinueOnError)
+	flags.SetOutput(io.Discard) // The error says it, and a runner has no use for the list.
 	name := flags.String("contestant", "", "which contestant to be")
 	caseName := flags.String("case", "", "which case to play")
 	address := flags.String("address", "127.0.0.1:0", "where to listen, or where the server listens")
@@ -60,7 +61,7 @@ func run(ctx context.Context, contestants []Contestant, arguments []string, in i
 		return err
 	}
 	if command == "info" {
-		return print(out, Event{Info: info(contestants)})
+		return printEvent(out, Event{Info: info(contestants)})
 	}
 	chosen, err := choose(contestants, *name)
 	if err != nil {
@@ -89,7 +90,7 @@ func choose(contestants []Contestant, name string) (Contestant, error) {
 	return Contestant{}, fmt.Errorf("no contestant %q here (known: %s)", name, strings.Join(known, ", "))
 }
 
-func print(out io.Writer, event Event) error {
+func printEvent(out io.Writer, event Event) error {
 	line, err := json.Marshal(event)
 	if err != nil {
 		return err
@@ -135,7 +136,7 @@ func serve(ctx context.Context, c Contestant, address, caseName string, in io.Re
 	served := make(chan error, 1)
 	go func() { served <- c.Serve(ctx, listener, caseName) }()
 	// Connections that come before Serve accepts wait in the kernel.
-	if err := print(out, Event{Ready: &Ready{Address: listener.Addr().String()}}); err != nil {
+	if err := printEvent(out, Event{Ready: &Ready{Address: listener.Addr().String()}}); err != nil {
 		return err
 	}
 	ended := make(chan error, 1)
@@ -145,7 +146,7 @@ func serve(ctx context.Context, c Contestant, address, caseName string, in io.Re
 	}()
 	select {
 	case err := <-served:
-		return fmt.Errorf("the server stopped by itself: %w", err)
+		return errors.Join(errors.New("the server stopped by itself"), err)
 	case err = <-ended:
 	}
 	cancel()
@@ -179,6 +180,8 @@ func load(ctx context.Context, c Contestant, address, caseName string, o loadOpt
 	if err != nil {
 		return err
 	}
+	// Closing is not measured: by then the report is out.
+	defer func() { _ = client.Close() }()
 	latencies := newRecorder()
 	var server, own clock
 	config := loadgen.Config{
@@ -214,8 +217,7 @@ func load(ctx context.Context, c Contestant, address, caseName string, o loadOpt
 	var serverErr, ownErr error
 	report.ServerPeak, serverErr = machine.PeakMemory(o.server)
 	report.ClientPeak, ownErr = machine.PeakMemory(os.Getpid())
-	// Closing is not measured, and some clients take their time.
-	return errors.Join(server.err, own.err, serverErr, ownErr, print(out, Event{Report: &report}))
+	return errors.Join(server.err, own.err, serverErr, ownErr, printEvent(out, Event{Report: &report}))
 }
 
 // clock is the processor time of a process over the window.

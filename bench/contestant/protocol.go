@@ -121,7 +121,7 @@ func ParseEvent(line []byte) (Event, error) {
 
 func (e Event) validate() error {
 	kinds := 0
-	for _, set := range []bool{e.Info != nil, e.Ready != nil, e.Report != nil} {
+	for _, set := range []bool{len(e.Info) > 0, e.Ready != nil, e.Report != nil} {
 		if set {
 			kinds++
 		}
@@ -132,14 +132,14 @@ func (e Event) validate() error {
 	case e.Report != nil:
 		return e.Report.Validate()
 	case e.Ready != nil:
-		return checkText("address", e.Ready.Address, 1)
+		return CheckText("address", e.Ready.Address, 1)
 	}
 	for _, info := range e.Info {
-		if err := errors.Join(checkText("name", info.Name, 1), checkText("unavailable", info.Unavailable, 0)); err != nil {
+		if err := errors.Join(CheckText("name", info.Name, 1), CheckText("unavailable", info.Unavailable, 0)); err != nil {
 			return err
 		}
 		for path, version := range info.Versions {
-			if err := errors.Join(checkText("module", path, 1), checkText("version", version, 0)); err != nil {
+			if err := errors.Join(CheckText("module", path, 1), CheckText("version", version, 0)); err != nil {
 				return err
 			}
 		}
@@ -168,7 +168,7 @@ func (r Report) Validate() error {
 	refuse(!finite(l.Mean, 0, math.MaxInt64), "mean latency %v", l.Mean)
 	refuse(l.P50 < 0 || l.P90 < l.P50 || l.P99 < l.P90 || l.P999 < l.P99 || l.Max < l.P999,
 		"percentiles %d, %d, %d, %d, %d do not ascend from 0", l.P50, l.P90, l.P99, l.P999, l.Max)
-	problems = append(problems, checkText("failure", r.Failure, 0))
+	problems = append(problems, CheckText("failure", r.Failure, 0))
 	return errors.Join(problems...)
 }
 
@@ -182,8 +182,9 @@ const (
 
 func finite(value, low, high float64) bool { return value >= low && value <= high }
 
-// checkText refuses texts that would break a table or a terminal.
-func checkText(what, text string, least int) error {
+// CheckText refuses texts that would break a table or a terminal, and those
+// shorter than least bytes.
+func CheckText(what, text string, least int) error {
 	if len(text) < least || len(text) > textMax {
 		return fmt.Errorf("%s of %d bytes (limits %d and %d)", what, len(text), least, textMax)
 	}

@@ -23,7 +23,6 @@ func Compare(out io.Writer, before, after *Results) error {
 	if before.Machine != after.Machine {
 		fmt.Fprintln(text, "WARNING the machines differ: compare ratios only")
 	}
-	table := tabwriter.NewWriter(text, 0, 0, 2, ' ', tabwriter.AlignRight)
 	compared := 0
 	for _, old := range before.Cases {
 		at := slices.IndexFunc(after.Cases, func(c CaseResult) bool { return c.Name == old.Name })
@@ -31,20 +30,27 @@ func Compare(out io.Writer, before, after *Results) error {
 			continue
 		}
 		compared++
-		compareCase(table, old, after.Cases[at])
+		var rows strings.Builder
+		compareCase(&rows, old, after.Cases[at])
+		if rows.Len() == 0 {
+			continue
+		}
+		fmt.Fprintf(text, "\n%s/%s\n", before.Suite, old.Name)
+		table := tabwriter.NewWriter(text, 0, 0, 2, ' ', tabwriter.AlignRight)
+		fmt.Fprintf(table, "\tmetric\tbefore\tafter\tchange\t\n%s", rows.String())
+		if err := table.Flush(); err != nil {
+			return err
+		}
 	}
 	if compared == 0 {
 		return fmt.Errorf("the files have no case in common")
-	}
-	if err := table.Flush(); err != nil {
-		return err
 	}
 	_, err := io.WriteString(out, text.String())
 	return err
 }
 
+// compareCase writes the rows of a case, their cells behind tabs.
 func compareCase(table io.Writer, before, after CaseResult) {
-	fmt.Fprintf(table, "\t\t\t\t\t\n%s\tmetric\tbefore\tafter\tchange\t\n", before.Name)
 	for _, name := range before.contestants() {
 		for _, m := range metrics() {
 			old := before.seriesFor(name, before.pairFor(name), m)

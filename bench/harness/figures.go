@@ -29,7 +29,7 @@ func metrics() []metric {
 	}
 	return []metric{
 		{name: "calls_per_s", value: func(r Sample) float64 {
-			if r.Seconds <= 0 {
+			if r.Calls == 0 || r.Seconds <= 0 {
 				return math.NaN()
 			}
 			return float64(r.Calls) / r.Seconds

@@ -37,7 +37,10 @@ type Case struct {
 }
 
 // Pair is one comparison.
-type Pair struct{ Ours, Peer string }
+type Pair struct {
+	Ours string `json:"ours"`
+	Peer string `json:"peer"`
+}
 
 // Against returns the pairs of one contestant with several peers.
 func Against(ours string, peers ...string) []Pair {

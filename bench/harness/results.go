@@ -58,8 +58,7 @@ type Sample struct {
 	contestant.Report
 }
 
-// caseName and the limits below bound what Load accepts: a file of results may
-// come from anywhere.
+// These bound what Load accepts: a file of results may come from anywhere.
 const (
 	resultsBytesMax = 256 << 20
 	casesMax        = 1000
@@ -109,16 +108,20 @@ func (r *Results) validate() error {
 	case len(r.Cases) > casesMax || len(r.Lines) > linesMax:
 		return fmt.Errorf("results hold %d cases and %d lines (limits %d and %d)", len(r.Cases), len(r.Lines), casesMax, linesMax)
 	}
-	var problems []error
+	problems := []error{
+		contestant.CheckText("suite", r.Suite, 1), contestant.CheckText("commit", r.Commit, 0),
+		contestant.CheckText("machine", r.Machine.String(), 0), r.Settings.Validate(),
+	}
 	for _, c := range r.Cases {
-		if len(c.Runs) > runsMax {
-			return fmt.Errorf("case %.60q has %d runs (limit %d)", c.Name, len(c.Runs), runsMax)
+		if len(c.Runs) > runsMax || len(c.Pairs) > casesMax {
+			return fmt.Errorf("case %.60q has %d runs and %d pairs (limits %d and %d)", c.Name, len(c.Runs), len(c.Pairs), runsMax, casesMax)
+		}
+		problems = append(problems, contestant.CheckText("case", c.Name, 1))
+		for _, pair := range c.Pairs {
+			problems = append(problems, contestant.CheckText("contestant", pair.Ours, 1), contestant.CheckText("contestant", pair.Peer, 1))
 		}
 		for i, run := range c.Runs {
-			if run.Round < 0 || run.Round >= roundsMax {
-				problems = append(problems, fmt.Errorf("case %.60q, run %d: round %d (limit %d)", c.Name, i, run.Round, roundsMax))
-			}
-			if err := run.Validate(); err != nil {
+			if err := run.validate(); err != nil {
 				problems = append(problems, fmt.Errorf("case %.60q, run %d: %w", c.Name, i, err))
 			}
 		}
@@ -126,11 +129,23 @@ func (r *Results) validate() error {
 	return errors.Join(problems...)
 }
 
+func (s Sample) validate() error {
+	if s.Round < 0 || s.Round >= roundsMax {
+		return fmt.Errorf("round %d (limit %d)", s.Round, roundsMax)
+	}
+	return errors.Join(contestant.CheckText("contestant", s.Contestant, 1), s.Validate())
+}
+
 // Write writes the results to a file, which is complete or not there.
 func (r *Results) Write(name string) error {
-	content, err := json.MarshalIndent(r, "", " ")
+	content, err := json.Marshal(r)
 	if err != nil {
 		return err
+	}
+	// A line for each case, run and printed line, so that a difference can be
+	// read. A quote inside of a text is escaped, so none of these is in a text.
+	for _, start := range []string{`{"name":`, `{"round":`, `"RATIO `, `"VALUE `} {
+		content = bytes.ReplaceAll(content, []byte(start), []byte("\n"+start))
 	}
 	if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
 		return err

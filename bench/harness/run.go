@@ -30,7 +30,8 @@ type Options struct {
 	Network  machine.Network
 	// Commit is what is measured.
 	Commit string
-	// Progress is told how far it is, and Log what the programs print.
+	// Progress is told how far it is, and Log what the programs print. Log is
+	// used concurrently.
 	Progress, Log io.Writer
 }
 

@@ -83,7 +83,7 @@ func (c Contestant) load(address, name string) (contestant.Load, error) {
 		if found.MessageBytes > 0 {
 			load.Calls = append(load.Calls, echoCall(caller, newMessages(i, found.MessageBytes)))
 		} else {
-			load.Calls = append(load.Calls, complexCall(caller, newComplexes(i)))
+			load.Calls = append(load.Calls, complexCall(caller, NewComplexes(i)))
 		}
 	}
 	return load, nil

@@ -58,8 +58,8 @@ func newMessages(caller, length int) []Message {
 	return messages
 }
 
-// newComplexes does the same for the method complex.
-func newComplexes(caller int) []*Complex {
+// NewComplexes returns the requests of one caller of the method complex.
+func NewComplexes(caller int) []*Complex {
 	complexes := make([]*Complex, variants)
 	for i := range complexes {
 		random := newRandom(caller, i)

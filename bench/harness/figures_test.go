@@ -1,0 +1,183 @@
+package harness
+
+import (
+	"bytes"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fulmar-rpc/fulmar/bench/contestant"
+	"github.com/fulmar-rpc/fulmar/bench/machine"
+	"github.com/fulmar-rpc/fulmar/internal/testkit"
+)
+
+func TestMedian(t *testing.T) {
+	for _, c := range []struct {
+		values []float64
+		want   float64
+	}{
+		{[]float64{3}, 3},
+		{[]float64{9, 1, 5}, 5},
+		{[]float64{4, 1, 2, 9}, 3},
+	} {
+		if got := median(c.values); got != c.want {
+			t.Errorf("median of %v is %v, want %v", c.values, got, c.want)
+		}
+	}
+	if got := median(nil); !math.IsNaN(got) {
+		t.Errorf("median of nothing is %v", got)
+	}
+}
+
+// A machine that becomes slower from round to round changes every value and no
+// ratio; and the median of ratios is not the ratio of medians.
+func TestRatio_IsTakenWithinRounds(t *testing.T) {
+	ours := series{0: 100, 1: 50, 2: 10}
+	theirs := series{0: 50, 1: 25, 2: 5}
+	if got := ratio(ours, theirs); got != 2 {
+		t.Errorf("ratio %v, want 2", got)
+	}
+	ours, theirs = series{0: 1, 1: 10, 2: 100}, series{0: 1, 1: 100, 2: 10}
+	if got := ratio(ours, theirs); got != 1 {
+		t.Errorf("ratio %v, want 1", got)
+	}
+	// Only rounds that both have count.
+	if got := ratio(series{0: 4, 1: 100}, series{0: 2, 2: 1}); got != 2 {
+		t.Errorf("ratio %v, want 2", got)
+	}
+	if got := ratio(series{0: 1}, series{0: 0, 1: 3}); !math.IsNaN(got) {
+		t.Errorf("ratio %v of rounds that cannot be compared", got)
+	}
+}
+
+func TestSpread(t *testing.T) {
+	low, high := series{0: 5, 1: 2, 2: 9}.spread()
+	if low != 2 || high != 9 {
+		t.Errorf("%v to %v, want 2 to 9", low, high)
+	}
+}
+
+// sample is a run with plausible figures: factor 2 means twice as fast.
+func sample(round int, who string, pair *Pair, factor float64) Sample {
+	slow := func(nanoseconds float64) int64 { return int64(nanoseconds / factor) }
+	report := contestant.Report{
+		Calls: uint64(10_000 * factor), Seconds: 2,
+		ServerCPU: 1e8, ClientCPU: 2e8, ServerPeak: 10e6, ClientPeak: 20e6,
+		Latency: contestant.Latency{Count: 10_000, Mean: 100, P50: slow(1e5), P90: slow(2e5), P99: slow(4e5), P999: slow(8e5), Max: slow(9e5)},
+	}
+	if pair != nil {
+		report.Rate, report.Due = 3500, 7000
+	}
+	return Sample{Round: round, Contestant: who, Pair: pair, Report: report}
+}
+
+// fixture is a complete file of results. ours is twice as fast in every round;
+// the machine has become slower in the last one.
+func fixture() *Results {
+	pair := Pair{"ours", "peer"}
+	c := CaseResult{Name: "echo", Placement: Pinned, Pairs: []Pair{pair, {"ours", "other"}}}
+	for round, machine := range []float64{1, 1.1, 0.5} {
+		c.Runs = append(c.Runs,
+			sample(round, "ours", nil, 2*machine), sample(round, "peer", nil, machine), sample(round, "other", nil, machine),
+			sample(round, "ours", &pair, 2*machine), sample(round, "peer", &pair, machine))
+	}
+	settings := DefaultSettings(true)
+	settings.Rounds = 3
+	r := &Results{
+		Format: resultsFormat, Suite: "demo", Date: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Commit: "abc123",
+		Machine:     machine.Facts{System: "linux/amd64", Kernel: "6.1.0", Go: "go1.26.0", CPU: "Some CPU", Processors: 2, MemoryBytes: 8 << 30},
+		Network:     machine.Network{Isolated: true, CongestionControl: "cubic"},
+		LoadBefore:  0.1,
+		LoadAfter:   1.9,
+		Settings:    settings,
+		Contestants: []contestant.Info{{Name: "ours"}, {Name: "peer"}, {Name: "other"}, {Name: "gone", Unavailable: "not built"}},
+		Warnings:    []string{"the load average is high"},
+		Cases:       []CaseResult{c, {Name: "echo@free", Placement: Free}},
+	}
+	r.Lines = r.allLines()
+	return r
+}
+
+func TestResults_Lines(t *testing.T) {
+	for _, want := range []string{
+		"RATIO demo/echo calls_per_s ours/peer 2.000",
+		"RATIO demo/echo calls_per_s ours/other 2.000",
+		"RATIO demo/echo cpu_ns ours/peer 0.500",
+		"RATIO demo/echo p99 ours/peer 0.500",
+		"VALUE demo/echo calls_per_s ours 10000",
+		"VALUE demo/echo cpu_ns peer 10000",
+		"VALUE demo/echo p999 peer 800000",
+	} {
+		if !slices.Contains(fixture().Lines, want) {
+			t.Errorf("no line %q in\n%s", want, strings.Join(fixture().Lines, "\n"))
+		}
+	}
+	for _, line := range fixture().Lines {
+		// Nobody measured an open loop against other.
+		if strings.Contains(line, "p99 ours/other") || strings.Contains(line, "p99 other") {
+			t.Errorf("%q was not measured", line)
+		}
+	}
+}
+
+// A run that lost calls or got wrong replies gives no figures.
+func TestResults_FailedRunsDoNotCount(t *testing.T) {
+	r := fixture()
+	for i := range r.Cases[0].Runs {
+		if run := &r.Cases[0].Runs[i]; run.Contestant == "peer" && run.Round == 0 {
+			run.Failed, run.Calls = 3, 1<<40
+		}
+	}
+	rates := r.Cases[0].seriesFor("peer", nil, metrics()[0])
+	if _, counted := rates[0]; counted || len(rates) != 2 {
+		t.Errorf("rounds %v count, want 1 and 2", rates)
+	}
+}
+
+func TestResults_Print(t *testing.T) {
+	var out bytes.Buffer
+	if err := fixture().Print(&out); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Golden(t, "testdata/report.txt", out.Bytes())
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if last := lines[len(lines)-1]; !strings.HasPrefix(last, "VALUE ") {
+		t.Errorf("the last line is %q, want the lines that programs read at the end", last)
+	}
+}
+
+func TestCompare_Print(t *testing.T) {
+	before, after := fixture(), fixture()
+	for i := range after.Cases[0].Runs {
+		if run := &after.Cases[0].Runs[i]; run.Contestant == "ours" {
+			run.Calls *= 3
+		}
+	}
+	after.Commit = "def456"
+	var out bytes.Buffer
+	if err := Compare(&out, before, after); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Golden(t, "testdata/compare.txt", out.Bytes())
+}
+
+func TestCompare_RefusesWhatCannotBeCompared(t *testing.T) {
+	other := fixture()
+	other.Suite = "else"
+	if err := Compare(&bytes.Buffer{}, fixture(), other); err == nil {
+		t.Error("different suites were compared")
+	}
+	other = fixture()
+	other.Cases[0].Name, other.Cases[1].Name = "x", "y"
+	if err := Compare(&bytes.Buffer{}, fixture(), other); err == nil {
+		t.Error("files without a common case were compared")
+	}
+	other = fixture()
+	other.Machine.CPU = "Another CPU"
+	var out bytes.Buffer
+	if err := Compare(&out, fixture(), other); err != nil || !strings.Contains(out.String(), "WARNING the machines differ") {
+		t.Errorf("no warning about another machine: %v\n%s", err, out.String())
+	}
+}

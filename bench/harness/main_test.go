@@ -1,0 +1,60 @@
+package harness
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/fulmar-rpc/fulmar/internal/testkit"
+)
+
+// TestMain runs the tests, or plays a contestant: the test program is linked
+// under the name of the one that it shall be.
+func TestMain(m *testing.M) {
+	if kind, ok := strings.CutPrefix(filepath.Base(os.Args[0]), fakePrefix); ok {
+		playFake(kind, os.Args[1])
+		return
+	}
+	testkit.Main(m)
+}
+
+const fakePrefix = "fake-"
+
+// playFake is a contestant of that kind.
+func playFake(kind, command string) {
+	const report = `{"report":{"calls":%d,"seconds":2,"rate":0,"failed":%d,"failure":"%s","server_cpu_ns":5000,"client_cpu_ns":4000,` +
+		`"server_peak_bytes":1000000,"client_peak_bytes":2000000,` +
+		`"latency_ns":{"count":9,"mean":10,"p50":10,"p90":20,"p99":30,"p999":40,"max":50}}}` + "\n"
+	switch command {
+	case "info":
+		fmt.Printf(`{"info":[{"name":"%s"},{"name":"gone","unavailable":"not built"}]}`+"\n", kind)
+	case "serve":
+		switch kind {
+		case "deaf":
+			os.Exit(3)
+		case "garbled":
+			fmt.Println(`{"ready":{}}`)
+		default:
+			fmt.Println("a library says hello")
+			fmt.Println(`{"ready":{"address":"127.0.0.1:1"}}`)
+		}
+		_, _ = os.Stdin.Read(make([]byte, 1))
+	case "load":
+		switch kind {
+		case "crash":
+			os.Exit(4)
+		case "liar":
+			fmt.Printf(report, 100, 7, "the reply differs from the request")
+		case "idle":
+			fmt.Printf(report, 0, 0, "")
+		case "flood":
+			fmt.Println(strings.Repeat("x", 1<<20))
+		case "slow":
+			fmt.Printf(report, 100, 0, "")
+		default:
+			fmt.Printf(report, 200, 0, "")
+		}
+	}
+}

@@ -1,0 +1,167 @@
+//go:build linux
+
+package harness
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fulmar-rpc/fulmar/bench/machine"
+)
+
+// fakeSuite is a suite of programs that are this test program. See playFake.
+func fakeSuite(t *testing.T, kinds ...string) (Suite, Options) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	suite := Suite{Name: "fakes", Deciding: Free}
+	for _, kind := range kinds {
+		program := Program{Module: "bench", Package: fakePrefix + kind, Contestants: []string{kind}}
+		if kind == "good" {
+			program.Contestants = append(program.Contestants, "gone")
+		}
+		if err := os.Symlink(self, filepath.Join(folder, program.binary())); err != nil {
+			t.Fatal(err)
+		}
+		suite.Programs = append(suite.Programs, program)
+	}
+	settings := DefaultSettings(false)
+	settings.Rounds, settings.WarmUp, settings.Duration = 3, 0, time.Millisecond
+	return suite, Options{
+		Settings: settings, Placement: Free, Binaries: folder, Network: machine.Network{Isolated: true},
+		Progress: io.Discard, Log: io.Discard,
+	}
+}
+
+// syncBuffer is a buffer that several programs may write to.
+type syncBuffer struct {
+	mu     sync.Mutex
+	buffer bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buffer.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buffer.String()
+}
+
+func TestRun_ComparesWhoIsThere(t *testing.T) {
+	suite, options := fakeSuite(t, "good", "slow")
+	suite.Cases = []Case{{Name: "a", Pairs: append(Against("good", "slow"), Against("gone", "slow")...)}, {Name: "b", Pairs: Against("gone", "slow")}}
+	var log syncBuffer
+	options.Log = &log
+	results, err := Run(t.Context(), suite, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"RATIO fakes/a calls_per_s good/slow 2.000",
+		"RATIO fakes/a p99 good/slow 1.000",
+		"VALUE fakes/a calls_per_s good 100",
+		"VALUE fakes/a cpu_ns slow 50",
+		"VALUE fakes/b calls_per_s slow 50",
+	} {
+		if !slices.Contains(results.Lines, want) {
+			t.Errorf("no line %q in\n%s", want, strings.Join(results.Lines, "\n"))
+		}
+	}
+	if strings.Contains(strings.Join(results.Lines, "\n"), "gone") {
+		t.Errorf("figures of a contestant that is not there:\n%s", strings.Join(results.Lines, "\n"))
+	}
+	// Three rounds of two closed loops and of two open ones.
+	if runs := len(results.Cases[0].Runs); runs != 12 {
+		t.Errorf("%d runs, want 12", runs)
+	}
+	if err := results.validate(); err != nil {
+		t.Error(err)
+	}
+	if !strings.Contains(log.String(), "a library says hello") {
+		t.Errorf("what a server prints is not in the log: %q", log.String())
+	}
+}
+
+// A contestant that fails is named and left out; the others' figures stay.
+func TestRun_LeavesOutWhoFails(t *testing.T) {
+	for kind, complaint := range map[string]string{
+		"deaf":    "is not ready",
+		"garbled": "is not ready",
+		"crash":   "ended without a result",
+		"liar":    "7 calls failed: the reply differs from the request",
+		"idle":    "no call finished",
+		"flood":   "reading its output",
+	} {
+		t.Run(kind, func(t *testing.T) {
+			suite, options := fakeSuite(t, "good", kind)
+			suite.Cases = []Case{{Name: "a", Pairs: Against("good", kind)}}
+			results, err := Run(t.Context(), suite, options)
+			if err == nil || !strings.Contains(err.Error(), complaint) || !strings.Contains(err.Error(), "fakes/a: "+kind+" is left out") {
+				t.Fatalf("error %v, want one that says %q", err, complaint)
+			}
+			if !slices.Contains(results.Lines, "VALUE fakes/a calls_per_s good 100") {
+				t.Errorf("the other contestant's figures are missing:\n%s", strings.Join(results.Lines, "\n"))
+			}
+			for _, line := range results.Lines {
+				if strings.Contains(line, kind) {
+					t.Errorf("%q comes from a contestant that failed", line)
+				}
+			}
+			if len(results.Warnings) == 0 || !strings.Contains(strings.Join(results.Warnings, "\n"), kind) {
+				t.Errorf("warnings %q do not tell", results.Warnings)
+			}
+			if err := results.validate(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestRun_RefusesWrongOptions(t *testing.T) {
+	for name, change := range map[string]func(*Suite, *Options){
+		"unknown case":       func(_ *Suite, o *Options) { o.Only = []string{"b"} },
+		"no rounds":          func(_ *Suite, o *Options) { o.Settings.Rounds = 0 },
+		"no programs":        func(_ *Suite, o *Options) { o.Binaries = filepath.Join(o.Binaries, "none") },
+		"unknown contestant": func(s *Suite, _ *Options) { s.Programs[0].Contestants = []string{"other"} },
+	} {
+		suite, options := fakeSuite(t, "good")
+		suite.Cases = []Case{{Name: "a", Pairs: Against("good", "good")}}
+		change(&suite, &options)
+		if results, err := Run(t.Context(), suite, options); err == nil {
+			t.Errorf("%s: no error, got %+v", name, results)
+		}
+	}
+}
+
+func TestRun_SaysThatNothingWasRun(t *testing.T) {
+	suite, options := fakeSuite(t, "good")
+	suite.Cases = []Case{{Name: "a", Pairs: Against("gone", "gone")}}
+	if _, err := Run(t.Context(), suite, options); err == nil {
+		t.Error("no error although nobody was there")
+	}
+}
+
+func TestRun_EndsWithItsContext(t *testing.T) {
+	suite, options := fakeSuite(t, "good", "slow")
+	suite.Cases = []Case{{Name: "a", Pairs: Against("good", "slow")}}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Run(ctx, suite, options); err == nil {
+		t.Error("no error although the context had ended")
+	}
+}

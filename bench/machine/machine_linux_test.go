@@ -1,0 +1,150 @@
+package machine
+
+import (
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestDescribe_KnowsThisMachine(t *testing.T) {
+	facts := Describe()
+	if facts.Kernel == "" || facts.Processors < 1 || facts.MemoryBytes < 1<<20 || facts.Go == "" {
+		t.Errorf("%+v lacks what every Linux tells", facts)
+	}
+	if load, err := Load(); err != nil || load < 0 {
+		t.Errorf("load average %v, %v", load, err)
+	}
+}
+
+func TestReadProcessor(t *testing.T) {
+	for name, c := range map[string]struct {
+		text, model string
+		virtual     bool
+	}{
+		"guest":   {"processor\t: 0\nmodel name\t: A B @ 2 GHz\nflags\t\t: fpu hypervisor sse\n", "A B @ 2 GHz", true},
+		"metal":   {"processor\t: 0\nmodel name\t: C\nflags\t\t: fpu nohypervisor\n", "C", false},
+		"arm64":   {"processor\t: 0\nBogoMIPS\t: 1\nFeatures\t: fp\n", "", false},
+		"nothing": {"", "", false},
+	} {
+		if model, virtual := readProcessor(c.text); model != c.model || virtual != c.virtual {
+			t.Errorf("%s: %q, %v, want %q, %v", name, model, virtual, c.model, c.virtual)
+		}
+	}
+}
+
+func TestReadField(t *testing.T) {
+	text := []byte("VmPeak:\t  9 kB\nVmHWM:\t  123 kB\nVmRSS:\nThreads:\tmany\n")
+	if got, err := readField(text, "VmHWM:"); err != nil || got != 123 {
+		t.Errorf("%d, %v, want 123", got, err)
+	}
+	for _, name := range []string{"VmRSS:", "Threads:", "VmNo:"} {
+		if got, err := readField(text, name); err == nil {
+			t.Errorf("%s is %d, want an error", name, got)
+		}
+	}
+}
+
+// The clock of another process shows what it has used, and goes on while it
+// works: a shell that counts uses more than one that waits.
+func TestProcessTime_OfAnotherProcess(t *testing.T) {
+	command := exec.Command("sh", "-c", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; echo done; read end")
+	input, err := command.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	output, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := output.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	used, err := ProcessTime(command.Process.Pid)
+	if err != nil || used <= 0 {
+		t.Errorf("processor time %v, %v, want some", used, err)
+	}
+	peak, err := PeakMemory(command.Process.Pid)
+	if err != nil || peak <= 0 {
+		t.Errorf("memory %d, %v, want some", peak, err)
+	}
+	input.Close()
+	if err := command.Wait(); err == nil {
+		t.Error("read at the end of input succeeded")
+	}
+	// The kernel's own account of the process, which is coarser, agrees.
+	if total := command.ProcessState.UserTime() + command.ProcessState.SystemTime(); used > total+20*time.Millisecond {
+		t.Errorf("processor time %v while it ran, but %v at its end", used, total)
+	}
+	for _, process := range []int{-1, 0, command.Process.Pid} {
+		if used, err := ProcessTime(process); err == nil {
+			t.Errorf("process %d has used %v, want an error", process, used)
+		}
+		if peak, err := PeakMemory(process); err == nil {
+			t.Errorf("process %d has had %d bytes, want an error", process, peak)
+		}
+	}
+}
+
+// What On starts may run on that processor only, and the test itself wherever
+// it could before.
+func TestOn_BindsWhatItStarts(t *testing.T) {
+	allowed := func(text []byte) string {
+		_, list, _ := strings.Cut(string(text), "Cpus_allowed_list:")
+		list, _, _ = strings.Cut(strings.TrimSpace(list), "\n")
+		return list
+	}
+	status := func() []byte {
+		text, err := os.ReadFile("/proc/thread-self/status")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	before := allowed(status())
+	server, client, err := Pair()
+	if err != nil {
+		t.Skip(err)
+	}
+	if server == client {
+		t.Errorf("server and client both have processor %d", server)
+	}
+	for _, processor := range []int{server, client} {
+		command := exec.Command("cat", "/proc/self/status")
+		var output strings.Builder
+		command.Stdout = &output
+		if err := On(processor, command.Start); err != nil {
+			t.Fatal(err)
+		}
+		if err := command.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		if got := allowed([]byte(output.String())); got != strconv.Itoa(processor) {
+			t.Errorf("started on processor %d, may run on %q", processor, got)
+		}
+	}
+	if after := allowed(status()); after != before {
+		t.Errorf("this thread may run on %q, before on %q", after, before)
+	}
+	if err := On(1<<20, func() error { return nil }); err == nil {
+		t.Error("a processor that does not exist was accepted")
+	}
+}
+
+func TestKeepAwake_Ends(t *testing.T) {
+	// It wakes a timer of 1 us, and leaves no goroutine or descriptor behind,
+	// which TestMain looks for.
+	for _, period := range []time.Duration{0, time.Microsecond, time.Hour} {
+		stop, err := KeepAwake(time.Now(), period)
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(time.Microsecond)
+		stop()
+	}
+}
