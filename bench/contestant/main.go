@@ -171,6 +171,9 @@ func (o *loadOptions) flags(flags *flag.FlagSet) {
 	flags.IntVar(&o.server, "server", 0, "process id of the server, whose processor time is read")
 }
 
+// rampShare is the part of the warm-up in which closed loops begin.
+const rampShare = 5
+
 // startDelay lets everything be in place when the first call falls due.
 const startDelay = 10 * time.Millisecond
 
@@ -185,7 +188,7 @@ func load(ctx context.Context, c Contestant, address, caseName string, o loadOpt
 	latencies := newRecorder()
 	var server, own clock
 	config := loadgen.Config{
-		Callers: client.Calls, Rate: o.rate, Start: time.Now().Add(startDelay), WarmUp: o.warmUp, Duration: o.duration,
+		Callers: client.Calls, Rate: o.rate, Start: time.Now().Add(startDelay), Ramp: o.warmUp / rampShare, WarmUp: o.warmUp, Duration: o.duration,
 		Latency: latencies.add,
 		OnWindow: func(opens bool) {
 			server.read(o.server, opens)

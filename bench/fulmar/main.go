@@ -16,7 +16,7 @@ import (
 func main() {
 	rpc.Main(
 		contestant("fulmar", fulmar.Framed),
-		rpc.Contestant{Name: "fulmar-mux", Unavailable: "the runtime does not speak TTHeader yet"},
+		contestant("fulmar-mux", fulmar.TTHeader), // multiplexed by default
 	)
 }
 

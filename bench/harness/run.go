@@ -83,7 +83,7 @@ func Run(ctx context.Context, suite Suite, options Options) (*Results, error) {
 	}
 	r.results.LoadAfter, _ = machine.Load()
 	for _, failure := range failures {
-		r.results.Warnings = append(r.results.Warnings, strings.ReplaceAll(failure.Error(), "\n", "; "))
+		r.results.Warnings = append(r.results.Warnings, oneLine(failure))
 	}
 	r.results.Lines = r.results.allLines()
 	return r.results, errors.Join(failures...)
@@ -217,33 +217,50 @@ func (c *caseRun) peak(name string) float64 {
 	return c.result.seriesFor(name, nil, metrics()[0]).median()
 }
 
-// play makes one run and keeps its figures. Whoever has failed is not run
-// again in this case: figures of a contestant that loses calls are worth
-// nothing.
+// attemptsMax is how often a run is tried. One that fails may have met a
+// disturbance of the machine; two in a row have not.
+const attemptsMax = 2
+
+// play makes one run and keeps its figures. Whoever fails again is not run any
+// more in this case: figures of a contestant that loses calls are worth nothing.
 func (c *caseRun) play(ctx context.Context, run Sample, rate float64) {
-	if c.dropped[run.Contestant] != nil || ctx.Err() != nil {
-		return
+	for attempt := 1; c.dropped[run.Contestant] == nil && ctx.Err() == nil; attempt++ {
+		err := c.try(ctx, run, rate)
+		if err == nil {
+			return
+		}
+		fmt.Fprint(c.progress, "!")
+		if attempt == attemptsMax {
+			c.dropped[run.Contestant] = fmt.Errorf("round %d: %w", run.Round, err)
+			return
+		}
+		c.results.Warnings = append(c.results.Warnings, oneLine(fmt.Errorf("%s/%s: %s is tried again in round %d: %w",
+			c.suite.Name, c.result.Name, run.Contestant, run.Round, err)))
 	}
+}
+
+// try makes one run. A failed one is kept as well, if there is a report; its
+// figures do not count.
+func (c *caseRun) try(ctx context.Context, run Sample, rate float64) error {
 	report, err := c.runner.play(ctx, turn{
 		contestant: run.Contestant, caseName: c.name, placement: c.result.Placement, rate: rate, settings: c.options.Settings,
 	})
-	if err == nil && report.Failed > 0 {
-		err = fmt.Errorf("%d calls failed: %s", report.Failed, report.Failure)
-	}
-	if err == nil && report.Calls == 0 {
-		err = errors.New("no call finished within the window")
-	}
 	if err != nil {
-		c.dropped[run.Contestant] = fmt.Errorf("round %d: %w", run.Round, err)
-		fmt.Fprint(c.progress, "!")
-		if report == (contestant.Report{}) {
-			return
-		}
+		return err
 	}
 	run.Report = report
 	c.result.Runs = append(c.result.Runs, run)
 	fmt.Fprint(c.progress, ".")
+	switch {
+	case report.Failed > 0:
+		return fmt.Errorf("%d calls failed: %s", report.Failed, report.Failure)
+	case report.Calls == 0:
+		return errors.New("no call finished within the window")
+	}
+	return nil
 }
+
+func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
 // binary is the file name of a program: its package, with the module in front
 // of it where that is not the benchmark's own.

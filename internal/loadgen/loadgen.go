@@ -32,6 +32,11 @@ type Config struct {
 	// Start is when the first call of an open loop falls due, and when the
 	// warm-up begins. Default: now.
 	Start time.Time
+	// Ramp is how long it takes until all callers of a closed loop have begun,
+	// one after the other. Clients connect for their first calls, and hundreds of
+	// connections at once are another thing to measure. In an open loop the rate
+	// sees to it. At most WarmUp.
+	Ramp time.Duration
 	// WarmUp runs before the window, Duration is the window. Only the window is
 	// measured.
 	WarmUp, Duration time.Duration
@@ -88,6 +93,8 @@ func (c Config) validate() error {
 		return fmt.Errorf("loadgen: %d callers (want 1 to %d)", len(c.Callers), callersMax)
 	case !(c.Rate >= 0 && c.Rate <= rateMax):
 		return fmt.Errorf("loadgen: a rate of %v calls a second (limit %v)", c.Rate, float64(rateMax))
+	case c.Ramp < 0 || c.Ramp > c.WarmUp:
+		return fmt.Errorf("loadgen: callers begin within %v, the warm-up is %v", c.Ramp, c.WarmUp)
 	case c.WarmUp < 0 || c.Duration <= 0 || c.Grace < 0:
 		return fmt.Errorf("loadgen: warm-up %v, duration %v, grace %v: the duration must be positive, the others not negative", c.WarmUp, c.Duration, c.Grace)
 	}
@@ -189,6 +196,8 @@ func (r *run) count() uint64 {
 
 func (r *run) closedLoop(ctx context.Context, cancel context.CancelCauseFunc, id int, call Call) {
 	self := &r.callers[id]
+	turn := time.Duration(float64(r.config.Ramp) * float64(id) / float64(len(r.callers)))
+	sleepUntil(ctx, r.start.Add(turn))
 	begun := time.Now()
 	for !r.stopped.Load() && ctx.Err() == nil {
 		if err := call(); err != nil {

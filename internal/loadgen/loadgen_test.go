@@ -71,6 +71,34 @@ func TestRun_ClosedLoopCountsTheWindowOnly(t *testing.T) {
 	})
 }
 
+func TestRun_CallersBeginInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begun := make([]time.Time, 4)
+		var calls []loadgen.Call
+		for i := range begun {
+			calls = append(calls, func() error {
+				if begun[i].IsZero() {
+					begun[i] = time.Now()
+				}
+				time.Sleep(time.Millisecond)
+				return nil
+			})
+		}
+		start := time.Now().Add(time.Second)
+		_, err := loadgen.Run(t.Context(), loadgen.Config{
+			Callers: calls, Start: start, Ramp: 100 * time.Millisecond, WarmUp: 100 * time.Millisecond, Duration: time.Second,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, at := range begun {
+			if want := time.Duration(i) * 25 * time.Millisecond; at.Sub(start) != want {
+				t.Errorf("caller %d begins after %v, want %v", i, at.Sub(start), want)
+			}
+		}
+	})
+}
+
 func TestRun_OpenLoopKeepsItsRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen latencies
@@ -214,6 +242,8 @@ func TestRun_RefusesWrongConfigurations(t *testing.T) {
 		"no callers":        {Duration: time.Second},
 		"no duration":       {Callers: good},
 		"negative warm-up":  {Callers: good, Duration: time.Second, WarmUp: -1},
+		"long ramp":         {Callers: good, Duration: time.Second, WarmUp: 1, Ramp: 2},
+		"negative ramp":     {Callers: good, Duration: time.Second, WarmUp: 1, Ramp: -1},
 		"negative grace":    {Callers: good, Duration: time.Second, Grace: -1},
 		"negative rate":     {Callers: good, Duration: time.Second, Rate: -1},
 		"rate not a number": {Callers: good, Duration: time.Second, Rate: math.NaN()},
