@@ -76,7 +76,10 @@ func measure(ctx context.Context, arguments []string) error {
 	output := flags.String("o", "", "file for the results (default bench/results/<suite>.json)")
 	congestion := flags.String("congestion", "cubic,reno", "congestion control: the first that the kernel allows")
 	plain := flags.Bool("plain", false, "run on the loopback device of the machine, not in a network namespace")
-	if err := flags.Parse(arguments); err != nil {
+	switch err := flags.Parse(arguments); {
+	case errors.Is(err, flag.ErrHelp):
+		return nil
+	case err != nil:
 		return err
 	}
 	if flags.NArg() > 0 {

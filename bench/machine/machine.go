@@ -18,7 +18,7 @@ type Facts struct {
 	Go         string `json:"go"`
 	CPU        string `json:"cpu"`
 	Processors int    `json:"processors"`
-	// Threads tells whether the processors used for pinned runs share a core.
+	// SharedCore tells whether the processors used for pinned runs share a core.
 	SharedCore  bool  `json:"shared_core"`
 	Virtual     bool  `json:"virtual"`
 	MemoryBytes int64 `json:"memory_bytes"`
