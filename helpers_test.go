@@ -35,6 +35,12 @@ type running struct {
 // serve runs a server for stub on a free loopback port.
 func serve(t *testing.T, config fulmar.ServerConfig, stub *testservice.Stub) *running {
 	t.Helper()
+	return serveAny(t, config, func(registrar fulmar.Registrar) { testservice.RegisterEchoServer(registrar, stub) })
+}
+
+// serveAny is serve for the services that register adds.
+func serveAny(t *testing.T, config fulmar.ServerConfig, register func(fulmar.Registrar)) *running {
+	t.Helper()
 	r := &running{log: &logRecorder{}}
 	if config.Address == "" {
 		config.Address = "127.0.0.1:0"
@@ -46,7 +52,7 @@ func serve(t *testing.T, config fulmar.ServerConfig, stub *testservice.Stub) *ru
 	if err != nil {
 		t.Fatal(err)
 	}
-	testservice.RegisterEchoServer(server, stub)
+	register(server)
 	address, err := server.Listen()
 	if err != nil {
 		t.Fatal(err)
@@ -70,6 +76,12 @@ func serve(t *testing.T, config fulmar.ServerConfig, stub *testservice.Stub) *ru
 // dial returns a client for address that is closed when the test ends.
 func dial(t *testing.T, config fulmar.ClientConfig) testservice.EchoClient {
 	t.Helper()
+	return testservice.NewEchoClient(dialAny(t, config))
+}
+
+// dialAny is dial for any service.
+func dialAny(t *testing.T, config fulmar.ClientConfig) *fulmar.Client {
+	t.Helper()
 	client, err := fulmar.NewClient(config)
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +91,7 @@ func dial(t *testing.T, config fulmar.ClientConfig) testservice.EchoClient {
 			t.Errorf("Close: %v", err)
 		}
 	})
-	return testservice.NewEchoClient(client)
+	return client
 }
 
 // connect opens a raw connection that is closed when the test ends.

@@ -1,0 +1,232 @@
+package fulmar_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fulmar-rpc/fulmar"
+	"github.com/fulmar-rpc/fulmar/internal/assert"
+	"github.com/fulmar-rpc/fulmar/internal/limits"
+	"github.com/fulmar-rpc/fulmar/internal/simnet"
+	"github.com/fulmar-rpc/fulmar/internal/testservice"
+	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
+	"github.com/fulmar-rpc/fulmar/thrift"
+)
+
+// clientCalls are the fields that say whom a client calls, and how.
+func clientCalls() map[string]field[fulmar.ClientConfig] {
+	return map[string]field[fulmar.ClientConfig]{
+		"Target": {
+			observe: func(t *testing.T, config fulmar.ClientConfig) any {
+				dialled := make(chan string, 1)
+				config.Dial = func(_ context.Context, network, address string) (net.Conn, error) {
+					dialled <- network + " " + address
+					return nil, errNowhere
+				}
+				if err := dial(t, config).Nothing(context.Background()); err == nil {
+					t.Error("a call to nowhere succeeded")
+				}
+				return <-dialled
+			},
+			settings: []setting{{"orders:1", "tcp orders:1"}, {"unix:///run/orders", "unix /run/orders"}},
+		},
+		"Dial": {
+			observe: func(t *testing.T, config fulmar.ClientConfig) any {
+				config.Target = serve(t, fulmar.ServerConfig{}, adder()).address
+				_, err := dial(t, config).Add(context.Background(), 1, 2)
+				return errors.Is(err, errNowhere)
+			},
+			settings: []setting{{nil, false}, {dialNowhere, true}},
+		},
+		"Protocol": {
+			observe: func(t *testing.T, config fulmar.ClientConfig) any {
+				return fmt.Sprintf("% x", firstCall(t, config)[:4])
+			},
+			settings: []setting{{nil, "00 00 00 1e"}, {fulmar.Framed, "00 00 00 1e"}, {fulmar.Bare, "80 01 00 01"}},
+		},
+		"QualifiedNames": {
+			observe: func(t *testing.T, config fulmar.ClientConfig) any {
+				return strings.Contains(firstCall(t, config), "\x08Echo:add")
+			},
+			settings: []setting{{nil, false}, {true, true}},
+		},
+		"Interceptors": {
+			observe: func(t *testing.T, config fulmar.ClientConfig) any {
+				config.Target = serve(t, fulmar.ServerConfig{}, adder()).address
+				_, err := dial(t, config).Add(context.Background(), 1, 2)
+				return fulmar.CodeOf(err)
+			},
+			settings: []setting{{nil, fulmar.Code(0)}, {[]fulmar.UnaryInterceptor{refusing}, fulmar.PermissionDenied}},
+		},
+	}
+}
+
+var errNowhere = errors.New("nobody is there")
+
+func dialNowhere(context.Context, string, string) (net.Conn, error) { return nil, errNowhere }
+
+// firstCall returns the bytes of a call of add.
+func firstCall(t *testing.T, config fulmar.ClientConfig) (sent string) {
+	t.Helper()
+	withPeer(t, config, func(api testservice.EchoClient, accept func() net.Conn) {
+		go func() { _, _ = api.Add(context.Background(), 1, 2) }()
+		conn := accept()
+		b := make([]byte, 100)
+		n, err := conn.Read(b)
+		if err != nil {
+			t.Error(err)
+		}
+		sent = string(b[:n])
+		_ = conn.Close()
+	})
+	return sent
+}
+
+// withPeer runs test inside a bubble, with a client and the connections that it
+// opens.
+func withPeer(t *testing.T, config fulmar.ClientConfig, test func(api testservice.EchoClient, accept func() net.Conn)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		network := simnet.New(simnet.Config{})
+		listener, err := network.Listen(simAddress)
+		if err != nil {
+			t.Fatal(err)
+		}
+		config.Target, config.Dial = simAddress, network.Dial
+		client, err := fulmar.NewClient(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		test(testservice.NewEchoClient(client), func() net.Conn {
+			conn, err := listener.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return conn
+		})
+		if err := client.Close(); err != nil {
+			t.Error(err)
+		}
+		_ = listener.Close()
+	})
+}
+
+// sumReply returns the framed reply 3 to a call of add.
+func sumReply(t *testing.T, sequence int32) []byte {
+	t.Helper()
+	return frame(message(thriftwire.Reply, "add", sequence, body(t, &testservice.EchoAddResult{Success: thrift.Some[int32](3)})))
+}
+
+// clientTimeouts are observed in virtual time, to the nanosecond.
+func clientTimeouts() map[string]field[fulmar.ClientConfig] {
+	return map[string]field[fulmar.ClientConfig]{
+		"Timeout": {
+			observe: func(t *testing.T, config fulmar.ClientConfig) (took any) {
+				withPeer(t, config, func(api testservice.EchoClient, _ func() net.Conn) { took = failsAfter(api) })
+				return took
+			},
+			settings: []setting{{7 * time.Second, 7 * time.Second}, {nil, limits.CallTimeout}, {-1, never}},
+		},
+		"ConnectTimeout": {
+			observe: func(t *testing.T, config fulmar.ClientConfig) (took any) {
+				config.Timeout = -1
+				simulate(t, simnet.Config{}, fulmar.ServerConfig{}, config, adder(), func(s *simulation) {
+					s.network.Partition(simAddress, true)
+					took = failsAfter(s.api)
+				})
+				return took
+			},
+			settings: []setting{{3 * time.Second, 3 * time.Second}, {nil, limits.ConnectTimeout}, {-1, never}},
+		},
+		"IdleTimeout": {
+			observe: func(t *testing.T, config fulmar.ClientConfig) (took any) {
+				withPeer(t, config, func(api testservice.EchoClient, accept func() net.Conn) {
+					answered := make(chan error, 1)
+					go func() { _, err := api.Add(context.Background(), 1, 2); answered <- err }()
+					conn := accept()
+					call, _ := readFrame(t, conn)
+					write(t, conn, sumReply(t, call.Sequence))
+					if err := <-answered; err != nil {
+						t.Error(err)
+					}
+					took = closedAfter(t, conn, time.Now())
+				})
+				return took
+			},
+			settings: []setting{{7 * time.Second, 7 * time.Second}, {nil, limits.ClientIdleTimeout}, {-1, never}},
+		},
+	}
+}
+
+// failsAfter returns how long a call takes that nobody answers.
+func failsAfter(api testservice.EchoClient) time.Duration {
+	start := time.Now()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	_, err := api.Add(ctx, 1, 2)
+	if took := time.Since(start); err != nil && took < patience {
+		return took
+	}
+	return never
+}
+
+// clientBounds are observed by many calls at a time that nobody answers.
+func clientBounds() map[string]field[fulmar.ClientConfig] {
+	waiting := []setting{{3, 3}, {-1, 100}}
+	if !assert.Enabled {
+		// The race detector, for which assertions are on, can follow 8,128
+		// goroutines.
+		waiting = []setting{{3, 3}, {nil, limits.ClientWaiting}, {-1, limits.ClientWaiting + 100}}
+	}
+	most := waiting[len(waiting)-1].want.(int)
+	return map[string]field[fulmar.ClientConfig]{
+		"MaxConnections": {
+			observe: func(t *testing.T, config fulmar.ClientConfig) any {
+				config.Timeout = -1
+				connected, _ := callAtOnce(t, config, limits.ClientConnections+100)
+				return connected
+			},
+			settings: []setting{{3, 3}, {nil, limits.ClientConnections}, {-1, limits.ClientConnections + 100}},
+		},
+		"MaxWaiting": {
+			observe: func(t *testing.T, config fulmar.ClientConfig) any {
+				config.MaxConnections, config.Timeout = 1, -1
+				calls := most + 1
+				if config.MaxWaiting > 0 {
+					calls = 2*config.MaxWaiting + 1
+				}
+				connected, refused := callAtOnce(t, config, calls)
+				return calls - connected - refused
+			},
+			settings: waiting,
+		},
+	}
+}
+
+// callAtOnce makes many calls at a time to a peer that does not answer, and
+// returns how many have a connection, and how many were refused.
+func callAtOnce(t *testing.T, config fulmar.ClientConfig, calls int) (connected, refused int) {
+	t.Helper()
+	var failed atomic.Int64
+	var held holder
+	simulate(t, simnet.Config{}, fulmar.ServerConfig{MaxConnections: -1}, config, held.stub(), func(s *simulation) {
+		defer held.begin()()
+		for range calls {
+			go func() {
+				if s.api.Nothing(context.Background()) != nil {
+					failed.Add(1)
+				}
+			}()
+		}
+		synctest.Wait()
+		connected, refused = int(held.started.Load()), int(failed.Load())
+	})
+	return connected, refused
+}
