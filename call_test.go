@@ -255,6 +255,45 @@ func TestCall_FromTellsTheHandler(t *testing.T) {
 	})
 }
 
+// TestCall_OnewayIsTold: handlers and the interceptors of both sides know which
+// calls have no reply.
+func TestCall_OnewayIsTold(t *testing.T) {
+	seen := make(chan bool, 3)
+	look := func(ctx context.Context, call fulmar.Unary, next fulmar.UnaryNext) error {
+		seen <- call.Oneway()
+		return next(ctx, call)
+	}
+	handle := func(ctx context.Context) error {
+		call, ok := fulmar.CallFrom(ctx)
+		if !ok {
+			t.Error("a handler without a call")
+		}
+		seen <- call.Oneway()
+		return nil
+	}
+	server := serve(t, fulmar.ServerConfig{Interceptors: []fulmar.UnaryInterceptor{look}}, &testservice.Stub{
+		OnNothing: handle,
+		OnNotify:  func(ctx context.Context, _ string) error { return handle(ctx) },
+	})
+	api := dial(t, fulmar.ClientConfig{Target: server.address, Interceptors: []fulmar.UnaryInterceptor{look}})
+	for _, oneway := range []bool{true, false} {
+		var err error
+		if oneway {
+			err = api.Notify(context.Background(), "x")
+		} else {
+			err = api.Nothing(context.Background())
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		for _, who := range []string{"the client's interceptor", "the server's interceptor", "the handler"} {
+			if got := <-seen; got != oneway {
+				t.Errorf("%s saw oneway %v, want %v", who, got, oneway)
+			}
+		}
+	}
+}
+
 func TestCall_DeadlinesAndCancellation(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, protocol fulmar.Protocol) {
 		release := make(chan struct{})

@@ -114,10 +114,8 @@ func TestServer_ClosesPeersThatAreTooSlow(t *testing.T) {
 			simulate(t, simnet.Config{}, fulmar.ServerConfig{}, fulmar.ClientConfig{}, adder(), func(s *simulation) {
 				conn := s.connect()
 				write(t, conn, test.sent)
-				start := time.Now()
-				_, _ = io.Copy(io.Discard, conn)
-				_ = conn.Close()
-				if took := time.Since(start); took > test.within+slack || took < test.within-slack {
+				took := closedAfter(t, conn, time.Now())
+				if took > test.within+slack || took < test.within-slack {
 					t.Errorf("closed after %v, want %v", took, test.within)
 				}
 			})
@@ -133,9 +131,8 @@ func TestServer_ClosesPeersThatAreTooSlow(t *testing.T) {
 				}
 				time.Sleep(time.Second)
 			}
-			_, _ = io.Copy(io.Discard, conn)
-			_ = conn.Close()
-			if took := time.Since(start); took > limits.DetectTimeout+limits.FrameTimeout+2*time.Second {
+			took := closedAfter(t, conn, start)
+			if took == never || took > limits.DetectTimeout+limits.FrameTimeout+2*time.Second {
 				t.Errorf("a dribbling peer was closed after %v", took)
 			}
 		})
@@ -154,6 +151,40 @@ func TestServer_SlowHandlersAreNotSlowPeers(t *testing.T) {
 		if sum, err := s.api.Add(context.Background(), 1, 2); sum != 3 || err != nil {
 			t.Errorf("the call after it: %d, %v", sum, err)
 		}
+	})
+}
+
+// TestServer_ReadsNotFarAhead: what a peer sends while a call runs stays in the
+// network, but for a part that one connection may hold, and is read afterwards.
+func TestServer_ReadsNotFarAhead(t *testing.T) {
+	const network, oneRead, calls, length = 16 << 10, 64 << 10, 128, 8 << 10
+	var pipelined []byte
+	for i := range int32(calls) {
+		call := addCall(t, i, i, 1)
+		call = append(call[:len(call)-1], 0x0b, 0, 99, 0, 0, length>>8, 0)
+		pipelined = append(pipelined, frame(append(call, make([]byte, length+1)...))...)
+	}
+	var held holder
+	stub := held.stub()
+	stub.OnAdd = adder().OnAdd
+	simulate(t, simnet.Config{BufferBytes: network}, fulmar.ServerConfig{}, fulmar.ClientConfig{}, stub, func(s *simulation) {
+		release := held.begin()
+		conn := s.connect()
+		write(t, conn, nothingCall())
+		synctest.Wait()
+		_ = conn.SetWriteDeadline(time.Now().Add(time.Minute))
+		taken, err := conn.Write(pipelined)
+		if !errors.Is(err, os.ErrDeadlineExceeded) || taken < limits.ReadAheadBytes || taken > limits.ReadAheadBytes+oneRead+network {
+			t.Errorf("%d bytes were taken while a call ran (%v), want %d and at most %d more", taken, err, limits.ReadAheadBytes, oneRead+network)
+		}
+		release()
+		_ = conn.SetDeadline(time.Now().Add(time.Minute))
+		go func() { _, _ = conn.Write(pipelined[taken:]) }()
+		readFrame(t, conn)
+		for i := range int32(calls) {
+			wantSum(t, conn, i, i+1)
+		}
+		_ = conn.Close()
 	})
 }
 
