@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/fulmar-rpc/fulmar"
+	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/simnet"
 	"github.com/fulmar-rpc/fulmar/internal/testservice"
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
@@ -32,10 +33,34 @@ func (c *breakingConn) Write(p []byte) (int, error) {
 }
 
 func (c *breakingConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
 	if c.after.Load() {
 		return 0, syscall.ECONNRESET
 	}
-	return c.Conn.Read(p)
+	return n, err
+}
+
+// brokenNetwork is a network whose first connections break once they are armed.
+type brokenNetwork struct {
+	network *simnet.Network
+	// before and after are how many connections break before, or after, a
+	// request.
+	before, after int64
+	armed, never  atomic.Bool
+	dials         atomic.Int64
+}
+
+func (n *brokenNetwork) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := n.network.Dial(ctx, network, address)
+	breaking := &breakingConn{Conn: conn, before: &n.never, after: &n.never}
+	number := n.dials.Add(1)
+	if number <= n.before {
+		breaking.before = &n.armed
+	}
+	if number <= n.after {
+		breaking.after = &n.armed
+	}
+	return breaking, err
 }
 
 // TestClient_TriesAgainOnlyWhatWasNotSent: a pooled connection may have been
@@ -45,8 +70,7 @@ func (c *breakingConn) Read(p []byte) (int, error) {
 func TestClient_TriesAgainOnlyWhatWasNotSent(t *testing.T) {
 	const success = fulmar.Executed(255)
 	cases := map[string]struct {
-		// idle connections are in the pool. The first so many that are dialled
-		// break before, or after, the request.
+		// idle connections are open, before and after as in brokenNetwork.
 		idle, before, after int64
 		outcome             fulmar.Executed
 		dials, executed     int64
@@ -60,45 +84,34 @@ func TestClient_TriesAgainOnlyWhatWasNotSent(t *testing.T) {
 	}
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {
-			var dials, executed atomic.Int64
-			var before, after, whole atomic.Bool
-			stub := &testservice.Stub{
-				OnAdd:     func(_ context.Context, left, right int32) (int32, error) { time.Sleep(time.Second); return 0, nil },
-				OnNothing: func(context.Context) error { executed.Add(1); return nil },
-			}
-			simulate(t, simnet.Config{}, fulmar.ServerConfig{}, fulmar.ClientConfig{}, stub, func(s *simulation) {
-				config := fulmar.ClientConfig{Target: simAddress}
-				config.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
-					conn, err := s.network.Dial(ctx, network, address)
-					breaking := &breakingConn{Conn: conn, before: &whole, after: &whole}
-					number := dials.Add(1)
-					if number <= test.before {
-						breaking.before = &before
+			eachProtocol(t, func(t *testing.T, protocol fulmar.Protocol) {
+				var executed atomic.Int64
+				stub := &testservice.Stub{
+					OnAdd:     func(context.Context, int32, int32) (int32, error) { time.Sleep(time.Second); return 3, nil },
+					OnNothing: func(context.Context) error { executed.Add(1); return nil },
+				}
+				simulate(t, simnet.Config{}, fulmar.ServerConfig{}, fulmar.ClientConfig{}, stub, func(s *simulation) {
+					broken := &brokenNetwork{network: s.network, before: test.before, after: test.after}
+					client, err := fulmar.NewClient(fulmar.ClientConfig{Target: simAddress, Protocol: protocol, Dial: broken.dial})
+					if err != nil {
+						t.Fatal(err)
 					}
-					if number <= test.after {
-						breaking.after = &after
+					api := testservice.NewEchoClient(client)
+					fill(t, api, test.idle)
+					broken.armed.Store(true)
+					outcome := success
+					if err := api.Nothing(context.Background()); err != nil {
+						outcome = asError(t, err).Executed()
 					}
-					return breaking, err
-				}
-				client, err := fulmar.NewClient(config)
-				if err != nil {
-					t.Fatal(err)
-				}
-				api := testservice.NewEchoClient(client)
-				fill(t, api, test.idle)
-				before.Store(true)
-				after.Store(true)
-				outcome := success
-				if err := api.Nothing(context.Background()); err != nil {
-					outcome = asError(t, err).Executed()
-				}
-				synctest.Wait()
-				if outcome != test.outcome || dials.Load() != test.dials || executed.Load() != test.executed {
-					t.Errorf("%v after %d dials, executed %d times; want %v, %d, %d", outcome, dials.Load(), executed.Load(), test.outcome, test.dials, test.executed)
-				}
-				if err := client.Close(); err != nil {
-					t.Error(err)
-				}
+					synctest.Wait()
+					if dials := broken.dials.Load(); outcome != test.outcome || dials != test.dials || executed.Load() != test.executed {
+						t.Errorf("%v after %d dials, executed %d times; want %v, %d, %d",
+							outcome, dials, executed.Load(), test.outcome, test.dials, test.executed)
+					}
+					if err := client.Close(); err != nil {
+						t.Error(err)
+					}
+				})
 			})
 		})
 	}
@@ -124,7 +137,8 @@ func fill(t *testing.T, api testservice.EchoClient, connections int64) {
 func TestClient_ClosesTheOldestFirst(t *testing.T) {
 	const timeout = 10 * time.Second
 	var got [3]time.Duration
-	withPeer(t, fulmar.ClientConfig{IdleTimeout: timeout}, func(api testservice.EchoClient, accept func() net.Conn) {
+	withPeer(t, fulmar.ClientConfig{Protocol: fulmar.Framed, IdleTimeout: timeout}, func(client *fulmar.Client, accept func() net.Conn) {
+		api := testservice.NewEchoClient(client)
 		start := time.Now()
 		var peer sync.WaitGroup
 		for i := range got {
@@ -161,5 +175,70 @@ func answerUntilClosed(t *testing.T, conn net.Conn, think func()) {
 		think()
 		header, _, _, _ := thriftwire.ParseHeader(call[4:])
 		write(t, conn, sumReply(t, header.Sequence))
+	}
+}
+
+// TestClient_ClosesIdleSharedConnections: a connection that calls share is
+// closed when it has had none for IdleTimeout, at most half as long later.
+func TestClient_ClosesIdleSharedConnections(t *testing.T) {
+	const timeout = 10 * time.Second
+	open := func(client fulmar.ClientConfig, wait time.Duration) (connections int) {
+		simulate(t, simnet.Config{}, fulmar.ServerConfig{IdleTimeout: -1}, client, adder(), func(s *simulation) {
+			fill(t, s.api, 1)
+			time.Sleep(timeout / 4)
+			fill(t, s.api, 1)
+			time.Sleep(wait)
+			synctest.Wait()
+			stats := s.client.Stats()
+			if stats.Multiplexed != stats.Connections {
+				t.Errorf("%d of %d connections are shared", stats.Multiplexed, stats.Connections)
+			}
+			connections = stats.Connections
+		})
+		return connections
+	}
+	cases := map[string]struct {
+		client fulmar.ClientConfig
+		wait   time.Duration
+		want   int
+	}{
+		"just before": {fulmar.ClientConfig{IdleTimeout: timeout}, timeout - 1, 1},
+		"after":       {fulmar.ClientConfig{IdleTimeout: timeout}, timeout + timeout/2, 0},
+		"default":     {fulmar.ClientConfig{}, limits.ClientIdleTimeout + limits.ClientIdleTimeout/2, 0},
+		"off":         {fulmar.ClientConfig{IdleTimeout: -1}, patience, 1},
+	}
+	for name, test := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := open(test.client, test.wait); got != test.want {
+				t.Errorf("%d connections are open, want %d", got, test.want)
+			}
+		})
+	}
+}
+
+// TestClient_NeedsNoMoreConnectionsThanItMayHave: calls share what there is, also
+// when there are so many that another connection would be opened.
+func TestClient_NeedsNoMoreConnectionsThanItMayHave(t *testing.T) {
+	stub := adder()
+	stub.OnNothing = func(context.Context) error { time.Sleep(time.Second); return nil }
+	for connections := 1; connections <= limits.MultiplexedConnections+1; connections++ {
+		simulate(t, simnet.Config{}, fulmar.ServerConfig{}, fulmar.ClientConfig{MaxConnections: connections}, stub, func(s *simulation) {
+			fill(t, s.api, 1)
+			for range limits.MultiplexedConnections {
+				// Every wave may open one more.
+				var calls sync.WaitGroup
+				for range (connections + 1) * limits.MultiplexedGrow {
+					calls.Go(func() {
+						if err := s.api.Nothing(context.Background()); err != nil {
+							t.Errorf("with %d connections: %v", connections, err)
+						}
+					})
+				}
+				calls.Wait()
+			}
+			if open := s.client.Stats().Connections; open != min(connections, limits.MultiplexedConnections) {
+				t.Errorf("%d connections are open, %d may be", open, connections)
+			}
+		})
 	}
 }

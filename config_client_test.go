@@ -3,7 +3,6 @@ package fulmar_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -46,16 +45,41 @@ func clientCalls() map[string]field[fulmar.ClientConfig] {
 			settings: []setting{{nil, false}, {dialNowhere, true}},
 		},
 		"Protocol": {
-			observe: func(t *testing.T, config fulmar.ClientConfig) any {
-				return fmt.Sprintf("% x", firstCall(t, config)[:4])
+			observe: observeProtocol,
+			settings: []setting{
+				{nil, fulmar.TTHeader}, {fulmar.Bare, fulmar.Bare}, {fulmar.Framed, fulmar.Framed},
+				{fulmar.TTHeader, fulmar.TTHeader}, {fulmar.TTHeaderFramed, fulmar.TTHeaderFramed},
 			},
-			settings: []setting{{nil, "00 00 00 1e"}, {fulmar.Framed, "00 00 00 1e"}, {fulmar.Bare, "80 01 00 01"}},
 		},
 		"QualifiedNames": {
 			observe: func(t *testing.T, config fulmar.ClientConfig) any {
+				config.Protocol = fulmar.Framed
 				return strings.Contains(firstCall(t, config), "\x08Echo:add")
 			},
 			settings: []setting{{nil, false}, {true, true}},
+		},
+		"Service": {
+			observe: func(t *testing.T, config fulmar.ClientConfig) any {
+				return strings.Contains(firstCall(t, config), "\x00\x06shop.a")
+			},
+			settings: []setting{{nil, false}, {"shop.a", true}},
+		},
+		"Caller": {
+			observe:  observeCaller,
+			settings: []setting{{nil, ""}, {"till", "till"}},
+		},
+		"AssumeMultiplexed": {
+			observe: func(t *testing.T, config fulmar.ClientConfig) (connections any) {
+				withPeer(t, config, func(client *fulmar.Client, _ func() net.Conn) {
+					for range 3 {
+						go func() { _ = testservice.NewEchoClient(client).Nothing(context.Background()) }()
+					}
+					time.Sleep(time.Second)
+					connections = client.Stats().Connections
+				})
+				return connections
+			},
+			settings: []setting{{nil, 3}, {true, 1}},
 		},
 		"Interceptors": {
 			observe: func(t *testing.T, config fulmar.ClientConfig) any {
@@ -68,6 +92,30 @@ func clientCalls() map[string]field[fulmar.ClientConfig] {
 	}
 }
 
+// observeProtocol and observeCaller return what the server sees of the protocol
+// and of the caller.
+func observeProtocol(t *testing.T, config fulmar.ClientConfig) any {
+	return seenByServer(t, config).Protocol()
+}
+
+func observeCaller(t *testing.T, config fulmar.ClientConfig) any {
+	return seenByServer(t, config).CallerService()
+}
+
+func seenByServer(t *testing.T, config fulmar.ClientConfig) fulmar.Call {
+	t.Helper()
+	seen := make(chan fulmar.Call, 1)
+	config.Target = serve(t, fulmar.ServerConfig{}, &testservice.Stub{OnNothing: func(ctx context.Context) error {
+		call, _ := fulmar.CallFrom(ctx)
+		seen <- call
+		return nil
+	}}).address
+	if err := dial(t, config).Nothing(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	return <-seen
+}
+
 var errNowhere = errors.New("nobody is there")
 
 func dialNowhere(context.Context, string, string) (net.Conn, error) { return nil, errNowhere }
@@ -75,10 +123,10 @@ func dialNowhere(context.Context, string, string) (net.Conn, error) { return nil
 // firstCall returns the bytes of a call of add.
 func firstCall(t *testing.T, config fulmar.ClientConfig) (sent string) {
 	t.Helper()
-	withPeer(t, config, func(api testservice.EchoClient, accept func() net.Conn) {
-		go func() { _, _ = api.Add(context.Background(), 1, 2) }()
+	withPeer(t, config, func(client *fulmar.Client, accept func() net.Conn) {
+		go func() { _, _ = testservice.NewEchoClient(client).Add(context.Background(), 1, 2) }()
 		conn := accept()
-		b := make([]byte, 100)
+		b := make([]byte, 1000)
 		n, err := conn.Read(b)
 		if err != nil {
 			t.Error(err)
@@ -91,7 +139,7 @@ func firstCall(t *testing.T, config fulmar.ClientConfig) (sent string) {
 
 // withPeer runs test inside a bubble, with a client and the connections that it
 // opens.
-func withPeer(t *testing.T, config fulmar.ClientConfig, test func(api testservice.EchoClient, accept func() net.Conn)) {
+func withPeer(t *testing.T, config fulmar.ClientConfig, test func(client *fulmar.Client, accept func() net.Conn)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		network := simnet.New(simnet.Config{})
@@ -104,7 +152,7 @@ func withPeer(t *testing.T, config fulmar.ClientConfig, test func(api testservic
 		if err != nil {
 			t.Fatal(err)
 		}
-		test(testservice.NewEchoClient(client), func() net.Conn {
+		test(client, func() net.Conn {
 			conn, err := listener.Accept()
 			if err != nil {
 				t.Fatal(err)
@@ -129,7 +177,7 @@ func clientTimeouts() map[string]field[fulmar.ClientConfig] {
 	return map[string]field[fulmar.ClientConfig]{
 		"Timeout": {
 			observe: func(t *testing.T, config fulmar.ClientConfig) (took any) {
-				withPeer(t, config, func(api testservice.EchoClient, _ func() net.Conn) { took = failsAfter(api) })
+				withPeer(t, config, func(client *fulmar.Client, _ func() net.Conn) { took = failsAfter(client) })
 				return took
 			},
 			settings: []setting{{7 * time.Second, 7 * time.Second}, {nil, limits.CallTimeout}, {-1, never}},
@@ -139,7 +187,7 @@ func clientTimeouts() map[string]field[fulmar.ClientConfig] {
 				config.Timeout = -1
 				simulate(t, simnet.Config{}, fulmar.ServerConfig{}, config, adder(), func(s *simulation) {
 					s.network.Partition(simAddress, true)
-					took = failsAfter(s.api)
+					took = failsAfter(s.client)
 				})
 				return took
 			},
@@ -147,15 +195,12 @@ func clientTimeouts() map[string]field[fulmar.ClientConfig] {
 		},
 		"IdleTimeout": {
 			observe: func(t *testing.T, config fulmar.ClientConfig) (took any) {
-				withPeer(t, config, func(api testservice.EchoClient, accept func() net.Conn) {
-					answered := make(chan error, 1)
-					go func() { _, err := api.Add(context.Background(), 1, 2); answered <- err }()
+				config.Protocol = fulmar.Framed
+				withPeer(t, config, func(client *fulmar.Client, accept func() net.Conn) {
+					go fill(t, testservice.NewEchoClient(client), 1)
 					conn := accept()
 					call, _ := readFrame(t, conn)
 					write(t, conn, sumReply(t, call.Sequence))
-					if err := <-answered; err != nil {
-						t.Error(err)
-					}
 					took = closedAfter(t, conn, time.Now())
 				})
 				return took
@@ -166,11 +211,11 @@ func clientTimeouts() map[string]field[fulmar.ClientConfig] {
 }
 
 // failsAfter returns how long a call takes that nobody answers.
-func failsAfter(api testservice.EchoClient) time.Duration {
+func failsAfter(client *fulmar.Client) time.Duration {
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	_, err := api.Add(ctx, 1, 2)
+	_, err := testservice.NewEchoClient(client).Add(ctx, 1, 2)
 	if took := time.Since(start); err != nil && took < patience {
 		return took
 	}
@@ -189,7 +234,7 @@ func clientBounds() map[string]field[fulmar.ClientConfig] {
 	return map[string]field[fulmar.ClientConfig]{
 		"MaxConnections": {
 			observe: func(t *testing.T, config fulmar.ClientConfig) any {
-				config.Timeout = -1
+				config.Protocol, config.Timeout = fulmar.Framed, -1
 				connected, _ := callAtOnce(t, config, limits.ClientConnections+100)
 				return connected
 			},
@@ -197,7 +242,7 @@ func clientBounds() map[string]field[fulmar.ClientConfig] {
 		},
 		"MaxWaiting": {
 			observe: func(t *testing.T, config fulmar.ClientConfig) any {
-				config.MaxConnections, config.Timeout = 1, -1
+				config.Protocol, config.MaxConnections, config.Timeout = fulmar.Framed, 1, -1
 				calls := most + 1
 				if config.MaxWaiting > 0 {
 					calls = 2*config.MaxWaiting + 1

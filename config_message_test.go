@@ -217,11 +217,13 @@ func bothWays(p *probes, largest func(accepts func(probe) bool) int) string {
 // without a length check as well.
 func eachWayAndProtocol(t *testing.T, open func(fulmar.Protocol) *probes) string {
 	t.Helper()
-	framed := bothWays(open(fulmar.Framed), deepestMessage)
-	if bare := bothWays(open(fulmar.Bare), deepestMessage); bare != framed {
-		t.Errorf("bare: %s; framed: %s", bare, framed)
+	seen := bothWays(open(fulmar.Framed), deepestMessage)
+	for _, protocol := range allProtocols {
+		if other := bothWays(open(protocol), deepestMessage); other != seen {
+			t.Errorf("%v: %s; framed: %s", protocol, other, seen)
+		}
 	}
-	return framed
+	return seen
 }
 
 // longestMessage and deepestMessage try sizes at the limits that the tests use.

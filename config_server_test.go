@@ -43,21 +43,21 @@ func serverPlaces() map[string]field[fulmar.ServerConfig] {
 		"Protocols": {
 			observe: observeProtocols,
 			settings: []setting{
-				{nil, "bare yes, framed yes"},
-				{[]fulmar.Protocol{fulmar.Bare}, "bare yes, framed no"},
-				{[]fulmar.Protocol{fulmar.Framed}, "bare no, framed yes"},
+				{nil, "bare, framed, ttheader, ttheader-framed"},
+				{[]fulmar.Protocol{fulmar.Bare}, "bare"},
+				{[]fulmar.Protocol{fulmar.Framed}, "framed"},
+				// Either of the two means both.
+				{[]fulmar.Protocol{fulmar.TTHeader}, "ttheader, ttheader-framed"},
+				{[]fulmar.Protocol{fulmar.Bare, fulmar.TTHeaderFramed}, "bare, ttheader, ttheader-framed"},
 			},
 		},
 		"Interceptors": {
 			observe: func(t *testing.T, config fulmar.ServerConfig) any {
 				server := serve(t, config, adder())
 				sum, err := dial(t, fulmar.ClientConfig{Target: server.address}).Add(context.Background(), 1, 2)
-				return fmt.Sprint(sum, fulmar.CodeOf(err))
+				return fmt.Sprint(sum, " ", fulmar.CodeOf(err))
 			},
-			settings: []setting{
-				{nil, fmt.Sprint(3, fulmar.Code(0))},
-				{[]fulmar.UnaryInterceptor{refusing}, fmt.Sprint(0, fulmar.Internal)},
-			},
+			settings: []setting{{nil, "3 code 0"}, {[]fulmar.UnaryInterceptor{refusing}, "0 permission denied"}},
 		},
 		"Logger": {
 			observe:  observeLogger,
@@ -96,12 +96,10 @@ func refusing(context.Context, fulmar.Unary, fulmar.UnaryNext) error {
 func observeProtocols(t *testing.T, config fulmar.ServerConfig) any {
 	server := serve(t, config, adder())
 	var seen []string
-	for _, protocol := range []fulmar.Protocol{fulmar.Bare, fulmar.Framed} {
-		answer := protocol.String() + " yes"
-		if _, err := dial(t, fulmar.ClientConfig{Target: server.address, Protocol: protocol}).Add(context.Background(), 1, 2); err != nil {
-			answer = protocol.String() + " no"
+	for _, protocol := range allProtocols {
+		if _, err := dial(t, fulmar.ClientConfig{Target: server.address, Protocol: protocol}).Add(context.Background(), 1, 2); err == nil {
+			seen = append(seen, protocol.String())
 		}
-		seen = append(seen, answer)
 	}
 	return strings.Join(seen, ", ")
 }

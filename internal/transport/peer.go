@@ -145,7 +145,8 @@ func (p *Peer) pick(ctx context.Context) (shared *muxConn, ask bool, err error) 
 	for {
 		p.mu.Lock()
 		shared, waiting := p.leastBusy()
-		grow := len(p.shared) < limits.MultiplexedConnections && waiting >= limits.MultiplexedGrow
+		// Where no more may be opened, waiting for one would not help.
+		grow := len(p.shared) < limits.MultiplexedConnections && waiting >= limits.MultiplexedGrow && p.pool.hasRoom()
 		switch {
 		case p.closed:
 			p.mu.Unlock()

@@ -397,3 +397,10 @@ func (p *Pool) Open() int {
 	defer p.mu.Unlock()
 	return p.open
 }
+
+// hasRoom reports whether Acquire would not wait for another call.
+func (p *Pool) hasRoom() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.idle) > 0 || p.open < p.config.Connections
+}

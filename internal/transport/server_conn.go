@@ -175,8 +175,13 @@ func (c *serverConn) blockedLocked() bool {
 }
 
 // changedLocked goes on with what waited for the end of a call or of a write.
+// IdleTimeout begins when the last of them has ended: a slow peer may read a
+// long answer for longer than that.
 func (c *serverConn) changedLocked() {
 	ended := c.running == 0 && c.unsent == 0
+	if ended && c.awaited == awaitMessage && c.server.config.IdleTimeout > 0 {
+		c.deadline = time.Now().Add(c.server.config.IdleTimeout)
+	}
 	if !c.behind || c.blockedLocked() && !ended {
 		return
 	}
@@ -242,7 +247,7 @@ func (c *serverConn) expire(now time.Time) {
 	c.mu.Lock()
 	late := !c.deadline.IsZero() && now.After(c.deadline)
 	quiet := c.awaited == awaitMessage
-	if quiet && c.running > 0 || c.ordered {
+	if quiet && (c.running > 0 || c.unsent > 0) || c.ordered {
 		late = false
 	}
 	awaited := c.awaited
@@ -352,9 +357,6 @@ func (c *serverConn) done(call *Inbound) {
 	c.running--
 	if call.ordered {
 		c.ordered = false
-	}
-	if c.running == 0 && c.awaited == awaitMessage && c.server.config.IdleTimeout > 0 {
-		c.deadline = time.Now().Add(c.server.config.IdleTimeout)
 	}
 	c.changedLocked()
 	c.mu.Unlock()
