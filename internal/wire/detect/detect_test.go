@@ -56,7 +56,7 @@ func TestDecoder_Transcripts(t *testing.T) {
 // TestDetect_RefusesInTheWordsOfTheDocument compares the refusal that the
 // description of the protocol quotes with the real one.
 func TestDetect_RefusesInTheWordsOfTheDocument(t *testing.T) {
-	_, _, err := detect.Detect([]byte("GET / HTTP/1.1\r\n"), wire.SetOf(wire.Bare, wire.Framed, wire.TTHeader, wire.TTHeaderFramed))
+	_, _, err := detect.Detect([]byte("GET / HTTP/1.1\r\n"), allProtocols)
 	if err == nil {
 		t.Fatal("HTTP was accepted")
 	}

@@ -55,10 +55,10 @@ func run(report *report, python, pythonClient string) error {
 		return err
 	}
 	defer server.stop()
-	fmt.Printf("The shop serves bare and framed Thrift on %s with %d orders.\n\n", server.address, len(expected.Orders))
+	fmt.Printf("The shop serves Thrift, bare, framed and in TTHeader, on %s with %d orders.\n\n", server.address, len(expected.Orders))
 	report.header()
 
-	for _, protocol := range []fulmar.Protocol{fulmar.Bare, fulmar.Framed} {
+	for _, protocol := range []fulmar.Protocol{fulmar.Bare, fulmar.Framed, fulmar.TTHeader} {
 		visit, err := newVisit(server.address, protocol, expected)
 		if err != nil {
 			return err
@@ -141,7 +141,7 @@ func stopGracefully(ctx context.Context, report *report, server *runningServer) 
 		counted <- err
 	}()
 	<-server.counting
-	report.step("graceful stop during a call", "framed", func() (string, error) {
+	report.step("graceful stop during a call", fulmar.TTHeader.String(), func() (string, error) {
 		server.cancel()
 		if err := errors.Join(<-counted, <-server.served); err != nil {
 			return "", err

@@ -40,6 +40,6 @@ func run(address string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Println("serving bare and framed Thrift on", listening)
+	fmt.Println("serving Thrift, bare, framed and in TTHeader, on", listening)
 	return server.Serve(ctx)
 }
