@@ -36,21 +36,39 @@ type turn struct {
 }
 
 // play starts a server and a client that calls it, and returns what the client
-// reports.
-func (r *runner) play(ctx context.Context, t turn) (contestant.Report, error) {
+// reports, and how many processors others have kept busy meanwhile.
+func (r *runner) play(ctx context.Context, t turn) (report contestant.Report, others float64, err error) {
+	begun := time.Now()
+	before, err := machine.Busy()
+	if err != nil {
+		return report, 0, err
+	}
+	report, used, err := r.playPair(ctx, t)
+	if err != nil {
+		return report, 0, err
+	}
+	after, err := machine.Busy()
+	if err != nil {
+		return report, 0, err
+	}
+	return report, max((after-before-used).Seconds()/time.Since(begun).Seconds(), 0), nil
+}
+
+// playPair also returns the processor time of both processes over their lives.
+func (r *runner) playPair(ctx context.Context, t turn) (report contestant.Report, used time.Duration, err error) {
 	binary, ok := r.binaries[t.contestant]
 	if !ok {
-		return contestant.Report{}, fmt.Errorf("suite %s: no program knows %q", r.suite.Name, t.contestant)
+		return report, 0, fmt.Errorf("suite %s: no program knows %q", r.suite.Name, t.contestant)
 	}
 	common := []string{"-contestant", t.contestant, "-case", t.caseName}
 	server, err := r.start(ctx, t.placement, 0, binary, append([]string{"serve"}, common...)...)
 	if err != nil {
-		return contestant.Report{}, fmt.Errorf("server of %s: %w", t.contestant, err)
+		return report, 0, fmt.Errorf("server of %s: %w", t.contestant, err)
 	}
-	defer server.stop()
+	defer func() { used += server.stop() }()
 	ready, err := server.event(ctx, startTimeout)
 	if err != nil || ready.Ready == nil {
-		return contestant.Report{}, fmt.Errorf("server of %s is not ready: %w", t.contestant, unexpected(err))
+		return report, 0, fmt.Errorf("server of %s is not ready: %w", t.contestant, unexpected(err))
 	}
 	client, err := r.start(ctx, t.placement, 1, binary, append(append([]string{"load"}, common...),
 		"-address", ready.Ready.Address,
@@ -59,14 +77,14 @@ func (r *runner) play(ctx context.Context, t turn) (contestant.Report, error) {
 		"-warm-up", t.settings.WarmUp.String(),
 		"-duration", t.settings.Duration.String())...)
 	if err != nil {
-		return contestant.Report{}, fmt.Errorf("client of %s: %w", t.contestant, err)
+		return report, 0, fmt.Errorf("client of %s: %w", t.contestant, err)
 	}
-	defer client.stop()
+	defer func() { used += client.stop() }()
 	reported, err := client.event(ctx, t.settings.WarmUp+2*t.settings.Duration+overtime)
 	if err != nil || reported.Report == nil {
-		return contestant.Report{}, fmt.Errorf("client of %s: %w", t.contestant, unexpected(err))
+		return report, 0, fmt.Errorf("client of %s: %w", t.contestant, unexpected(err))
 	}
-	return *reported.Report, nil
+	return *reported.Report, 0, nil
 }
 
 // unexpected stands for an event of the wrong kind.
@@ -163,12 +181,16 @@ func (p *process) event(ctx context.Context, timeout time.Duration) (contestant.
 	}
 }
 
-// stop ends the program. Nothing that it could still do counts, so it is not
-// asked twice.
-func (p *process) stop() {
+// stop ends the program and returns its processor time. Nothing that it could
+// still do counts, so it is not asked twice.
+func (p *process) stop() time.Duration {
 	_ = p.input.Close()
 	_ = p.command.Process.Kill()
 	_ = p.command.Wait()
+	if p.command.ProcessState == nil {
+		return 0
+	}
+	return p.command.ProcessState.UserTime() + p.command.ProcessState.SystemTime()
 }
 
 // ask runs the command info of a program.

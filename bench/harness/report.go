@@ -15,8 +15,8 @@ import (
 func (r *Results) Print(out io.Writer) error {
 	text := &strings.Builder{}
 	fmt.Fprintf(text, "\nsuite %s, %s, commit %s\n%s\n", r.Suite, r.Date.UTC().Format(time.DateTime), r.Commit, r.Machine)
-	fmt.Fprintf(text, "%d rounds of %v after %v of warm-up; load average %.2f before, %.2f after; congestion control %s\n",
-		r.Settings.Rounds, r.Settings.Duration, r.Settings.WarmUp, r.LoadBefore, r.LoadAfter, r.Network.CongestionControl)
+	fmt.Fprintf(text, "%d rounds of %v after %v of warm-up; load average %.2f before; others kept %s processors busy; congestion control %s\n",
+		r.Settings.Rounds, r.Settings.Duration, r.Settings.WarmUp, r.LoadBefore, hundredths(r.others()), r.Network.CongestionControl)
 	for _, info := range r.Contestants {
 		if info.Unavailable != "" {
 			fmt.Fprintf(text, "%s is not available: %s\n", info.Name, info.Unavailable)
@@ -103,6 +103,13 @@ func whole(value float64) string {
 		return "-"
 	}
 	return fmt.Sprintf("%.0f", value)
+}
+
+func hundredths(value float64) string {
+	if math.IsNaN(value) {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f", value)
 }
 
 // micro prints nanoseconds as microseconds.

@@ -55,6 +55,9 @@ type Sample struct {
 	// Pair is the comparison that an open loop belongs to. It is nil for the
 	// closed loop, which all comparisons share.
 	Pair *Pair `json:"pair,omitempty"`
+	// Others is how many processors worked for neither the server nor the client
+	// meanwhile.
+	Others float64 `json:"others"`
 	contestant.Report
 }
 
@@ -64,6 +67,7 @@ const (
 	casesMax        = 1000
 	runsMax         = 100_000
 	linesMax        = 100_000
+	processorsMax   = 1 << 16
 )
 
 // Load reads a file of results.
@@ -133,7 +137,21 @@ func (s Sample) validate() error {
 	if s.Round < 0 || s.Round >= roundsMax {
 		return fmt.Errorf("round %d (limit %d)", s.Round, roundsMax)
 	}
+	if !(s.Others >= 0 && s.Others <= processorsMax) {
+		return fmt.Errorf("%v processors worked for others (limit %d)", s.Others, processorsMax)
+	}
 	return errors.Join(contestant.CheckText("contestant", s.Contestant, 1), s.Validate())
+}
+
+// others returns the median of Others.
+func (r *Results) others() float64 {
+	var all []float64
+	for _, c := range r.Cases {
+		for _, run := range c.Runs {
+			all = append(all, run.Others)
+		}
+	}
+	return median(all)
 }
 
 // Write writes the results to a file, which is complete or not there.

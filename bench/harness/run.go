@@ -47,8 +47,13 @@ type runner struct {
 	results    *Results
 }
 
-// busyLoad is the load average above which others are suspected to compute.
-const busyLoad = 0.5
+// busyLoad is the load average before the first run, and busyOthers the
+// processors that others take in the median run, above which results are said
+// not to be trusted. Less than that is the system's own housekeeping.
+const (
+	busyLoad   = 0.5
+	busyOthers = 0.1
+)
 
 // Run runs a suite. If a contestant fails, its figures are missing, the others'
 // are there, and the error names it.
@@ -82,6 +87,9 @@ func Run(ctx context.Context, suite Suite, options Options) (*Results, error) {
 		failures = append(failures, errors.New("no case was run"))
 	}
 	r.results.LoadAfter, _ = machine.Load()
+	if others := r.results.others(); others > busyOthers {
+		r.results.Warnings = append(r.results.Warnings, fmt.Sprintf("others kept %.2f processors busy in the median run: repeat this on a quiet machine", others))
+	}
 	for _, failure := range failures {
 		r.results.Warnings = append(r.results.Warnings, oneLine(failure))
 	}
@@ -242,13 +250,13 @@ func (c *caseRun) play(ctx context.Context, run Sample, rate float64) {
 // try makes one run. A failed one is kept as well, if there is a report; its
 // figures do not count.
 func (c *caseRun) try(ctx context.Context, run Sample, rate float64) error {
-	report, err := c.runner.play(ctx, turn{
+	report, others, err := c.runner.play(ctx, turn{
 		contestant: run.Contestant, caseName: c.name, placement: c.result.Placement, rate: rate, settings: c.options.Settings,
 	})
 	if err != nil {
 		return err
 	}
-	run.Report = report
+	run.Report, run.Others = report, others
 	c.result.Runs = append(c.result.Runs, run)
 	fmt.Fprint(c.progress, ".")
 	switch {

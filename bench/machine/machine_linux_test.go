@@ -35,6 +35,21 @@ func TestReadProcessor(t *testing.T) {
 	}
 }
 
+func TestReadBusy(t *testing.T) {
+	got, err := readBusy("cpu  100 20 30 4000 500 6 7 8 9000 10000\ncpu0 1 2 3 4\n")
+	if want := 1710 * time.Millisecond; err != nil || got != want {
+		t.Errorf("%v, %v, want %v: neither idle nor waiting, nor guests twice", got, err, want)
+	}
+	for _, text := range []string{"", "cpu 1 2 3", "cpu0 1 2 3 4 5 6 7 8", "cpu a b c d e f g h"} {
+		if got, err := readBusy(text); err == nil {
+			t.Errorf("%q is %v, want an error", text, got)
+		}
+	}
+	if busy, err := Busy(); err != nil || busy <= 0 {
+		t.Errorf("this machine has worked for %v, %v", busy, err)
+	}
+}
+
 func TestReadField(t *testing.T) {
 	text := []byte("VmPeak:\t  9 kB\nVmHWM:\t  123 kB\nVmRSS:\nThreads:\tmany\n")
 	if got, err := readField(text, "VmHWM:"); err != nil || got != 123 {

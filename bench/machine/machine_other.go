@@ -12,6 +12,9 @@ func (f *Facts) ask() {}
 // Load is not known here.
 func Load() (float64, error) { return 0, ErrUnsupported }
 
+// Busy is not known here.
+func Busy() (time.Duration, error) { return 0, ErrUnsupported }
+
 // ProcessTime is not known here.
 func ProcessTime(int) (time.Duration, error) { return 0, ErrUnsupported }
 
