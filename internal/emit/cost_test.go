@@ -57,6 +57,45 @@ func TestGenerate_CostsLittleForEachStruct(t *testing.T) {
 	}
 }
 
+// numbered repeats a format for the numbers from 1.
+func numbered(count int, format string) string {
+	var text strings.Builder
+	for i := range count {
+		fmt.Fprintf(&text, format, i+1)
+	}
+	return text.String()
+}
+
+// TestGenerate_HostileDefinitionsCostLittle has definitions of less than 1 MB
+// that would take gigabytes if values repeated what their structs hold, or were
+// put together before somebody asked how long they are.
+func TestGenerate_HostileDefinitionsCostLittle(t *testing.T) {
+	const longDefault = "struct S { 1: string a = TEXT, 2: i32 b }\n"
+	for name, test := range map[string]struct{ definition, want string }{
+		"values of a large struct":  {"struct S {" + numbered(30_000, "%d: optional i32 f%[1]d,") + "} const list<S> L = [" + strings.Repeat("{},", 3000) + "]", ""},
+		"maps with a large key":     {"struct S {" + numbered(30_000, "%d: i32 f%[1]d,") + "} struct T {" + numbered(10_000, "%d: map<S, i32> f%[1]d,") + "}", ""},
+		"values with many defaults": {"struct S {" + numbered(3000, "%d: i32 f%[1]d = 1,") + "} const map<i32, S> L = {" + numbered(30_000, "%d: {'f1': 2},") + "}", "is too long"},
+		"values with long defaults": {longDefault + "const map<i32, S> L = {" + numbered(30_000, "%d: {'b': 1},") + "}", "is too long"},
+		"defaults of long values":   {longDefault + "struct T {" + numbered(30_000, "%d: S f%[1]d = {'b': 1},") + "}", "is too long"},
+	} {
+		definition := "namespace go x\n" + strings.ReplaceAll(test.definition, "TEXT", "'"+strings.Repeat("x", 100_000)+"'")
+		program := load(t, idl.Memory{"/main.thrift": definition})
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, diagnostics := emit.Generate(program, emit.Options{})
+		runtime.ReadMemStats(&after)
+		if got := diagnostics.String(); !strings.Contains(got, test.want) || test.want == "" && got != "" {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+		const allocatedMax = 400 << 20
+		allocated := after.TotalAlloc - before.TotalAlloc
+		t.Logf("%s: allocates %d MiB", name, allocated>>20)
+		if allocated > allocatedMax {
+			t.Errorf("%s: allocates %d MiB (limit %d)", name, allocated>>20, allocatedMax>>20)
+		}
+	}
+}
+
 func raceDetector() bool {
 	info, _ := debug.ReadBuildInfo()
 	return slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})

@@ -9,7 +9,7 @@ import (
 )
 
 // readMethod prints ReadThrift.
-func (p *printer) readMethod(r record) {
+func (p *printer) readMethod(r *record) {
 	required := newRequiredSet(r)
 	p.P()
 	p.doc("ReadThrift sets the fields that arrive and keeps the others.")
@@ -54,7 +54,7 @@ func (p *printer) constructor(s *schema.Struct) string {
 // readMember prints what reads the value of a field. It replaces what the field
 // held: nothing is merged, neither into a reused struct nor when a field is
 // repeated.
-func (p *printer) readMember(r record, m member, required requiredSet) {
+func (p *printer) readMember(r *record, m member, required requiredSet) {
 	field := "s." + m.GoName
 	store := func(value string) {
 		switch {
@@ -135,7 +135,7 @@ func (p *printer) readContainer(t *schema.Type, target, operator string, depth i
 		begin, end = "BeginList("+element+")", "EndList"
 		empty = p.imports.thrift("MakeSlice") + "[" + p.goType(t.Element) + "](r, n)"
 		readOne = func() { p.readElement(t.Element, target, depth) }
-	case isPairs(t):
+	case p.isPairs(t):
 		begin, end = "BeginMap("+p.wireType(t.Key)+", "+element+")", "EndMap"
 		empty = p.imports.thrift("MakeSlice") + "[" + p.pairType(t) + "](r, n)"
 		readOne = func() { p.readPair(t, target, depth) }
@@ -232,7 +232,7 @@ type requiredSet struct {
 
 const wordBits = 64
 
-func newRequiredSet(r record) requiredSet {
+func newRequiredSet(r *record) requiredSet {
 	required := requiredSet{numbers: map[*schema.Field]int{}}
 	for _, m := range r.members {
 		if m.required {

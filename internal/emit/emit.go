@@ -60,7 +60,9 @@ func Generate(program *schema.Program, options Options) ([]File, idl.Diagnostics
 		program:  program,
 		pointers: closingFields(program),
 		defaults: map[*schema.Struct]bool{},
-		aliases:  map[*schema.Package]map[*schema.Package]string{},
+		records:  map[*schema.Struct]*record{},
+		pairKeys: map[*schema.Struct]bool{},
+		aliases:  map[*schema.Package]*aliases{},
 		reported: map[*schema.Package]bool{},
 	}
 	g.checkOptions()
@@ -69,8 +71,8 @@ func Generate(program *schema.Program, options Options) ([]File, idl.Diagnostics
 		return nil, g.sortedDiagnostics()
 	}
 	g.checkAnnotations()
-	g.checkSizes()
 	g.names = g.nameProgram()
+	g.checkSizes()
 	var files []File
 	for _, pkg := range program.Packages {
 		files = append(files, g.generatePackage(pkg)...)
@@ -90,8 +92,11 @@ type generator struct {
 	pointers map[*schema.Field]bool
 	// defaults remembers what hasDefaults found.
 	defaults map[*schema.Struct]bool
-	// aliases remembers what importAliases found.
-	aliases map[*schema.Package]map[*schema.Package]string
+	// records remembers what declaredRecord found, pairKeys what isPairs found,
+	// and aliases what importAliases found.
+	records  map[*schema.Struct]*record
+	pairKeys map[*schema.Struct]bool
+	aliases  map[*schema.Package]*aliases
 	// reported are the packages whose import was already found to be
 	// impossible.
 	reported map[*schema.Package]bool

@@ -1,6 +1,7 @@
 package emit
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/fulmar-rpc/fulmar/gen/schema"
@@ -9,32 +10,33 @@ import (
 // codec prints the file with the methods that write and read the structs of a
 // definition and the arguments and results of its services.
 func (p *printer) codec(source *schema.File) {
-	var records []record
-	for _, s := range source.Structs {
-		records = append(records, p.declaredRecord(s))
-	}
-	for _, service := range source.Services {
-		for _, method := range service.Methods {
-			records = append(records, argumentRecord(method))
-			if !method.Oneway {
-				records = append(records, resultRecord(method))
-			}
-		}
-	}
-	if len(records) == 0 {
+	hasMethods := slices.ContainsFunc(source.Services, func(s *schema.Service) bool { return len(s.Methods) > 0 })
+	if len(source.Structs) == 0 && !hasMethods {
 		return
 	}
 	p.handshake(p.imports.thrift)
-	for _, r := range records {
-		p.writeMethod(r)
-		p.endDeclaration()
-		p.readMethod(r)
-		p.endDeclaration()
+	for _, s := range source.Structs {
+		p.recordCodec(p.declaredRecord(s))
+	}
+	for _, service := range source.Services {
+		for _, method := range service.Methods {
+			p.recordCodec(p.argumentRecord(method))
+			if !method.Oneway {
+				p.recordCodec(resultRecord(method))
+			}
+		}
 	}
 }
 
+func (p *printer) recordCodec(r *record) {
+	p.writeMethod(r)
+	p.endDeclaration()
+	p.readMethod(r)
+	p.endDeclaration()
+}
+
 // writeMethod prints WriteThrift.
-func (p *printer) writeMethod(r record) {
+func (p *printer) writeMethod(r *record) {
 	p.P()
 	p.doc("WriteThrift appends the fields and the end mark to w.")
 	p.P("func (s *", r.goName, ") WriteThrift(w *", p.imports.thrift("Writer"), ") {")
@@ -57,7 +59,7 @@ func (p *printer) writeMethod(r record) {
 }
 
 // writeMember prints what writes a field if it holds something.
-func (p *printer) writeMember(r record, m member) {
+func (p *printer) writeMember(r *record, m member) {
 	value := "s." + m.GoName
 	switch m.form {
 	case formValue:
@@ -141,7 +143,7 @@ func (p *printer) writeList(t *schema.Type, value string, depth int) {
 
 func (p *printer) writeMap(t *schema.Type, value string, depth int) {
 	p.P("if w.BeginMap(", p.wireType(t.Key), ", ", p.wireType(t.Element), ", len(", value, ")) {")
-	if isPairs(t) {
+	if p.isPairs(t) {
 		index, pair := numbered("i", depth), numbered("pair", depth)
 		p.P("for ", index, " := range ", value, " {")
 		p.P(pair, " := &", value, "[", index, "]")

@@ -44,7 +44,7 @@ func (p *printer) plainType(t *schema.Type, inner func(*schema.Type) string) str
 	case schema.KindList, schema.KindSet:
 		return "[]" + inner(t.Element)
 	case schema.KindMap:
-		if isPairs(t) {
+		if p.isPairs(t) {
 			return "[]" + p.pairType(t)
 		}
 		return "map[" + keyType(t.Key, inner) + "]" + inner(t.Element)

@@ -18,9 +18,14 @@ type imports struct {
 	// standard and modules map import paths to the names that the file uses.
 	standard map[string]string
 	modules  map[string]string
-	// aliases are the names for other generated packages, the same in all
-	// files of a package.
-	aliases map[*schema.Package]string
+	// aliases are the same in all files of a package.
+	*aliases
+}
+
+// aliases are the names for other generated packages.
+type aliases struct {
+	names map[*schema.Package]string
+	taken map[string]bool
 }
 
 // localNames are the identifiers that generated functions use inside. The name
@@ -48,23 +53,24 @@ func (g *generator) newImports(source *schema.File) *imports {
 // importAliases names the packages that the files of pkg may import: those that
 // it uses, and those that they use, because a value may need what is inside a
 // type that is used.
-func (g *generator) importAliases(pkg *schema.Package) map[*schema.Package]string {
-	if aliases, known := g.aliases[pkg]; known {
-		return aliases
+func (g *generator) importAliases(pkg *schema.Package) *aliases {
+	if found, known := g.aliases[pkg]; known {
+		return found
 	}
 	taken := newNamespace(slices.Concat(localNames, importNames)...)
 	taken.reserveAll(g.names.scopes[pkg])
-	aliases := map[*schema.Package]string{}
+	found := &aliases{names: map[*schema.Package]string{}, taken: map[string]bool{}}
 	for queue := []*schema.Package{pkg}; len(queue) > 0; queue = queue[1:] {
 		for _, imported := range queue[0].Imports {
-			if aliases[imported] == "" {
-				aliases[imported] = taken.claimAlias(imported)
+			if found.names[imported] == "" {
+				alias := taken.claimAlias(imported)
+				found.names[imported], found.taken[alias] = alias, true
 				queue = append(queue, imported)
 			}
 		}
 	}
-	g.aliases[pkg] = aliases
-	return aliases
+	g.aliases[pkg] = found
+	return found
 }
 
 // claimAlias names an imported package: by its own name, or if that is taken by
@@ -108,7 +114,7 @@ func (i *imports) generated(pkg *schema.Package, name string) string {
 	if pkg == i.source.Package {
 		return name
 	}
-	alias, known := i.aliases[pkg]
+	alias, known := i.names[pkg]
 	if !known {
 		panic("emit: package " + pkg.Path + " is not among the imports of package " + i.source.Package.Path)
 	}

@@ -57,8 +57,12 @@ func (p *printer) P(parts ...any) {
 	}
 	p.piece.WriteByte('\n')
 	if p.piece.Len() > limits.GoDeclarationBytes {
-		p.fail(fmt.Errorf("one declaration, or one group of constants, is too long (limit %d bytes)", limits.GoDeclarationBytes))
+		p.failTooLong()
 	}
+}
+
+func (p *printer) failTooLong() {
+	p.fail(fmt.Errorf("one declaration, or one group of constants, is too long (limit %d bytes)", limits.GoDeclarationBytes))
 }
 
 // fail makes the file fail and gives back memory. What is printed later is

@@ -157,7 +157,7 @@ func (p *printer) methodDesc(service *schema.Service, method *schema.Method) {
 		p.P("Oneway: true,")
 	}
 	p.P("Codec: ", p.imports.thrift("Binary"), ",")
-	p.P("NewRequest: func() any { return &", p.argumentsType(method), literal(p.fieldValues(argumentRecord(method), nil)), " },")
+	p.P("NewRequest: func() any { return &", p.argumentsType(method), literal(p.fieldValues(p.argumentRecord(method), nil)), " },")
 	p.invoke(service, method)
 	if len(method.Throws) > 0 {
 		p.exception(method)
@@ -244,7 +244,7 @@ func (p *printer) exception(method *schema.Method) {
 func (p *printer) declareArguments(method *schema.Method) {
 	p.P()
 	p.doc(sentence(argsName(method.Service.GoName, method.GoName), " are the arguments of ", fullName(method), "."))
-	p.fields(argumentRecord(method))
+	p.fields(p.argumentRecord(method))
 }
 
 func (p *printer) declareResult(method *schema.Method) {
@@ -289,14 +289,11 @@ func (p *printer) parameters(method *schema.Method) string {
 func (p *printer) parameterNames(method *schema.Method) []string {
 	taken := newNamespace("args", "c", "ctx", "err", "options", "result")
 	taken.reserve(importNames...)
-	for _, alias := range p.imports.aliases {
-		taken.reserve(alias)
-	}
 	scope := p.names.scopes[p.pkg]
 	names := make([]string, len(method.Arguments))
 	for i, argument := range method.Arguments {
 		names[i] = taken.choose("parameter", localName(argument.Name), func(variant string) bool {
-			return taken.free(variant) && scope.free(variant) && !reservedWord(variant)
+			return taken.free(variant) && scope.free(variant) && !p.imports.taken[variant] && !reservedWord(variant)
 		})
 		taken.reserve(names[i])
 	}

@@ -1,6 +1,8 @@
 package emit
 
 import (
+	"slices"
+
 	"github.com/fulmar-rpc/fulmar/gen/schema"
 )
 
@@ -30,6 +32,35 @@ type record struct {
 	wireName string
 	union    bool
 	members  []member
+	// presets are the indexes of members that hold something in a new struct,
+	// largePresets of those what is written once only.
+	presets, largePresets []int
+	// indexes finds members; it is made when it is needed.
+	indexes map[*schema.Field]int
+}
+
+// add appends a member.
+func (g *generator) add(r *record, m member) {
+	isStruct := m.Type.Kind == schema.KindStruct
+	switch preset := !m.optional && m.Default != nil; {
+	case preset && (isStruct || isContainer(m.Type)):
+		r.largePresets = append(r.largePresets, len(r.members))
+		r.presets = append(r.presets, len(r.members))
+	case preset, m.form == formValue && isStruct && g.hasDefaults(m.Type.Struct):
+		r.presets = append(r.presets, len(r.members))
+	}
+	r.members = append(r.members, m)
+}
+
+// index returns where the member for a field is.
+func (r *record) index(field *schema.Field) int {
+	if r.indexes == nil {
+		r.indexes = make(map[*schema.Field]int, len(r.members))
+		for i, m := range r.members {
+			r.indexes[m.Field] = i
+		}
+	}
+	return r.indexes[field]
 }
 
 // member is a field of a record.
@@ -45,9 +76,13 @@ type member struct {
 	filled bool
 }
 
-// declaredRecord is the record of a declared struct, union or exception.
-func (g *generator) declaredRecord(s *schema.Struct) record {
-	r := record{
+// declaredRecord is the record of a declared struct, union or exception, which
+// has its Go name. Very many values can be of one struct, so it is made once.
+func (g *generator) declaredRecord(s *schema.Struct) *record {
+	if known := g.records[s]; known != nil {
+		return known
+	}
+	r := &record{
 		goName:   s.GoName,
 		wireName: s.File.Package.Name + "." + s.Name,
 		union:    s.Category == schema.CategoryUnion,
@@ -67,15 +102,16 @@ func (g *generator) declaredRecord(s *schema.Struct) record {
 				m.absence = absenceRefused
 			}
 		}
-		r.members = append(r.members, m)
+		g.add(r, m)
 	}
+	g.records[s] = r
 	return r
 }
 
 // argumentRecord is the record of a method's arguments. Structs are pointers
 // there because handlers and callers pass pointers.
-func argumentRecord(method *schema.Method) record {
-	r := record{
+func (g *generator) argumentRecord(method *schema.Method) *record {
+	r := &record{
 		goName:   argsName(method.Service.GoName, method.GoName),
 		wireName: fullName(method) + " arguments",
 	}
@@ -84,15 +120,15 @@ func argumentRecord(method *schema.Method) record {
 		if argument.Type.Kind == schema.KindStruct {
 			m.form, m.absence, m.filled = formPointer, absenceRefused, true
 		}
-		r.members = append(r.members, m)
+		g.add(r, m)
 	}
 	return r
 }
 
 // resultRecord is the record of a method's result: at most one of the returned
 // value and the declared exceptions.
-func resultRecord(method *schema.Method) record {
-	r := record{
+func resultRecord(method *schema.Method) *record {
+	r := &record{
 		goName:   resultName(method.Service.GoName, method.GoName),
 		wireName: fullName(method) + " result",
 	}
@@ -133,18 +169,18 @@ func isContainer(t *schema.Type) bool {
 
 // isPairs says that a map is a slice of pairs in Go, because its key cannot be
 // compared or, if it is a struct of more than scalars, not cheaply.
-func isPairs(t *schema.Type) bool {
-	switch t.Key.Kind {
-	case schema.KindList, schema.KindSet, schema.KindMap:
-		return true
-	case schema.KindStruct:
-		for _, field := range t.Key.Struct.Fields {
-			if field.Type.Kind == schema.KindStruct || field.Type.Kind == schema.KindBinary || isContainer(field.Type) {
-				return true
-			}
-		}
+func (g *generator) isPairs(t *schema.Type) bool {
+	if t.Key.Kind != schema.KindStruct {
+		return isContainer(t.Key)
 	}
-	return false
+	pairs, known := g.pairKeys[t.Key.Struct]
+	if !known {
+		pairs = slices.ContainsFunc(t.Key.Struct.Fields, func(field *schema.Field) bool {
+			return field.Type.Kind == schema.KindStruct || field.Type.Kind == schema.KindBinary || isContainer(field.Type)
+		})
+		g.pairKeys[t.Key.Struct] = pairs
+	}
+	return pairs
 }
 
 // hasDefaults says that the zero value of a struct is not what the definition

@@ -140,7 +140,7 @@ func (p *printer) structDeclaration(s *schema.Struct) {
 }
 
 // fields prints the struct type of a record.
-func (p *printer) fields(r record) {
+func (p *printer) fields(r *record) {
 	if len(r.members) == 0 {
 		p.P("type ", r.goName, " struct{}")
 		return

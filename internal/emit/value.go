@@ -8,12 +8,16 @@ import (
 	"strings"
 
 	"github.com/fulmar-rpc/fulmar/gen/schema"
+	"github.com/fulmar-rpc/fulmar/internal/limits"
 )
 
 // value returns the Go expression for a constant or default, as something that
 // can be assigned to goType(v.Type). Lists, maps and structs are always written
 // out: a name would share what its user may change.
 func (p *printer) value(v *schema.Value) string {
+	if p.err != nil {
+		return "" // nothing that is printed now is kept
+	}
 	if name, usable := p.namedConstant(v); usable {
 		return name
 	}
@@ -47,7 +51,7 @@ func (p *printer) namedConstant(v *schema.Value) (name string, usable bool) {
 		return "", false
 	}
 	pkg := constant.File.Package
-	if _, importable := p.imports.aliases[pkg]; pkg != p.pkg && !importable {
+	if _, importable := p.imports.names[pkg]; pkg != p.pkg && !importable {
 		return "", false
 	}
 	return p.imports.generated(pkg, constant.GoName), true
@@ -133,25 +137,49 @@ func literal(parts []string) string {
 	return "{" + strings.Join(parts, ", ") + "}"
 }
 
-func (p *printer) listBody(v *schema.Value) string {
-	parts := make([]string, len(v.List))
-	for i, element := range v.List {
-		parts[i] = p.element(element)
+// expressions are parts of a composite literal.
+type expressions struct {
+	list  []string
+	bytes int
+}
+
+// collect adds a part. It returns false if no more is wanted: what is too long
+// for a declaration must not be put together first, because a few values can
+// name much text.
+func (p *printer) collect(parts *expressions, text string) bool {
+	parts.list = append(parts.list, text)
+	parts.bytes += len(text)
+	if parts.bytes > limits.GoDeclarationBytes {
+		p.failTooLong()
 	}
-	return literal(parts)
+	return p.err == nil
+}
+
+func (p *printer) listBody(v *schema.Value) string {
+	var parts expressions
+	for _, element := range v.List {
+		if !p.collect(&parts, p.element(element)) {
+			return ""
+		}
+	}
+	return literal(parts.list)
 }
 
 func (p *printer) mapBody(v *schema.Value) string {
-	parts := make([]string, len(v.Entries))
-	for i, entry := range v.Entries {
-		if isPairs(v.Type) {
+	var parts expressions
+	for _, entry := range v.Entries {
+		var part string
+		if p.isPairs(v.Type) {
 			// A field of a composite literal must name its type.
-			parts[i] = "{Key: " + p.value(entry.Key) + ", Value: " + p.value(entry.Value) + "}"
+			part = "{Key: " + p.value(entry.Key) + ", Value: " + p.value(entry.Value) + "}"
 		} else {
-			parts[i] = p.mapKey(entry.Key) + ": " + p.element(entry.Value)
+			part = p.mapKey(entry.Key) + ": " + p.element(entry.Value)
+		}
+		if !p.collect(&parts, part) {
+			return ""
 		}
 	}
-	return literal(parts)
+	return literal(parts.list)
 }
 
 // mapKey is element for a key; bytes are strings there.
@@ -168,7 +196,7 @@ func (p *printer) structValue(v *schema.Value, typeName string) string {
 	if constructed := p.constructed(v); constructed != "" {
 		return "*" + constructed
 	}
-	return typeName + literal(p.fieldValues(p.declaredRecord(v.Type.Struct), givenFields(v)))
+	return typeName + literal(p.fieldValues(p.declaredRecord(v.Type.Struct), v))
 }
 
 // structPointer is structValue for a pointer to the struct.
@@ -192,47 +220,68 @@ func (p *printer) constructed(v *schema.Value) string {
 		return ""
 	case len(given) == 0:
 		return constructor
-	case !slices.ContainsFunc(r.members, func(m member) bool { return given[m.Field] == nil && hasLargeDefault(m) }):
+	case !slices.ContainsFunc(r.largePresets, func(i int) bool { return given[r.members[i].Field] == nil }):
 		return ""
 	}
-	statements := []string{"s := " + constructor}
-	for _, m := range r.members {
-		if value := given[m.Field]; value != nil {
-			statements = append(statements, "s."+m.GoName+" = "+p.memberValue(m, value))
+	var statements expressions
+	p.collect(&statements, "s := "+constructor)
+	for _, i := range r.given(v) {
+		m := r.members[i]
+		if !p.collect(&statements, "s."+m.GoName+" = "+p.memberValue(m, given[m.Field])) {
+			return ""
 		}
 	}
-	return "func() *" + p.goType(v.Type) + " {\n" + strings.Join(statements, "\n") + "\nreturn s\n}()"
-}
-
-func hasLargeDefault(m member) bool {
-	return !m.optional && m.Default != nil && (m.Type.Kind == schema.KindStruct || isContainer(m.Type))
+	return "func() *" + p.goType(v.Type) + " {\n" + strings.Join(statements.list, "\n") + "\nreturn s\n}()"
 }
 
 func givenFields(v *schema.Value) map[*schema.Field]*schema.Value {
-	given := map[*schema.Field]*schema.Value{}
+	given := make(map[*schema.Field]*schema.Value, len(v.Fields))
 	for _, field := range v.Fields {
 		given[field.Field] = field.Value
 	}
 	return given
 }
 
-// fieldValues returns "Field: value" for the fields that are given or that a
-// new struct holds something in.
-func (p *printer) fieldValues(r record, given map[*schema.Field]*schema.Value) []string {
-	var parts []string
-	for _, m := range r.members {
+// given returns the indexes of the members that a struct value gives, in order.
+func (r *record) given(v *schema.Value) []int {
+	indexes := make([]int, len(v.Fields))
+	for i, field := range v.Fields {
+		indexes[i] = r.index(field.Field)
+	}
+	slices.Sort(indexes)
+	return indexes
+}
+
+// fieldValues returns "Field: value" for the fields that v gives, if it is not
+// nil, and those that a new struct holds something in. Others are not looked at:
+// there may be many values of a struct with many fields.
+func (p *printer) fieldValues(r *record, v *schema.Value) []string {
+	var given map[*schema.Field]*schema.Value
+	holding := r.presets
+	if v != nil {
+		given = givenFields(v)
+		holding = slices.Concat(r.presets, r.given(v))
+		slices.Sort(holding)
+		holding = slices.Compact(holding)
+	}
+	var parts expressions
+	for _, i := range holding {
+		m := r.members[i]
 		value := given[m.Field]
 		if value == nil && !m.optional {
 			value = m.Default
 		}
-		switch {
-		case value != nil:
-			parts = append(parts, m.GoName+": "+p.memberValue(m, value))
-		case m.form == formValue && m.Type.Kind == schema.KindStruct && p.hasDefaults(m.Type.Struct):
-			parts = append(parts, m.GoName+": *"+p.constructor(m.Type.Struct)+"()")
+		text := ""
+		if value != nil {
+			text = m.GoName + ": " + p.memberValue(m, value)
+		} else {
+			text = m.GoName + ": *" + p.constructor(m.Type.Struct) + "()"
+		}
+		if !p.collect(&parts, text) {
+			return nil
 		}
 	}
-	return parts
+	return parts.list
 }
 
 // memberValue is the value as the Go field of the member holds it.
