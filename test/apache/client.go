@@ -53,9 +53,9 @@ func (l *library) Method(name string) (cases.Method, error) {
 	}, nil
 }
 
-// Context ignores metadata, which Apache Thrift does not have.
-func (l *library) Context(_, _ map[string]string) (context.Context, func() map[string]string) {
-	return context.Background(), nil
+// Call ignores metadata, which Apache Thrift does not have.
+func (l *library) Call(_, _ map[string]string) cases.Call {
+	return cases.Call{Context: context.Background()}
 }
 
 func (l *library) Explain(err error) cases.Failure {

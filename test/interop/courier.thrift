@@ -1,7 +1,7 @@
 /**
  * What only TTHeader can carry: metadata in both directions, business errors,
- * and calls that overtake each other on one connection. Kitex and Fulmar speak
- * it; courier.json has the cases.
+ * the time that a call has, and calls that overtake each other on one
+ * connection. Kitex and Fulmar speak it; courier.json has the cases.
  */
 namespace go courier
 namespace py courier
@@ -12,10 +12,6 @@ struct Received {
   1: map<string, string> everyHop
   /** Sent by the caller for this hop only. */
   2: map<string, string> oneHop
-  /** The name that the caller gives itself (TTHeader key 3); empty if it gave none. */
-  3: string caller
-  /** The timeout that came with the call (TTHeader key 12); 0 if none did. */
-  4: i64 timeoutMilliseconds
 }
 
 service Courier {
@@ -31,8 +27,17 @@ service Courier {
   /** The handler panics. */
   i32 crash(1: string reason)
 
-  /** Answers true when release was called with the same topic, false if that takes 10 seconds. */
+  /** The name that the caller gives itself (TTHeader key 3); empty if it gave none. */
+  string caller()
+
+  /** The milliseconds that the caller gave the call (TTHeader key 12); 0 if it did not say. */
+  i64 remaining()
+
+  /** Answers true when release is called with the same topic, false if that takes 10 seconds. */
   bool hold(1: string topic)
+
+  /** Answers true as soon as hold waits with that topic, false if that takes 10 seconds. */
+  bool held(1: string topic)
   void release(1: string topic)
 
   /** Keeps what arrived, for collect. */

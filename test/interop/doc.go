@@ -9,4 +9,4 @@
 //	calls/     the tests, in both directions
 package interop
 
-//go:generate fulmar gen -o gen everything.thrift everything_apache.thrift
+//go:generate fulmar gen -o gen everything.thrift everything_apache.thrift courier.thrift

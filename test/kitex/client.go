@@ -108,7 +108,7 @@ func (l *library) Method(name string) (cases.Method, error) {
 	return cases.Method{}, fmt.Errorf("no client has the method %s", name)
 }
 
-func (l *library) Context(persistent, transient map[string]string) (context.Context, func() map[string]string) {
+func (l *library) Call(persistent, transient map[string]string) cases.Call {
 	ctx := metainfo.WithBackwardValues(context.Background())
 	for key, value := range persistent {
 		ctx = metainfo.WithPersistentValue(ctx, key, value)
@@ -116,7 +116,7 @@ func (l *library) Context(persistent, transient map[string]string) (context.Cont
 	for key, value := range transient {
 		ctx = metainfo.WithValue(ctx, key, value)
 	}
-	return ctx, func() map[string]string { return metainfo.RecvAllBackwardValues(ctx) }
+	return cases.Call{Context: ctx, Backward: func() map[string]string { return metainfo.RecvAllBackwardValues(ctx) }}
 }
 
 func (l *library) Explain(err error) cases.Failure {

@@ -13,22 +13,25 @@ import (
 	"github.com/fulmar-rpc/fulmar/test/kitex/gen/courier/courier"
 )
 
-// holdLimit bounds hold.
+// holdLimit bounds hold and held.
 const holdLimit = 10 * time.Second
+
+// topic has the channels that hold and release close.
+type topic struct{ held, released chan struct{} }
 
 // messenger implements the service Courier as the comments of the IDL say.
 type messenger struct {
 	options   *options
 	transport string
 	mu        sync.Mutex
-	released  map[string]chan struct{}
+	topics    map[string]topic
 	left      map[string]*types.Received
 }
 
 var _ types.Courier = (*messenger)(nil)
 
 func newMessenger(o *options, transport string) *messenger {
-	return &messenger{options: o, transport: transport, released: map[string]chan struct{}{}, left: map[string]*types.Received{}}
+	return &messenger{options: o, transport: transport, topics: map[string]topic{}, left: map[string]*types.Received{}}
 }
 
 // received returns what Kitex knows about a call beside its arguments.
@@ -40,9 +43,6 @@ func received(ctx context.Context) *types.Received {
 	for key, value := range metainfo.GetAllValues(ctx) {
 		r.OneHop[key] = value
 	}
-	info := rpcinfo.GetRPCInfo(ctx)
-	r.Caller = info.From().ServiceName()
-	r.TimeoutMilliseconds = info.Config().RPCTimeout().Milliseconds()
 	return r
 }
 
@@ -70,9 +70,33 @@ func (m *messenger) Refuse(ctx context.Context, code int32, message string, extr
 
 func (m *messenger) Crash(_ context.Context, reason string) (int32, error) { panic(reason) }
 
-func (m *messenger) Hold(ctx context.Context, topic string) (bool, error) {
+func (m *messenger) Caller(ctx context.Context) (string, error) {
+	return rpcinfo.GetRPCInfo(ctx).From().ServiceName(), nil
+}
+
+func (m *messenger) Remaining(ctx context.Context) (int64, error) {
+	return rpcinfo.GetRPCInfo(ctx).Config().RPCTimeout().Milliseconds(), nil
+}
+
+func (m *messenger) Hold(ctx context.Context, name string) (bool, error) {
+	t := m.topic(name)
+	close(t.held)
+	return wait(ctx, t.released)
+}
+
+func (m *messenger) Held(ctx context.Context, name string) (bool, error) {
+	return wait(ctx, m.topic(name).held)
+}
+
+func (m *messenger) Release(_ context.Context, name string) error {
+	close(m.topic(name).released)
+	return nil
+}
+
+// wait reports whether the channel is closed before holdLimit has passed.
+func wait(ctx context.Context, closed <-chan struct{}) (bool, error) {
 	select {
-	case <-m.topic(topic):
+	case <-closed:
 		return true, nil
 	case <-time.After(holdLimit):
 		return false, nil
@@ -81,33 +105,27 @@ func (m *messenger) Hold(ctx context.Context, topic string) (bool, error) {
 	}
 }
 
-func (m *messenger) Release(_ context.Context, topic string) error {
-	close(m.topic(topic))
-	return nil
-}
-
-// topic returns the channel that release closes.
-func (m *messenger) topic(name string) chan struct{} {
+func (m *messenger) topic(name string) topic {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.released[name] == nil {
-		m.released[name] = make(chan struct{})
+	if _, known := m.topics[name]; !known {
+		m.topics[name] = topic{held: make(chan struct{}), released: make(chan struct{})}
 	}
-	return m.released[name]
+	return m.topics[name]
 }
 
-func (m *messenger) Leave(ctx context.Context, topic string) error {
+func (m *messenger) Leave(ctx context.Context, name string) error {
 	r := received(ctx)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.left[topic] = r
+	m.left[name] = r
 	return nil
 }
 
-func (m *messenger) Collect(_ context.Context, topic string) (*types.Received, error) {
+func (m *messenger) Collect(_ context.Context, name string) (*types.Received, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if found := m.left[topic]; found != nil {
+	if found := m.left[name]; found != nil {
 		return found, nil
 	}
 	return &types.Received{EveryHop: map[string]string{}, OneHop: map[string]string{}}, nil

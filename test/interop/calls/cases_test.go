@@ -10,15 +10,16 @@ import (
 
 	"github.com/fulmar-rpc/fulmar"
 	"github.com/fulmar-rpc/fulmar/test/interop/cases"
+	"github.com/fulmar-rpc/fulmar/test/interop/gen/courier"
 	"github.com/fulmar-rpc/fulmar/test/interop/gen/everything"
 	"github.com/fulmar-rpc/fulmar/test/interop/gen/everythingapache"
 	"github.com/fulmar-rpc/fulmar/test/interop/notation"
 	"github.com/fulmar-rpc/fulmar/test/interop/peer"
 )
 
-func loadCases(t *testing.T) cases.File {
+func loadCases(t *testing.T, name string) cases.File {
 	t.Helper()
-	file, err := cases.Load(filepath.Join(peer.Folder(), "cases.json"))
+	file, err := cases.Load(filepath.Join(peer.Folder(), name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +36,7 @@ func types() notation.Types {
 // methods returns the descriptions of all methods by the name of the IDL.
 func methods() map[string]*fulmar.MethodDesc {
 	found := map[string]*fulmar.MethodDesc{}
-	for _, desc := range []*fulmar.ServiceDesc{everything.EverythingServiceDesc, everythingapache.ApacheServiceDesc} {
+	for _, desc := range []*fulmar.ServiceDesc{everything.EverythingServiceDesc, everythingapache.ApacheServiceDesc, courier.CourierServiceDesc} {
 		for _, method := range desc.Methods {
 			found[method.Name] = method
 		}
@@ -52,14 +53,16 @@ type library struct {
 var _ cases.Library = (*library)(nil)
 
 // newRunner returns a runner of cases against the server at address.
-func newRunner(t *testing.T, server, address string, transport transport) *cases.Runner {
+func newRunner(t *testing.T, server string, api clients) *cases.Runner {
 	t.Helper()
-	all, apache := connect(t, address, transport)
 	return &cases.Runner{
-		Library: &library{clients: []reflect.Value{reflect.ValueOf(all), reflect.ValueOf(apache)}, methods: methods()},
-		Types:   types(),
-		Server:  server,
-		Unique:  t.Name(),
+		Library: &library{
+			clients: []reflect.Value{reflect.ValueOf(api.EverythingClient), reflect.ValueOf(api.ApacheClient), reflect.ValueOf(api.CourierClient)},
+			methods: methods(),
+		},
+		Types:  types(),
+		Server: server,
+		Unique: t.Name(),
 	}
 }
 
@@ -75,20 +78,36 @@ func (l *library) Method(name string) (cases.Method, error) {
 	return cases.Method{}, fmt.Errorf("no client has the method %s", name)
 }
 
-func (l *library) Context(_, _ map[string]string) (context.Context, func() map[string]string) {
-	return context.Background(), nil
+func (l *library) Call(persistent, transient map[string]string) cases.Call {
+	ctx := context.Background()
+	for key, value := range persistent {
+		ctx = fulmar.WithPersistent(ctx, key, value)
+	}
+	for key, value := range transient {
+		ctx = fulmar.WithTransient(ctx, key, value)
+	}
+	backward := new(map[string]string)
+	return cases.Call{
+		Context:  ctx,
+		Options:  []any{fulmar.ReceiveMetadata(backward)},
+		Backward: func() map[string]string { return *backward },
+	}
 }
 
 func (l *library) Explain(failure error) cases.Failure {
 	var e *fulmar.Error
+	var business *fulmar.BusinessError
 	switch value := reflect.ValueOf(failure); {
+	case errors.As(failure, &business):
+		return cases.Failure{Business: &cases.Business{Code: business.Status(), Message: business.Message(), Extra: business.Extra()}}
 	case !errors.As(failure, &e):
 		// Generated exceptions are pointers to structs.
 		if value.Kind() == reflect.Pointer {
 			return cases.Failure{Declared: value}
 		}
 	case e.Origin() == fulmar.OriginRemote && e.Message() != "":
-		return cases.Failure{Exception: map[fulmar.Code]int32{fulmar.Unimplemented: 1, fulmar.Internal: 6, fulmar.InvalidArgument: 7}[e.Code()]}
+		// Unknown is what a handler's error is to those that can be told.
+		return cases.Failure{Exception: map[fulmar.Code]int32{fulmar.Unimplemented: 1, fulmar.Internal: 6, fulmar.Unknown: 6, fulmar.InvalidArgument: 7}[e.Code()]}
 	case e.Origin() == fulmar.OriginTransport && e.Code() == fulmar.Unavailable:
 		return cases.Failure{Closed: true}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fulmar-rpc/fulmar"
 	"github.com/fulmar-rpc/fulmar/internal/testkit"
+	"github.com/fulmar-rpc/fulmar/test/interop/gen/courier"
 	"github.com/fulmar-rpc/fulmar/test/interop/gen/everything"
 	"github.com/fulmar-rpc/fulmar/test/interop/gen/everythingapache"
 	"github.com/fulmar-rpc/fulmar/test/interop/peer"
@@ -30,16 +31,29 @@ func TestMain(m *testing.M) {
 type transport struct {
 	name     string
 	protocol fulmar.Protocol
+	// multiplexed says that Kitex's servers answer out of order, which they do
+	// not tell.
+	multiplexed bool
 	// peers are who can speak it.
 	peers []string
+}
+
+// hasHeader reports whether metadata can travel.
+func (t transport) hasHeader() bool {
+	return t.protocol == fulmar.TTHeader || t.protocol == fulmar.TTHeaderFramed
 }
 
 // transports are what is tested.
 func transports() []transport {
 	everyone := []string{peer.Thriftpy2, peer.Apache, peer.ApacheAccelerated, peer.ApacheGo, peer.Kitex}
+	kitex := []string{peer.Kitex, peer.KitexPlain}
 	return []transport{
-		{"bare", fulmar.Bare, everyone},
-		{"framed", fulmar.Framed, everyone},
+		{name: "bare", protocol: fulmar.Bare, peers: everyone},
+		{name: "framed", protocol: fulmar.Framed, peers: everyone},
+		{name: "ttheader", protocol: fulmar.TTHeader, peers: kitex},
+		{name: "ttheader-framed", protocol: fulmar.TTHeaderFramed, peers: kitex},
+		{name: "mux", protocol: fulmar.TTHeaderFramed, multiplexed: true, peers: kitex},
+		{name: "mux-bare", protocol: fulmar.TTHeader, multiplexed: true, peers: kitex},
 	}
 }
 
@@ -55,15 +69,46 @@ func eachPeer(t *testing.T, names []string, test func(t *testing.T, name string,
 	}
 }
 
+// The names that both sides have for service discovery, as the Kitex peer has
+// them too.
+const (
+	serverName = "interop.server"
+	clientName = "interop.client"
+)
+
+// clients are the generated clients on one Fulmar client.
+type clients struct {
+	everything.EverythingClient
+	everythingapache.ApacheClient
+	courier.CourierClient
+
+	client *fulmar.Client
+}
+
+func newClients(client *fulmar.Client) clients {
+	return clients{
+		EverythingClient: everything.NewEverythingClient(client),
+		ApacheClient:     everythingapache.NewApacheClient(client),
+		CourierClient:    courier.NewCourierClient(client),
+		client:           client,
+	}
+}
+
 // connect returns generated clients for the server at address.
-func connect(t *testing.T, address string, transport transport) (everything.EverythingClient, everythingapache.ApacheClient) {
+func connect(t *testing.T, address string, transport transport) clients {
 	t.Helper()
-	client, err := fulmar.NewClient(fulmar.ClientConfig{Target: address, Protocol: transport.protocol})
+	client, err := fulmar.NewClient(fulmar.ClientConfig{
+		Target:            address,
+		Service:           serverName,
+		Caller:            clientName,
+		Protocol:          transport.protocol,
+		AssumeMultiplexed: transport.multiplexed,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { client.Close() })
-	return everything.NewEverythingClient(client), everythingapache.NewApacheClient(client)
+	return newClients(client)
 }
 
 // countingListener counts the connections that it accepts.
@@ -80,20 +125,31 @@ func (l *countingListener) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-// serve starts a Fulmar server with the rules on a free port. It ends with the
-// test. seen is called with the protocol of each call.
-func serve(t *testing.T, seen func(fulmar.Protocol)) (address string, listener *countingListener) {
+// served is a running Fulmar server.
+type served struct {
+	*fulmar.Server
+	address  string
+	listener *countingListener
+}
+
+// serve starts a Fulmar server with all services on a free port. It ends with the
+// test. seen is called with each call.
+func serve(t *testing.T, seen func(fulmar.Call)) served {
 	t.Helper()
 	socket, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	listener = &countingListener{Listener: socket}
+	listener := &countingListener{Listener: socket}
 	server, err := fulmar.NewServer(fulmar.ServerConfig{
 		Listener: listener,
 		Logger:   slog.New(slog.DiscardHandler),
 		Interceptors: []fulmar.UnaryInterceptor{func(ctx context.Context, call fulmar.Unary, next fulmar.UnaryNext) error {
-			seen(call.Protocol())
+			known, ok := fulmar.CallFrom(ctx)
+			if !ok {
+				t.Error("an interceptor is not told about the call")
+			}
+			seen(known)
 			return next(ctx, call)
 		}},
 	})
@@ -103,14 +159,15 @@ func serve(t *testing.T, seen func(fulmar.Protocol)) (address string, listener *
 	implementation := newRules()
 	everything.RegisterEverythingServer(server, implementation)
 	everythingapache.RegisterApacheServer(server, implementation)
+	courier.RegisterCourierServer(server, newMessenger())
 	ctx, stop := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(ctx) }()
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(ctx) }()
 	t.Cleanup(func() {
 		stop()
-		if err := <-served; err != nil {
+		if err := <-ended; err != nil {
 			t.Errorf("Serve: %v", err)
 		}
 	})
-	return socket.Addr().String(), listener
+	return served{Server: server, address: socket.Addr().String(), listener: listener}
 }

@@ -35,7 +35,7 @@ type frame struct {
 
 func TestGolden_IsReadAsTheCaseAndWrittenAsItWas(t *testing.T) {
 	byName := map[string]cases.Case{}
-	for _, c := range loadCases(t).Cases {
+	for _, c := range loadCases(t, "cases.json").Cases {
 		byName[c.Name] = c
 	}
 	for _, f := range loadFrames(t) {

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fulmar-rpc/fulmar"
 	"github.com/fulmar-rpc/fulmar/test/interop/cases"
 	"github.com/fulmar-rpc/fulmar/test/interop/peer"
 )
@@ -18,26 +17,40 @@ import (
 // A Fulmar client calls servers of the peers.
 
 func TestOutbound_ServersGetWhatTheRulesSay(t *testing.T) {
-	file := loadCases(t)
+	file := loadCases(t, "cases.json")
 	eachPeer(t, peer.Names(), func(t *testing.T, name string, transport transport) {
 		runCases(t, file, name, peer.Serve(t, name, transport.name), transport)
 	})
 }
 
+// What only a header can carry.
+func TestOutbound_CouriersGetWhatTheRulesSay(t *testing.T) {
+	file := loadCases(t, "courier.json")
+	eachPeer(t, []string{peer.Kitex, peer.KitexPlain}, func(t *testing.T, name string, transport transport) {
+		if transport.hasHeader() {
+			runCases(t, file, name, peer.Serve(t, name, transport.name), transport)
+		}
+	})
+}
+
 // The same without a peer: what fails here is not a matter of two
-// implementations.
+// implementations. Fulmar is like a Kitex with its handlers, where it matters.
 func TestOutbound_FulmarServerGetsWhatTheRulesSay(t *testing.T) {
-	file := loadCases(t)
+	everything, courier := loadCases(t, "cases.json"), loadCases(t, "courier.json")
 	for _, transport := range transports() {
 		t.Run(transport.name, func(t *testing.T) {
-			address, _ := serve(t, func(fulmar.Protocol) {})
-			runCases(t, file, "fulmar", address, transport)
+			server := serve(t, expectProtocol(t, transport))
+			runCases(t, everything, "fulmar", server.address, transport)
+			if transport.hasHeader() {
+				runCases(t, courier, peer.Kitex, server.address, transport)
+			}
 		})
 	}
 }
 
 func runCases(t *testing.T, file cases.File, name, address string, transport transport) {
-	runner := newRunner(t, name, address, transport)
+	api := connect(t, address, transport)
+	runner := newRunner(t, name, api)
 	for _, c := range file.Cases {
 		if c.TakesPart(name) {
 			t.Run(c.Name, func(t *testing.T) {
@@ -47,8 +60,12 @@ func runCases(t *testing.T, file cases.File, name, address string, transport tra
 			})
 		}
 	}
+	if stats := api.client.Stats(); transport.multiplexed && stats.Connections != 1 {
+		t.Errorf("%d connections, want all calls on one", stats.Connections)
+	}
 	for _, c := range file.Raw {
-		if c.TakesPart(name) {
+		// Behind a header the payload is the same.
+		if c.TakesPart(name) && !transport.hasHeader() {
 			t.Run(c.Name, func(t *testing.T) { runRaw(t, c, transport.name, address) })
 		}
 	}

@@ -66,6 +66,8 @@ type Step struct {
 	Closes []string `json:"closes"`
 	// Eventually allows the result to take a moment.
 	Eventually bool `json:"eventually"`
+	// Background calls run beside the steps that follow.
+	Background bool `json:"background"`
 }
 
 // Business is a business error as both sides see it.

@@ -21,12 +21,19 @@ const eventuallyLimit = 5 * time.Second
 type Library interface {
 	// Method returns the method of the generated client.
 	Method(name string) (Method, error)
-	// Context returns the context for a call with this metadata, and a function
-	// that returns the metadata of its reply. Libraries without metadata return
-	// nil for that.
-	Context(persistent, transient map[string]string) (ctx context.Context, backward func() map[string]string)
+	// Call prepares a call with this metadata.
+	Call(persistent, transient map[string]string) Call
 	// Explain sorts what the generated client returned as an error.
 	Explain(err error) Failure
+}
+
+// Call is what a call takes beside its arguments.
+type Call struct {
+	Context context.Context
+	// Options are what the generated method takes behind the arguments.
+	Options []any
+	// Backward returns the metadata of the reply; nil if the library has none.
+	Backward func() map[string]string
 }
 
 // Method is a method of a generated client.
@@ -70,11 +77,32 @@ type Runner struct {
 }
 
 // Run runs the steps of a case and returns what is wrong with the first that
-// differs.
+// differs, and with those in the background.
 func (r *Runner) Run(c Case) error {
-	for i, step := range c.All() {
-		if err := r.step(step); err != nil {
-			return fmt.Errorf("step %d, %s: %w", i+1, step.Method, err)
+	var background []chan error
+	err := r.steps(c.All(), func(run func() error) {
+		outcome := make(chan error, 1)
+		background = append(background, outcome)
+		go func() { outcome <- run() }()
+	})
+	for _, outcome := range background {
+		err = errors.Join(err, <-outcome)
+	}
+	return err
+}
+
+func (r *Runner) steps(steps []Step, start func(run func() error)) error {
+	for i, step := range steps {
+		run := func() error {
+			if err := r.step(step); err != nil {
+				return fmt.Errorf("step %d, %s: %w", i+1, step.Method, err)
+			}
+			return nil
+		}
+		if step.Background {
+			start(run)
+		} else if err := run(); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -107,8 +135,8 @@ func (r *Runner) call(s Step) (a answer, err error) {
 	if err != nil {
 		return a, err
 	}
-	ctx, backward := r.Library.Context(s.Persistent, s.Transient)
-	arguments := []reflect.Value{reflect.ValueOf(ctx)}
+	call := r.Library.Call(s.Persistent, s.Transient)
+	arguments := []reflect.Value{reflect.ValueOf(call.Context)}
 	for i, name := range method.Arguments {
 		argument := reflect.New(method.Call.Type().In(i + 1)).Elem()
 		if err := r.Types.Fill(argument, notation.Expand(s.Arguments[name], r.Unique)); err != nil {
@@ -116,13 +144,16 @@ func (r *Runner) call(s Step) (a answer, err error) {
 		}
 		arguments = append(arguments, argument)
 	}
+	for _, option := range call.Options {
+		arguments = append(arguments, reflect.ValueOf(option))
+	}
 	results := method.Call.Call(arguments)
 	a.failure, _ = results[len(results)-1].Interface().(error)
 	if len(results) == 2 {
 		a.result = results[0]
 	}
-	if backward != nil {
-		a.backward = backward()
+	if call.Backward != nil {
+		a.backward = call.Backward()
 	}
 	return a, nil
 }

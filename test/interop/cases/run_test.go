@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/fulmar-rpc/fulmar/internal/testkit"
@@ -34,6 +35,14 @@ func (*notFound) Error() string { return "not found" }
 type scripted struct {
 	backward map[string]string
 	repeated int32
+	met      sync.WaitGroup
+}
+
+// meet returns when it was called twice at the same time.
+func (s *scripted) meet(context.Context) error {
+	s.met.Done()
+	s.met.Wait()
+	return nil
 }
 
 func (s *scripted) Method(name string) (cases.Method, error) {
@@ -41,6 +50,7 @@ func (s *scripted) Method(name string) (cases.Method, error) {
 		"flip":     func(_ context.Context, value int32) (int32, error) { return ^value, nil },
 		"void":     func(context.Context) error { return nil },
 		"count":    func(context.Context) (int32, error) { s.repeated++; return s.repeated, nil },
+		"meet":     s.meet,
 		"throw":    func(context.Context) error { return &notFound{"it"} },
 		"fail":     func(context.Context) error { return errApplication },
 		"business": func(context.Context) error { return errBusiness },
@@ -56,9 +66,9 @@ func (s *scripted) Method(name string) (cases.Method, error) {
 	return method, nil
 }
 
-func (s *scripted) Context(persistent, transient map[string]string) (context.Context, func() map[string]string) {
+func (s *scripted) Call(persistent, transient map[string]string) cases.Call {
 	s.backward = map[string]string{"persistent": persistent["key"], "transient": transient["key"]}
-	return context.Background(), func() map[string]string { return s.backward }
+	return cases.Call{Context: context.Background(), Backward: func() map[string]string { return s.backward }}
 }
 
 func (s *scripted) Explain(err error) cases.Failure {
@@ -87,7 +97,9 @@ func run(t *testing.T, content string) map[string]error {
 	}
 	outcomes := map[string]error{}
 	for _, c := range file.Cases {
-		outcomes[c.Name] = (&cases.Runner{Library: &scripted{}, Server: "moody"}).Run(c)
+		library := &scripted{}
+		library.met.Add(2)
+		outcomes[c.Name] = (&cases.Runner{Library: library, Server: "moody"}).Run(c)
 	}
 	return outcomes
 }
@@ -102,10 +114,11 @@ func TestRunner_AcceptsWhatIsExpected(t *testing.T) {
 		{"name": "fails", "method": "fail", "fails": 6},
 		{"name": "business", "method": "business", "business": {"code": 409, "message": "there", "extra": {"a": "b"}}},
 		{"name": "metadata", "method": "void", "persistent": {"key": "p"}, "transient": {"key": "t"}, "backward": {"persistent": "p", "transient": "t"}},
+		{"name": "background", "steps": [{"method": "meet", "background": true}, {"method": "meet"}]},
 		{"name": "closes", "method": "hangUp", "closes": ["moody"], "fails": 6},
 		{"name": "closes later", "method": "void", "closes": ["moody"]}
 	]}`)
-	if len(outcomes) != 10 {
+	if len(outcomes) != 11 {
 		t.Errorf("%d cases ran", len(outcomes))
 	}
 	for name, err := range outcomes {
@@ -119,6 +132,7 @@ func TestRunner_NoticesEveryDifference(t *testing.T) {
 	outcomes := run(t, `{"cases": [
 		{"name": "another result", "method": "flip", "arguments": {"value": 5}, "result": 6},
 		{"name": "a later step", "steps": [{"method": "void"}, {"method": "flip", "arguments": {"value": 0}, "result": 1}]},
+		{"name": "a step in the background", "steps": [{"method": "fail", "background": true}, {"method": "void"}]},
 		{"name": "no such method", "method": "nothing"},
 		{"name": "an argument of another type", "method": "flip", "arguments": {"value": "five"}, "result": 6},
 		{"name": "an exception instead of a result", "method": "throw", "result": 1},
@@ -134,7 +148,7 @@ func TestRunner_NoticesEveryDifference(t *testing.T) {
 		{"name": "answered instead of closed", "method": "void", "closes": ["moody"], "fails": 6},
 		{"name": "closed by a server that should not", "method": "hangUp", "closes": ["another"]}
 	]}`)
-	if len(outcomes) != 16 {
+	if len(outcomes) != 17 {
 		t.Errorf("%d cases ran", len(outcomes))
 	}
 	for name, err := range outcomes {

@@ -177,10 +177,10 @@ func Start(t testing.TB, name, transport string, arguments ...string) *Server {
 	return &Server{Address: net.JoinHostPort("127.0.0.1", strconv.Itoa(ready.Port)), stdin: stdin}
 }
 
-// Call runs all cases of a file in test/interop against a Fulmar server at
-// address and returns what the client says about each. That some failed is not
-// an error of Call.
-func Call(t testing.TB, name, transport, address, file string) []cases.Outcome {
+// Call runs all cases of a file in test/interop, unless arguments say otherwise,
+// against a Fulmar server at address and returns what the client says about
+// each. That some failed is not an error of Call.
+func Call(t testing.TB, name, transport, address, file string, arguments ...string) []cases.Outcome {
 	t.Helper()
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -189,6 +189,7 @@ func Call(t testing.TB, name, transport, address, file string) []cases.Outcome {
 	command := command(name, "call", transport)
 	// Both kinds of command lines take two dashes.
 	command.Args = append(command.Args, "--port", port, "--cases", filepath.Join(Folder(), file))
+	command.Args = append(command.Args, arguments...)
 	var stdout, stderr bytes.Buffer
 	command.Stdout, command.Stderr = &stdout, &stderr
 	if err := command.Start(); err != nil {

@@ -60,7 +60,7 @@ def calls(bare_cases: tuple[str, ...]) -> Iterator[Call]:
     for transport in ("ttheader", "mux"):
         for case in ("void", "exception_first"):
             yield Call(transport, case, plain=True)
-        yield Call(transport, "metadata_anonymous", "courier.json", plain=True)
+        yield Call(transport, "metadata_both_ways", "courier.json", plain=True)
     for case in ("void", "exception_first"):
         yield Call("mux-bare", case)
     yield Call("ttheader", "calls_while_stopping", "courier.json", name="shutdown", shutdown="during")
