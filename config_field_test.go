@@ -1,12 +1,10 @@
 package fulmar_test
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"net"
-	"os"
 	"reflect"
 	"testing"
 	"time"
@@ -111,30 +109,8 @@ func (s setting) matches(got any) bool {
 	return got == s.want
 }
 
-// never is what an observer returns for what has not happened within patience.
-const (
-	patience = time.Hour
-	never    = time.Duration(-1)
-)
-
 // soonAfter allows for the server's looking at its connections twice a second.
 func soonAfter(limit time.Duration) span { return span{limit, limit + time.Second} }
-
-// closedAfter returns how long after start the peer closes conn, which it reads
-// to its end and closes.
-func closedAfter(t *testing.T, conn net.Conn, start time.Time) time.Duration {
-	t.Helper()
-	if err := conn.SetReadDeadline(start.Add(patience)); err != nil {
-		t.Fatal(err)
-	}
-	_, err := io.Copy(io.Discard, conn)
-	took := time.Since(start)
-	_ = conn.Close()
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return never
-	}
-	return took
-}
 
 // answers reports whether the server answers a call over conn within a second.
 func answers(t *testing.T, conn net.Conn, call []byte) bool {

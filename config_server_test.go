@@ -229,28 +229,6 @@ func observeDrain(t *testing.T, config fulmar.ServerConfig) (took any) {
 	return took
 }
 
-// holder has a method "nothing" that runs until the test ends.
-type holder struct {
-	started atomic.Int64
-	release chan struct{}
-}
-
-func (h *holder) stub() *testservice.Stub {
-	return &testservice.Stub{OnNothing: func(context.Context) error {
-		h.started.Add(1)
-		<-h.release
-		return nil
-	}}
-}
-
-// begin must be called in the bubble, what it returns at its end.
-func (h *holder) begin() (end func()) {
-	h.release = make(chan struct{})
-	return func() { close(h.release) }
-}
-
-func nothingCall() []byte { return frame(message(thriftwire.Call, "nothing", 1, []byte{0})) }
-
 // serverBounds are observed by eight peers who all want something at a time.
 func serverBounds() map[string]field[fulmar.ServerConfig] {
 	return map[string]field[fulmar.ServerConfig]{

@@ -4,13 +4,18 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
+	"os"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/fulmar-rpc/fulmar"
 	"github.com/fulmar-rpc/fulmar/internal/testservice"
+	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
 )
 
 // allProtocols are the framings that every test of the call path runs with.
@@ -114,6 +119,50 @@ func asError(t *testing.T, err error) *fulmar.Error {
 	}
 	return e
 }
+
+// never stands for what has not happened within patience, which is virtual time.
+const (
+	patience = time.Hour
+	never    = time.Duration(-1)
+)
+
+// closedAfter returns how long after start the peer closes conn, which it reads
+// to its end and closes.
+func closedAfter(t *testing.T, conn net.Conn, start time.Time) time.Duration {
+	t.Helper()
+	if err := conn.SetReadDeadline(start.Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	_, err := io.Copy(io.Discard, conn)
+	took := time.Since(start)
+	_ = conn.Close()
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return never
+	}
+	return took
+}
+
+// holder has a method "nothing" that runs until the test ends.
+type holder struct {
+	started atomic.Int64
+	release chan struct{}
+}
+
+func (h *holder) stub() *testservice.Stub {
+	return &testservice.Stub{OnNothing: func(context.Context) error {
+		h.started.Add(1)
+		<-h.release
+		return nil
+	}}
+}
+
+// begin must be called in the bubble, what it returns at its end.
+func (h *holder) begin() (end func()) {
+	h.release = make(chan struct{})
+	return func() { close(h.release) }
+}
+
+func nothingCall() []byte { return frame(message(thriftwire.Call, "nothing", 1, []byte{0})) }
 
 // logRecorder keeps what a server logs.
 type logRecorder struct {

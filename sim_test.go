@@ -157,23 +157,25 @@ func TestServer_SlowHandlersAreNotSlowPeers(t *testing.T) {
 // TestServer_IsNotIdleWhileAnAnswerIsRead: a long answer may take a slow peer
 // longer than IdleTimeout, which begins when all of it has left.
 func TestServer_IsNotIdleWhileAnAnswerIsRead(t *testing.T) {
-	const length, perSecond, timeout = 2 << 20, 64 << 10, 5 * time.Second
-	stub := &testservice.Stub{OnVersion: func(context.Context) (string, error) { return strings.Repeat("x", length), nil }}
-	simulate(t, simnet.Config{BufferBytes: perSecond}, fulmar.ServerConfig{IdleTimeout: timeout}, fulmar.ClientConfig{}, stub, func(s *simulation) {
-		conn := s.connect()
-		write(t, conn, frame(message(thriftwire.Call, "version", 1, []byte{0})))
-		received, start := 0, time.Now()
-		for b := make([]byte, perSecond); received < length; time.Sleep(time.Second) {
-			n, err := conn.Read(b)
-			if received += n; err != nil {
-				t.Errorf("%d bytes of an answer of %d arrived, then after %v %v", received, length, time.Since(start), err)
-				break
+	const perSecond, timeout = 64 << 10, 5 * time.Second
+	for _, length := range []int{limits.UnsentBytes / 2, limits.UnsentBytes * 2} {
+		stub := &testservice.Stub{OnVersion: func(context.Context) (string, error) { return strings.Repeat("x", length), nil }}
+		simulate(t, simnet.Config{BufferBytes: perSecond}, fulmar.ServerConfig{IdleTimeout: timeout}, fulmar.ClientConfig{}, stub, func(s *simulation) {
+			conn := s.connect()
+			write(t, conn, frame(message(thriftwire.Call, "version", 1, []byte{0})))
+			received, start := 0, time.Now()
+			for b := make([]byte, perSecond); received < length; time.Sleep(time.Second) {
+				n, err := conn.Read(b)
+				if received += n; err != nil {
+					t.Errorf("%d bytes of an answer of %d arrived, then after %v %v", received, length, time.Since(start), err)
+					break
+				}
 			}
-		}
-		if took := closedAfter(t, conn, time.Now()); took < timeout-2*time.Second || took > timeout+time.Second {
-			t.Errorf("closed %v after the answer was read, want %v", took, timeout)
-		}
-	})
+			if took := closedAfter(t, conn, time.Now()); took < timeout-2*time.Second || took > timeout+time.Second {
+				t.Errorf("closed %v after the answer was read, want %v", took, timeout)
+			}
+		})
+	}
 }
 
 // TestServer_ReadsNotFarAhead: what a peer sends while a call runs stays in the
