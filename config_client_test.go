@@ -23,17 +23,7 @@ import (
 func clientCalls() map[string]field[fulmar.ClientConfig] {
 	return map[string]field[fulmar.ClientConfig]{
 		"Target": {
-			observe: func(t *testing.T, config fulmar.ClientConfig) any {
-				dialled := make(chan string, 1)
-				config.Dial = func(_ context.Context, network, address string) (net.Conn, error) {
-					dialled <- network + " " + address
-					return nil, errNowhere
-				}
-				if err := dial(t, config).Nothing(context.Background()); err == nil {
-					t.Error("a call to nowhere succeeded")
-				}
-				return <-dialled
-			},
+			observe:  observeTarget,
 			settings: []setting{{"orders:1", "tcp orders:1"}, {"unix:///run/orders", "unix /run/orders"}},
 		},
 		"Dial": {
@@ -90,6 +80,19 @@ func clientCalls() map[string]field[fulmar.ClientConfig] {
 			settings: []setting{{nil, fulmar.Code(0)}, {[]fulmar.UnaryInterceptor{refusing}, fulmar.PermissionDenied}},
 		},
 	}
+}
+
+// observeTarget returns what is dialled.
+func observeTarget(t *testing.T, config fulmar.ClientConfig) any {
+	dialled := make(chan string, 1)
+	config.Dial = func(_ context.Context, network, address string) (net.Conn, error) {
+		dialled <- network + " " + address
+		return nil, errNowhere
+	}
+	if err := dial(t, config).Nothing(context.Background()); err == nil {
+		t.Error("a call to nowhere succeeded")
+	}
+	return <-dialled
 }
 
 // observeProtocol and observeCaller return what the server sees of the protocol

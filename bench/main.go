@@ -107,10 +107,8 @@ func measure(ctx context.Context, arguments []string) error {
 	if *only != "" {
 		options.Only = strings.Split(*only, ",")
 	}
-	switch options.Placement {
-	case "", harness.Pinned, harness.Free:
-	default:
-		return fmt.Errorf("no placement %q (there are: %s, %s)", *placement, harness.Pinned, harness.Free)
+	if err := checkPlacement(options.Placement); err != nil {
+		return err
 	}
 	if !machine.Inside() {
 		fmt.Fprintf(os.Stderr, "building the contestants of suite %s\n", suite.Name)
@@ -136,6 +134,15 @@ func measure(ctx context.Context, arguments []string) error {
 		*output = filepath.Join(*root, "bench", "results", suite.Name+".json")
 	}
 	return errors.Join(results.Write(*output), results.Print(os.Stdout), failure)
+}
+
+func checkPlacement(placement harness.Placement) error {
+	switch placement {
+	case "", harness.Pinned, harness.Free:
+		return nil
+	default:
+		return fmt.Errorf("no placement %q (there are: %s, %s)", placement, harness.Pinned, harness.Free)
+	}
 }
 
 // commit names what is measured, with a mark if files differ from it.

@@ -108,12 +108,12 @@ func (m *messenger) Release(_ context.Context, name string) error {
 
 // wait reports whether the channel is closed before holdLimit has passed.
 func wait(ctx context.Context, closed <-chan struct{}) (bool, error) {
+	limited, cancel := context.WithTimeout(ctx, holdLimit)
+	defer cancel()
 	select {
 	case <-closed:
 		return true, nil
-	case <-time.After(holdLimit):
-		return false, nil
-	case <-ctx.Done():
+	case <-limited.Done():
 		return false, ctx.Err()
 	}
 }
