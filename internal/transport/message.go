@@ -96,6 +96,10 @@ func (o *outgoing) slices(dst [][]byte) [][]byte {
 	return dst
 }
 
+// shared reports whether a sender still has the message. It may not be sent by
+// another one then.
+func (o *outgoing) shared() bool { return o.owners.Load() > 1 }
+
 // release gives the memory back once nobody needs it.
 func (o *outgoing) release() {
 	if o.owners.Add(-1) == 0 {

@@ -204,7 +204,8 @@ func (c *muxConn) fail(err error) {
 	c.lent.pool.discard(c.lent)
 	for _, call := range calls {
 		failed := &CallError{Phase: PhaseWait, Sent: true, Err: err}
-		if state := call.request.state.Load(); state == stateDropped || state == stateQueued {
+		state := &call.request.state
+		if state.CompareAndSwap(stateQueued, stateDropped) || state.Load() == stateDropped {
 			failed.Phase, failed.Sent = PhaseWrite, false
 		}
 		call.outcome <- muxOutcome{err: failed}

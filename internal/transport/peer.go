@@ -66,7 +66,7 @@ func (p *Peer) Do(ctx context.Context, request *Request) (*Response, error) {
 		if p.pool.Closed() && !errors.Is(err, ErrClosed) {
 			err = &CallError{Phase: phaseOf(err), Sent: sent(err), Err: fmt.Errorf("%w (%w)", err, ErrClosed)}
 		}
-		if sent(err) || !used || attempt > 0 || ctx.Err() != nil {
+		if sent(err) || !used || attempt > 0 || ctx.Err() != nil || request.shared() {
 			return nil, err
 		}
 		attempt++

@@ -30,8 +30,8 @@ type sender struct {
 	// the writer lets their goroutines run first. Measured in the design: at 100
 	// callers one yield gives 4 times the calls.
 	crowded func() bool
-	// failed is called once, when nothing more can be sent, after the states of
-	// all messages have been set.
+	// failed is called once, when nothing more can be sent and the sender is done
+	// with all messages.
 	failed func(error)
 	// sent, if set, is called for each message that leaves the sender, for
 	// whatever reason.
@@ -206,12 +206,13 @@ func (s *sender) fail(err error) {
 	for _, o := range queue {
 		o.state.CompareAndSwap(stateQueued, stateDropped)
 	}
-	s.failed(err)
 	for _, o := range s.batch {
 		s.done(o)
 	}
 	s.drop(queue)
 	s.reset()
+	// Last, because who learns of it may send a message again elsewhere.
+	s.failed(err)
 }
 
 // close makes all messages fail that nobody has begun to write.
