@@ -72,7 +72,8 @@ type ServerConfig struct {
 	Address string
 	// Listener to use instead of Address. The Server closes it.
 	Listener net.Listener `json:"-"`
-	// Protocols that connections may speak. Default: all.
+	// Protocols that connections may speak. TTHeader and TTHeaderFramed are one
+	// to a server: either allows both. Default: all.
 	Protocols []Protocol
 
 	// MaxMessageBytes bounds a request, and a reply. A longer request is
@@ -206,7 +207,8 @@ type ClientConfig struct {
 	// one call at a time also the calls in progress. Default 512
 	// (ClientConnections).
 	MaxConnections int
-	// MaxWaiting bounds the calls that wait for a connection; more fail at once.
+	// MaxWaiting bounds the calls that wait for a connection of their own, and
+	// those that wait for their replies on a shared one; more fail at once.
 	// Default 10,000 (ClientWaiting).
 	MaxWaiting int
 

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/fulmar-rpc/fulmar/eventloop"
@@ -28,7 +29,9 @@ type Server struct {
 	logger    *slog.Logger
 	methods   methodTable
 	transport *transport.Server
-	next      UnaryNext
+	// admitted counts the calls that were not refused.
+	admitted atomic.Int64
+	next     UnaryNext
 
 	mu       sync.Mutex
 	listener *eventloop.Listener
@@ -199,6 +202,9 @@ func (s *Server) lookup(service, method []byte) any {
 // handle serves one message. It runs on a goroutine of its own.
 func (s *Server) handle(ctx context.Context, in *transport.Inbound) {
 	entry, err := s.resolve(in)
+	if err == nil {
+		err = s.admit()
+	}
 	if err != nil {
 		s.transport.Log().Warn("call refused", "peer", in.Peer, "method", nameOf(in, entry), "reason", err.Error())
 		if in.Type != thriftwire.Oneway && (entry == nil || !entry.method.Oneway) {
@@ -206,6 +212,7 @@ func (s *Server) handle(ctx context.Context, in *transport.Inbound) {
 		}
 		return
 	}
+	defer s.admitted.Add(-1)
 	method := entry.method
 	call := &servedCall{Call: Call{
 		service:       method.Service,
@@ -285,9 +292,6 @@ func (s *Server) panicked(in *transport.Inbound, state *unaryState, call *served
 // resolve returns what a message calls, and why it cannot be served.
 func (s *Server) resolve(in *transport.Inbound) (*methodEntry, error) {
 	entry, _ := in.Target.(*methodEntry)
-	if running := s.transport.Running(); running > s.maxCalls {
-		return entry, &Error{code: ResourceExhausted, message: fmt.Sprintf("%d calls are running (limit %d)", running, s.maxCalls), executed: ExecutedNo}
-	}
 	if err := in.Invalid(); errors.Is(err, transport.ErrOverloaded) {
 		return entry, &Error{code: ResourceExhausted, message: err.Error(), executed: ExecutedNo}
 	} else if err != nil {
@@ -302,6 +306,19 @@ func (s *Server) resolve(in *transport.Inbound) (*methodEntry, error) {
 		return nil, s.methods.missing(in.Head.Service, in.Name)
 	}
 	return entry, nil
+}
+
+// admit counts a call that is about to run, unless there are too many.
+func (s *Server) admit() error {
+	for {
+		running := s.admitted.Load()
+		if running >= int64(s.maxCalls) {
+			return &Error{code: ResourceExhausted, message: fmt.Sprintf("%d calls are running (limit %d)", running, s.maxCalls), executed: ExecutedNo}
+		}
+		if s.admitted.CompareAndSwap(running, running+1) {
+			return nil
+		}
+	}
 }
 
 // decode reads the request of a call.

@@ -8,6 +8,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -98,12 +99,8 @@ func measure(ctx context.Context, arguments []string) error {
 		Binaries:  filepath.Join(*root, "bin", "bench-contestants"),
 		Progress:  os.Stderr, Log: os.Stderr,
 	}
-	if *rounds != 0 {
-		options.Settings.Rounds = *rounds
-	}
-	if *duration != 0 {
-		options.Settings.Duration = *duration
-	}
+	options.Settings.Rounds = cmp.Or(*rounds, options.Settings.Rounds)
+	options.Settings.Duration = cmp.Or(*duration, options.Settings.Duration)
 	if *only != "" {
 		options.Only = strings.Split(*only, ",")
 	}

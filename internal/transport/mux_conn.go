@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/fulmar-rpc/fulmar/eventloop"
-	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/wire"
 )
 
@@ -110,7 +109,7 @@ func (c *muxConn) add(call *muxCall) (sequence int32, err error) {
 		return 0, c.err
 	case c.leaving:
 		return 0, errLeaving
-	case len(c.calls) >= limits.ClientWaiting:
+	case len(c.calls) >= c.lent.pool.config.Waiting:
 		return 0, fmt.Errorf("%d calls already wait on a shared connection: %w", len(c.calls), ErrExhausted)
 	}
 	for {

@@ -378,8 +378,9 @@ func (c *serverConn) send(o *outgoing) error {
 	n := o.length()
 	c.mu.Lock()
 	c.unsent += n
-	most := 2*c.server.config.Limits.Bytes + limits.UnsentBytes
-	excess := c.unsent > most && c.unsent > n
+	// Without a limit for messages this is more than an int of 32 bits holds.
+	most := 2*int64(c.server.config.Limits.Bytes) + limits.UnsentBytes
+	excess := int64(c.unsent) > most && c.unsent > n
 	c.mu.Unlock()
 	c.server.budget.add(n)
 	c.conn.Hold()

@@ -252,7 +252,7 @@ func (s *Shop) Stocktake(ctx context.Context, request *orders.StocktakeRequest) 
 		select {
 		case <-time.After(time.Duration(request.MillisecondsPerArticle) * time.Millisecond):
 		case <-ctx.Done():
-			return nil, fulmar.Errorf(fulmar.Canceled, "counting stopped at %s: %w", product.Sku, ctx.Err())
+			return nil, fulmar.Errorf(fulmar.CodeOf(ctx.Err()), "counting stopped at %s: %w", product.Sku, ctx.Err())
 		}
 		left, err := s.Stock(ctx, product.Sku)
 		if err != nil {
