@@ -102,10 +102,10 @@ func generate(command *cobra.Command, options genOptions, files []string) error 
 	if err != nil {
 		return fail(err)
 	}
-	fmt.Fprintf(command.OutOrStdout(), "fulmar gen: %s, %s (%d written, %d unchanged, %d removed)\n",
+	_, err = fmt.Fprintf(command.OutOrStdout(), "fulmar gen: %s, %s (%d written, %d unchanged, %d removed)\n",
 		plural(countPackages(generated), "package"), plural(len(generated), "file"),
 		changes.written, len(generated)-changes.written, changes.removed)
-	return nil
+	return err
 }
 
 func plural(count int, noun string) string {

@@ -120,6 +120,23 @@ func TestGen_FullDiskChangesNothing(t *testing.T) {
 	}
 }
 
+func TestFulmar_FailsWithoutStandardOutput(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer full.Close()
+	folder := newFolder(t, "a.thrift", smallIDL)
+	for _, arguments := range [][]string{{"--version"}, {"version"}, {"gen", "a.thrift"}} {
+		run := command(t, folder, arguments...)
+		var stderr strings.Builder
+		run.Stdout, run.Stderr = full, &stderr
+		if err := run.Run(); run.ProcessState.ExitCode() != exitFailed || strings.Contains(stderr.String(), "--help") {
+			t.Errorf("%v: %v\n%s", arguments, err, stderr.String())
+		}
+	}
+}
+
 func TestGen_SaysWhatCannotBeWritten(t *testing.T) {
 	t.Run("folder in place of a file", func(t *testing.T) {
 		folder := newFolder(t, "a.thrift", smallIDL, "gen/x/a_types.go/keep", "")

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -51,10 +52,19 @@ func run(arguments []string, stdout, stderr io.Writer) int {
 		return 0
 	case errors.Is(err, errReported):
 		return exitFailed
+	case isWriteError(err):
+		fmt.Fprintf(stderr, "%s: %v\n", command.CommandPath(), err)
+		return exitFailed
 	default:
 		fmt.Fprintf(stderr, "%s: %v\nRun '%s --help' for usage.\n", command.CommandPath(), err, command.CommandPath())
 		return exitUsage
 	}
+}
+
+// isWriteError says that standard output could not take what was to be said.
+func isWriteError(err error) bool {
+	pathError := (*fs.PathError)(nil)
+	return errors.As(err, &pathError)
 }
 
 func newVersionCommand() *cobra.Command {

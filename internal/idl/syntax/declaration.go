@@ -169,7 +169,6 @@ func (p *parser) namespaceValue() bool {
 	}
 	p.refuse("expected %s, found %s", expected, describeWord(word))
 	for p.token.kind != tokenEnd && p.token.start < end {
-		p.failedAt = p.token.start
 		p.next()
 	}
 	return false

@@ -90,11 +90,8 @@ func (p *parser) checkEncoding() bool {
 }
 
 func (p *parser) next() {
-	switch {
-	case p.token.kind == tokenMark:
+	if p.token.kind == tokenMark {
 		p.brackets.pass(p.token.mark)
-	case p.token.kind == tokenBad && !p.token.reported && p.failedAt != p.token.start:
-		p.problems.errorf(p.token.place, "unexpected %s", p.token.describe())
 	}
 	p.token, p.ahead = p.ahead, p.lexer.scan()
 	if p.problems.full() {

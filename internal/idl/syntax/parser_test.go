@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,10 +32,19 @@ func parse(t testing.TB, source string) (file *ast.File, errors []syntax.Problem
 			errors = append(errors, problem)
 		}
 	}
+	if len(errors) == 0 && hasGaps(file) {
+		t.Errorf("nothing is wrong, but something could not be read: %+v", file.Gaps)
+	}
 	if warnings > limits.IDLErrors || len(errors) > limits.IDLErrors+1 {
 		t.Errorf("%d warnings and %d errors are too many", warnings, len(errors))
 	}
 	return file, errors
+}
+
+// hasGaps says that the parser has left something out.
+func hasGaps(file *ast.File) bool {
+	partial := func(d ast.Declaration) bool { return d.Declared().Partial }
+	return file.Gaps.Names != nil || file.Gaps.Headers || file.Gaps.Anything || slices.ContainsFunc(file.Declarations, partial)
 }
 
 // Trees are written in many ways and must come back the same.

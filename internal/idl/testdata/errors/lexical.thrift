@@ -2,8 +2,11 @@
 namespace go lexical
 
 struct Price € {
-  1: i32 a @ b
+  1: i32 a
 }
+struct At { 1: i32 a @ b
+  2: i32 @c
+  ../x }
 const i32 BAD_NUMBER = 12abc
 const i32 TWO_POINTS = 1.2.3
 const i32 EMPTY_HEX = 0x
