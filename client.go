@@ -58,7 +58,7 @@ func NewClient(config ClientConfig) (*Client, error) {
 
 func (c *Client) dial(ctx context.Context, network, address string) (*eventloop.Conn, error) {
 	// The buffer must hold a whole reply, because it is decoded in one piece.
-	config := eventloop.Config{ReadBufferBytes: c.limits.Bytes + limits.ReadAheadBytes}
+	config := eventloop.Config{ReadBufferBytes: transport.ReadBufferBytes(c.limits)}
 	if c.config.Dial == nil {
 		return eventloop.Dial(ctx, network, address, config)
 	}
@@ -89,6 +89,9 @@ func (c *Client) Call(ctx context.Context, method *MethodDesc, request, reply an
 		if option.receive != nil {
 			receive = option.receive
 		}
+	}
+	if receive != nil {
+		*receive = nil // what an earlier call left
 	}
 	start := time.Now()
 	limit := timeout
@@ -125,9 +128,14 @@ func (c *Client) Call(ctx context.Context, method *MethodDesc, request, reply an
 // that retries calls it again.
 func (c *Client) invoke(ctx context.Context, call Unary) error {
 	state := call.state
-	if state.invoked && state.reply != nil {
+	if state.invoked {
 		// What an earlier attempt left would be taken for this one's.
-		reflect.ValueOf(state.reply).Elem().SetZero()
+		if state.reply != nil {
+			reflect.ValueOf(state.reply).Elem().SetZero()
+		}
+		if state.receive != nil {
+			*state.receive = nil
+		}
 	}
 	state.invoked = true
 	err := c.attempt(ctx, state)

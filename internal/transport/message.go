@@ -8,6 +8,7 @@ package transport
 import (
 	"sync/atomic"
 
+	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
 	"github.com/fulmar-rpc/fulmar/internal/wire"
@@ -105,6 +106,13 @@ func (o *outgoing) release() {
 	if o.owners.Add(-1) == 0 {
 		o.Buffer.Release()
 	}
+}
+
+// ReadBufferBytes is how much the buffer of a connection must hold: the longest
+// message, which is decoded in one piece, with the longest header, and what may
+// arrive behind it.
+func ReadBufferBytes(m limits.Message) int {
+	return ttheader.FixedSize + limits.HeaderInfoBytes + framed.HeaderSize + m.Bytes + limits.ReadAheadBytes
 }
 
 func hasTTHeader(p wire.Protocol) bool { return p == wire.TTHeader || p == wire.TTHeaderFramed }

@@ -75,8 +75,7 @@ func (s *Server) Log() *peerlog.Log { return s.log }
 
 // EventLoop adds what the Server needs to the configuration of its listener.
 func (s *Server) EventLoop(config eventloop.Config) eventloop.Config {
-	// A whole message must fit, because it is decoded in one piece.
-	config.ReadBufferBytes = s.config.Limits.Bytes + limits.ReadAheadBytes
+	config.ReadBufferBytes = ReadBufferBytes(s.config.Limits)
 	config.OnOpen = func(conn *eventloop.Conn) { conn.SetContext(newServerConn(s, conn)) }
 	config.OnEOF = func(conn *eventloop.Conn) { connOf(conn).heardFarewell() }
 	config.OnClose = func(conn *eventloop.Conn, _ error) { connOf(conn).closed() }
