@@ -268,8 +268,8 @@ func remoteFailure(exception thriftwire.ApplicationException, head transport.Rep
 	case executedYes:
 		e.executed = ExecutedYes
 	}
-	if head.Code > 0 && int(head.Code) < len(codeNames) {
-		e.code = Code(head.Code)
+	if code := Code(head.Code); code.known() {
+		e.code = code
 	}
 	return e
 }

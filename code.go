@@ -71,11 +71,15 @@ var codeNames = [...]string{
 
 // String returns the name in lower case with spaces.
 func (c Code) String() string {
-	if c > 0 && int(c) < len(codeNames) {
+	if c.known() {
 		return codeNames[c]
 	}
 	return fmt.Sprintf("code %d", uint32(c))
 }
+
+// known reports whether c is one of the codes. As an int a peer's number could
+// be negative on 32-bit systems.
+func (c Code) known() bool { return c > 0 && c < Code(len(codeNames)) }
 
 // CodeOf returns the code of err: that of an *Error anywhere in its chain, those
 // of the context package's errors, 0 for nil and Unknown for everything else,

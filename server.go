@@ -393,7 +393,11 @@ func (s *Server) fail(in *transport.Inbound, state *unaryState, call *servedCall
 		head.Executed = executedYes
 	}
 	var business *BusinessError
-	if errors.As(err, &business) && business != nil && business.status != 0 && in.HasHeader() {
+	switch errors.As(err, &business); {
+	case business == nil:
+	case business.status == 0:
+		err = &Error{code: Internal, message: business.Error() + ", which would be a success"}
+	case in.HasHeader():
 		head.Business = business.businessStatus()
 		s.sendBusiness(in, state, head)
 		return

@@ -5,11 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"slices"
+	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/fulmar-rpc/fulmar"
 	"github.com/fulmar-rpc/fulmar/internal/limits"
+	"github.com/fulmar-rpc/fulmar/internal/simnet"
 	"github.com/fulmar-rpc/fulmar/internal/testservice"
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
 	"github.com/fulmar-rpc/fulmar/internal/wire"
@@ -130,4 +134,48 @@ func wantHeadedException(t *testing.T, r io.Reader, sequence int32) (headedMessa
 func sumBody(t *testing.T, sum int32) []byte {
 	t.Helper()
 	return body(t, &testservice.EchoAddResult{Success: thrift.Some(sum)})
+}
+
+// withFake runs test in a bubble, with a client whose connections lead to a peer
+// that serve plays, each on a goroutine of its own and closed afterwards.
+func withFake(t *testing.T, config fulmar.ClientConfig, serve func(conn net.Conn), test func(client *fulmar.Client)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		network := simnet.New(simnet.Config{})
+		listener, err := network.Listen(simAddress)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var peers sync.WaitGroup
+		peers.Go(func() {
+			for {
+				conn, err := listener.Accept()
+				if err != nil {
+					return
+				}
+				peers.Go(func() {
+					serve(conn)
+					_ = conn.Close()
+				})
+			}
+		})
+		config.Target, config.Dial = simAddress, network.Dial
+		client, err := fulmar.NewClient(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		test(client)
+		if err := client.Close(); err != nil {
+			t.Error(err)
+		}
+		_ = listener.Close()
+		peers.Wait()
+	})
+}
+
+// reply returns the answer to a call, from a peer that shares connections.
+func reply(t *testing.T, call headedMessage, body []byte, keys ...string) []byte {
+	t.Helper()
+	head := ttheader.Head{Sequence: call.HeaderSequence, Strings: append(pairs(wire.Capabilities, "mux"), pairs(keys...)...)}
+	return headed(t, head, message(thriftwire.Reply, string(call.Name), call.Sequence, body))
 }

@@ -245,9 +245,11 @@ func readReplyHead(info wire.Info) (head ReplyHead, mux, closing bool, err error
 			code, _ := strconv.ParseUint(string(value), 10, 32)
 			head.Code = uint32(code)
 		case wire.BusinessStatus:
-			// What is no number is none, as Kitex has it.
-			status, _ := strconv.ParseInt(string(value), 10, 32)
-			business.Status = int32(status)
+			// What is no number, or too large for one, is none, as Kitex has it.
+			business.Status = 0
+			if status, parseErr := strconv.ParseInt(string(value), 10, 32); parseErr == nil {
+				business.Status = int32(status)
+			}
 		case wire.BusinessMessage:
 			business.Message = thriftwire.CleanMessage(string(value))
 		case wire.BusinessExtra:
@@ -255,7 +257,7 @@ func readReplyHead(info wire.Info) (head ReplyHead, mux, closing bool, err error
 				continue
 			}
 			if jsonErr := json.Unmarshal(value, &business.Extra); jsonErr != nil {
-				err = fmt.Errorf("%s of the reply is not a JSON object of texts: %.100q", wire.BusinessExtra, value)
+				err = replyError(thriftwire.ExceptionInternalError, "%s of the reply is not a JSON object of texts: %.100q", wire.BusinessExtra, value)
 			}
 		default:
 			head.Metadata = setPair(head.Metadata, "", key, value)
