@@ -127,6 +127,7 @@ func (c *ClientConn) exchange(ctx context.Context, request *Request) (wire.Messa
 	if c.sequence == 0 {
 		c.sequence = 1
 	}
+	request.hurry(ctx, time.Now())
 	request.address(c.sequence, 0, !c.claimed)
 	c.claimed = true
 	var parts [8][]byte

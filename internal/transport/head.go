@@ -2,6 +2,7 @@ package transport
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -86,8 +87,8 @@ func (h *RequestHead) put(r *Request) {
 	number(wire.KeyToService, h.ToService)
 	number(wire.KeyToMethod, r.method)
 	if h.Timeout > 0 {
-		// Rounded up: 0 would be no limit.
-		number(wire.KeyTimeout, strconv.FormatInt(int64((h.Timeout+time.Millisecond-1)/time.Millisecond), 10))
+		r.told, r.toldAt = milliseconds(h.Timeout), len(header.Ints)
+		number(wire.KeyTimeout, strconv.FormatInt(r.told, 10))
 	}
 	number(wire.KeyFromMethod, h.FromMethod)
 	messageType := thriftwire.Call
@@ -95,6 +96,11 @@ func (h *RequestHead) put(r *Request) {
 		messageType = thriftwire.Oneway
 	}
 	number(wire.KeyMessageType, messageTypeText(messageType))
+}
+
+// milliseconds rounds up, and to 1 at least: 0 would be no limit.
+func milliseconds(d time.Duration) int64 {
+	return int64((max(d, 1) + time.Millisecond - 1) / time.Millisecond)
 }
 
 func messageTypeText(t thriftwire.MessageType) string {
@@ -158,8 +164,9 @@ func remember(last *string, value []byte) string {
 // readTimeout returns the milliseconds in text, within what a peer may ask for;
 // 0 if it is no such number.
 func readTimeout(text []byte) time.Duration {
+	// A number that is too large comes back as the largest.
 	n, err := strconv.ParseInt(string(text), 10, 64)
-	if err != nil || n <= 0 {
+	if err != nil && !errors.Is(err, strconv.ErrRange) || n <= 0 {
 		return 0
 	}
 	return time.Duration(min(n, int64(limits.PeerTimeout/time.Millisecond))) * time.Millisecond

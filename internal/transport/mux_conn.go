@@ -72,6 +72,7 @@ func (c *muxConn) call(ctx context.Context, request *Request) (*Response, error)
 	if err != nil {
 		return nil, &CallError{Phase: PhaseAcquire, Err: err}
 	}
+	request.hurry(ctx, call.began)
 	request.address(sequence, wire.FlagOutOfOrder, false)
 	request.after = nil
 	if request.oneway {

@@ -1,6 +1,10 @@
 package transport
 
 import (
+	"context"
+	"strconv"
+	"time"
+
 	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
 	"github.com/fulmar-rpc/fulmar/internal/wire"
@@ -15,6 +19,10 @@ type Request struct {
 	method string
 	oneway bool
 
+	// told is how many milliseconds the header says that the caller waits, toldAt
+	// where in the int map; 0 if it does not say.
+	told   int64
+	toldAt int
 	// full is the string map with the capabilities, which come first.
 	full []Pair
 	// Arrays for the maps of the header: most requests need no more.
@@ -68,6 +76,20 @@ func (r *Request) address(sequence int32, flags uint16, claim bool) {
 		messageType = thriftwire.Oneway
 	}
 	r.finish(messageType)
+}
+
+// hurry makes the header say what is left of the caller's time at now: the call
+// may have waited for a connection.
+func (r *Request) hurry(ctx context.Context, now time.Time) {
+	deadline, ok := ctx.Deadline()
+	if r.told == 0 || !ok {
+		return
+	}
+	// Never more than there is room for.
+	if left := milliseconds(deadline.Sub(now)); left < r.told {
+		r.told = left
+		r.header.Ints[r.toldAt].Value = strconv.FormatInt(left, 10)
+	}
 }
 
 // Response is what came back for a request. Its body is valid until Release,
