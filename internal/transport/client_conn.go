@@ -83,10 +83,6 @@ func (c *ClientConn) Reused() bool { return c.reused }
 // request returns as soon as it is sent, with an empty response. It fails with
 // a *CallError.
 func (c *ClientConn) Exchange(ctx context.Context, request *Request) (*Response, error) {
-	deadline, _ := ctx.Deadline()
-	if err := c.conn.SetDeadline(deadline); err != nil {
-		return nil, &CallError{Phase: PhaseWrite, Err: err}
-	}
 	stop := context.AfterFunc(ctx, c.interrupt)
 	message, err := c.exchange(ctx, request)
 	if !stop() && err == nil {

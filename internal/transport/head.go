@@ -66,8 +66,8 @@ type BusinessStatus struct {
 
 // put writes the head into the header of a request.
 func (h *RequestHead) put(r *Request) {
-	header := &r.header
-	header.Strings, header.Ints = r.strings[:0], r.ints[:0]
+	header, maps := &r.header, new(headerMaps)
+	header.Strings, header.Ints = maps.strings[:0], maps.ints[:0]
 	header.Strings = append(header.Strings, Pair{Key: wire.Capabilities, Value: capabilityMux})
 	if h.Service != "" {
 		header.Strings = append(header.Strings, Pair{Key: wire.IDLServiceName, Value: h.Service})
@@ -205,8 +205,8 @@ func setPair(pairs []Pair, prefix string, key, value []byte) []Pair {
 
 // put writes the head into the header of a reply.
 func (h *ReplyHead) put(r *Reply, messageType thriftwire.MessageType) error {
-	header := &r.header
-	header.Strings, header.Ints = r.strings[:0], r.ints[:0]
+	header, maps := &r.header, new(replyMaps)
+	header.Strings, header.Ints = maps.strings[:0], maps.ints[:0]
 	text := func(key, value string) {
 		if value != "" {
 			header.Strings = append(header.Strings, Pair{Key: key, Value: value})

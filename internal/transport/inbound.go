@@ -55,9 +55,11 @@ func (in *Inbound) Invalid() error { return in.invalid }
 type Reply struct {
 	outgoing
 	conn *serverConn
+}
 
-	// Arrays for the maps of the header: most answers need no more.
-	strings [4]Pair
+// replyMaps are to replies what headerMaps are to requests.
+type replyMaps struct {
+	strings [2]Pair
 	ints    [1]ttheader.IntPair
 }
 

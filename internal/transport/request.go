@@ -25,7 +25,11 @@ type Request struct {
 	toldAt int
 	// full is the string map with the capabilities, which come first.
 	full []Pair
-	// Arrays for the maps of the header: most requests need no more.
+}
+
+// headerMaps are arrays for the maps of a header: most need no more, and
+// messages without a TTHeader, which are half as large without them, none.
+type headerMaps struct {
 	strings [4]Pair
 	ints    [6]ttheader.IntPair
 }
