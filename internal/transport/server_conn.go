@@ -163,6 +163,8 @@ func (c *serverConn) mustWait(reader *eventloop.Reader) (bool, error) {
 		return false, nil
 	}
 	c.behind = true
+	// The rest of a message waits for this side now, which is not the peer's time.
+	c.started, c.awaited, c.deadline = time.Time{}, awaitMessage, time.Time{}
 	if !c.paused && (c.unsent > limits.UnsentBytes || reader.Len() >= limits.ReadAheadBytes || c.charge(reader.Len()) != nil) {
 		c.paused = true
 		c.conn.PauseReading()
