@@ -59,16 +59,19 @@ type serverConn struct {
 	paused bool
 	// last is set once nothing that arrives can be understood any more.
 	last bool
-	// multiplexed: the peer takes answers in any order.
+	// multiplexed: the peer takes answers in any order. ours: it is a Fulmar.
 	multiplexed bool
+	ours        bool
 	// deadline is when the peer will have taken too long for awaited; zero for
 	// never.
 	deadline time.Time
 	awaited  string
-	// farewell ends the time for the peer to close after announceStop.
-	farewell *time.Timer
-	ctx      context.Context
-	cancel   context.CancelFunc
+	// unannounced: the control packet of a stop waits for the end of the last
+	// call. farewell ends the time for the peer to close behind it.
+	unannounced bool
+	farewell    *time.Timer
+	ctx         context.Context
+	cancel      context.CancelFunc
 }
 
 // What a connection waits for, where the code asks.
@@ -314,6 +317,7 @@ func (c *serverConn) dispatch(message wire.Message, beyond int) {
 	c.running++
 	c.ordered = c.ordered || call.ordered
 	c.multiplexed = c.multiplexed || !call.ordered || call.claims
+	c.ours = c.fulmar
 	c.last = message.Last
 	c.awaited, c.deadline = awaitMessage, time.Time{}
 	c.mu.Unlock()
@@ -361,7 +365,14 @@ func (c *serverConn) done(call *Inbound) {
 		c.ordered = false
 	}
 	c.changedLocked()
+	due := c.unannounced && c.running == 0
+	if due {
+		c.sayFarewellLocked()
+	}
 	c.mu.Unlock()
+	if due {
+		c.sendControl()
+	}
 	c.conn.Release()
 }
 
@@ -411,19 +422,34 @@ func (c *serverConn) sent(o *outgoing) {
 // writeFailed is told when nothing can be written any more.
 func (c *serverConn) writeFailed(err error) { _ = c.conn.CloseWithError(err) }
 
-// announceStop tells a peer that multiplexes to send no more calls, and gives it
-// StopGrace to close the connection: calls may be on their way.
+// announceStop tells a peer that multiplexes to send no more calls. Other peers
+// than ours are told when no call of theirs runs: the client of Kitex 0.16.3
+// panics over the control packet, and fails all calls on the connection.
 func (c *serverConn) announceStop() {
 	c.mu.Lock()
-	multiplexed := c.multiplexed && c.farewell == nil
-	if multiplexed {
-		c.conn.Hold()
-		c.farewell = time.AfterFunc(limits.StopGrace, c.conn.Release)
+	due := c.multiplexed && c.farewell == nil
+	if due && c.running > 0 && !c.ours {
+		due, c.unannounced = false, true
+	}
+	if due {
+		c.sayFarewellLocked()
 	}
 	c.mu.Unlock()
-	if !multiplexed {
-		return
+	if due {
+		c.sendControl()
 	}
+}
+
+// sayFarewellLocked gives the peer StopGrace to close the connection: calls may
+// be on their way.
+func (c *serverConn) sayFarewellLocked() {
+	c.unannounced = false
+	c.conn.Hold()
+	c.farewell = time.AfterFunc(limits.StopGrace, c.conn.Release)
+}
+
+// sendControl sends the control packet, behind the answers that wait.
+func (c *serverConn) sendControl() {
 	call := &Inbound{Protocol: wire.TTHeader, conn: c, headerSequence: wire.ControlSequence}
 	control, err := call.NewReply(wire.ControlMethod, ReplyHead{})
 	if err != nil {
