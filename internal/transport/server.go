@@ -41,6 +41,7 @@ type Server struct {
 	config  ServerConfig
 	buffers *linkbuf.Pool
 	budget  budget
+	workers workers
 	log     *peerlog.Log
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -101,6 +102,7 @@ func (s *Server) Serve(ctx context.Context, listener *eventloop.Listener) error 
 	}()
 	stopSweep := s.startSweep(listener)
 	defer stopSweep()
+	defer s.workers.close()
 	defer s.cancel()
 	var failed error
 	select {
@@ -209,6 +211,7 @@ func (s *Server) startSweep(listener *eventloop.Listener) (stop func()) {
 		for {
 			select {
 			case now := <-ticker.C:
+				s.workers.trim()
 				listener.Connections(func(conn *eventloop.Conn) bool {
 					if c := connOf(conn); c != nil {
 						c.expire(now)
@@ -233,7 +236,18 @@ func (s *Server) startSweep(listener *eventloop.Listener) (stop func()) {
 func (s *Server) start(call *Inbound) {
 	s.running.Add(1)
 	call.conn.conn.Hold()
-	go s.run(call)
+	if !s.workers.take(call) {
+		go s.work(call)
+	}
+}
+
+// work runs a call, and others after it.
+func (s *Server) work(call *Inbound) {
+	w := &worker{calls: make(chan *Inbound, 1)}
+	for call != nil {
+		s.run(call)
+		call = s.workers.wait(w)
+	}
 }
 
 func (s *Server) run(call *Inbound) {
