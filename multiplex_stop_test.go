@@ -38,8 +38,8 @@ func wantEnd(t *testing.T, conn net.Conn) {
 	_ = conn.Close()
 }
 
-// TestServer_TellsThoseWhoMultiplexThatItStops: the others would not understand
-// it, and their connections are closed at once.
+// TestServer_TellsThoseWhoMultiplexThatItStops, if they have no call: the others
+// would not understand it, and their connections are closed at once.
 func TestServer_TellsThoseWhoMultiplexThatItStops(t *testing.T) {
 	told := map[string]struct {
 		call []byte
@@ -118,7 +118,7 @@ func TestServer_AnswersOfAStoppingServerSayThatItCloses(t *testing.T) {
 	stub.OnVersion = func(context.Context) (string, error) { return "", fulmar.NewBusinessError(7, "no", nil) }
 	simulate(t, simnet.Config{}, fulmar.ServerConfig{}, fulmar.ClientConfig{}, stub, func(s *simulation) {
 		conn := s.connect()
-		write(t, conn, headed(t, flagged(1), addCall(t, 1, 10, 0)))
+		write(t, conn, headed(t, ours(1), addCall(t, 1, 10, 0)))
 		if answer := wantHeadedSum(t, conn, 1, 10); answer.strings["crrst"] != "" {
 			t.Errorf("while serving: %v", answer.strings)
 		}
@@ -159,7 +159,7 @@ func TestServer_TakesNoCallsAfterTheGrace(t *testing.T) {
 	simulate(t, simnet.Config{}, fulmar.ServerConfig{}, fulmar.ClientConfig{}, stub, func(s *simulation) {
 		defer held.begin()()
 		conn := s.connect()
-		write(t, conn, headed(t, flagged(1), addCall(t, 1, long, 0)))
+		write(t, conn, headed(t, ours(1), addCall(t, 1, long, 0)))
 		synctest.Wait()
 		s.stop()
 		wantControl(t, conn)

@@ -47,6 +47,13 @@ func flagged(sequence int32) ttheader.Head {
 	return ttheader.Head{Flags: wire.FlagOutOfOrder, Sequence: sequence}
 }
 
+// ours is flagged of a peer of our own kind.
+func ours(sequence int32) ttheader.Head {
+	head := flagged(sequence)
+	head.Strings = pairs(wire.Capabilities, "mux")
+	return head
+}
+
 // pairs returns a string map, from keys and values in turn.
 func pairs(texts ...string) []ttheader.Pair {
 	var list []ttheader.Pair
