@@ -203,23 +203,11 @@ func servePipe(t *testing.T, stub *testservice.Stub) (stop func(), conn net.Conn
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := fulmar.NewServer(fulmar.ServerConfig{Listener: listener})
-	if err != nil {
+	stop = serveOn(t, listener, stub)
+	if conn, err = network.Dial(context.Background(), "tcp", simAddress); err != nil {
 		t.Fatal(err)
 	}
-	testservice.RegisterEchoServer(server, stub)
-	ctx, cancel := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(ctx) }()
-	if conn, err = network.Dial(ctx, "tcp", simAddress); err != nil {
-		t.Fatal(err)
-	}
-	return func() {
-		cancel()
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
-	}, conn
+	return stop, conn
 }
 
 // TestDeadline_FromAnyPeer: what of a peer's word counts, for the handler's

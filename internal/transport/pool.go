@@ -378,6 +378,7 @@ func (p *Pool) Close() {
 	}
 	all := p.all
 	p.all = map[*ClientConn]struct{}{}
+	p.open -= len(all)
 	p.mu.Unlock()
 	for conn := range all {
 		_ = conn.conn.Close()
