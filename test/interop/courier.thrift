@@ -33,8 +33,8 @@ service Courier {
   /** The milliseconds that the caller gave the call (TTHeader key 12); 0 if it did not say. */
   i64 remaining()
 
-  /** Answers true when release is called with the same topic, false if that takes 10 seconds. */
-  bool hold(1: string topic)
+  /** Answers true when release is called with the same topic and so many milliseconds have passed, false if that takes 10 seconds. */
+  bool hold(1: string topic, 2: i32 milliseconds)
 
   /** Answers true as soon as hold waits with that topic, false if that takes 10 seconds. */
   bool held(1: string topic)

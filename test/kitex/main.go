@@ -9,11 +9,13 @@ package main
 //go:generate go tool kitex -module github.com/fulmar-rpc/fulmar/test/kitex -gen-path gen -no-dependency-check ../interop/courier.thrift
 
 import (
+	"context"
 	"flag"
 	"io"
 	"reflect"
 	"time"
 
+	"github.com/bytedance/gopkg/util/logger"
 	"github.com/cloudwego/kitex/pkg/klog"
 
 	"github.com/fulmar-rpc/fulmar/test/interop/gopeer"
@@ -31,9 +33,16 @@ type options struct {
 	timeout  time.Duration
 }
 
+// quiet drops what a goroutine pool of Kitex says about panics: its multiplexed
+// client has one over every control packet, and lives on.
+type quiet struct{ logger.Logger }
+
+func (quiet) CtxErrorf(context.Context, string, ...any) {}
+
 func main() {
 	// Kitex logs every failure that the cases ask for.
 	klog.SetOutput(io.Discard)
+	logger.SetDefaultLogger(quiet{})
 	o := &options{}
 	gopeer.Main(gopeer.Peer{
 		Flags: func(flags *flag.FlagSet) {

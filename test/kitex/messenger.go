@@ -78,10 +78,14 @@ func (m *messenger) Remaining(ctx context.Context) (int64, error) {
 	return rpcinfo.GetRPCInfo(ctx).Config().RPCTimeout().Milliseconds(), nil
 }
 
-func (m *messenger) Hold(ctx context.Context, name string) (bool, error) {
+func (m *messenger) Hold(ctx context.Context, name string, milliseconds int32) (bool, error) {
 	t := m.topic(name)
 	close(t.held)
-	return wait(ctx, t.released)
+	released, err := wait(ctx, t.released)
+	if released {
+		<-time.After(time.Duration(milliseconds) * time.Millisecond)
+	}
+	return released, err
 }
 
 func (m *messenger) Held(ctx context.Context, name string) (bool, error) {

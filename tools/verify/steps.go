@@ -329,7 +329,8 @@ func interop(ctx context.Context, v *verifier, log *log) error {
 	if v.python == "" {
 		return errors.New("no Python interpreter given (-python)")
 	}
-	tests, err := v.goTest(ctx, log, []string{interopModule}, nil, "-count=1", "-timeout=5m", "./...")
+	// More at a time than processors: most of them wait for a peer to start.
+	tests, err := v.goTest(ctx, log, []string{interopModule}, nil, "-count=1", "-parallel=6", "-timeout=5m", "./...")
 	if err == nil && tests == 0 {
 		return errors.New("no interop test ran")
 	}

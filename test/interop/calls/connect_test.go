@@ -58,12 +58,15 @@ func transports() []transport {
 }
 
 // eachPeer runs a test for every transport and every one of the named peers that
-// speaks it.
+// speaks it, some at a time: peers take long to start and to stop.
 func eachPeer(t *testing.T, names []string, test func(t *testing.T, name string, transport transport)) {
 	for _, transport := range transports() {
 		for _, name := range transport.peers {
 			if slices.Contains(names, name) {
-				t.Run(name+"/"+transport.name, func(t *testing.T) { test(t, name, transport) })
+				t.Run(name+"/"+transport.name, func(t *testing.T) {
+					t.Parallel()
+					test(t, name, transport)
+				})
 			}
 		}
 	}

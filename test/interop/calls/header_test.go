@@ -2,8 +2,8 @@ package calls_test
 
 import (
 	"context"
+	"errors"
 	"maps"
-	"sync"
 	"testing"
 	"time"
 
@@ -74,17 +74,14 @@ func TestOutbound_CallsEndWellWhenKitexStops(t *testing.T) {
 	eachHeader(t, []string{peer.Kitex, peer.KitexPlain}, func(t *testing.T, name string, transport transport) {
 		server := peer.Start(t, name, transport.name)
 		api := connect(t, server.Address, transport)
-		var group sync.WaitGroup
-		group.Go(func() {
-			if held, err := api.Pause(context.Background(), 300); err != nil || held != 300 {
-				t.Errorf("the call that was running: %d, %v", held, err)
+		outcome := make(chan error, 1)
+		go func() {
+			held, err := api.Hold(context.Background(), t.Name(), 300)
+			if err == nil && !held {
+				err = errors.New("it was not held")
 			}
-		})
-		group.Go(func() {
-			if held, err := api.Hold(context.Background(), t.Name()); err != nil || !held {
-				t.Errorf("the call that was held: %v, %v", held, err)
-			}
-		})
+			outcome <- err
+		}()
 		if held, err := api.Held(t.Context(), t.Name()); err != nil || !held {
 			t.Fatalf("%v, %v", held, err)
 		}
@@ -92,7 +89,9 @@ func TestOutbound_CallsEndWellWhenKitexStops(t *testing.T) {
 			t.Fatal(err)
 		}
 		server.Stop()
-		group.Wait()
+		if err := <-outcome; err != nil {
+			t.Errorf("the call that was running: %v", err)
+		}
 	})
 }
 

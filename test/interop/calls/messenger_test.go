@@ -91,10 +91,14 @@ func (m *messenger) Remaining(ctx context.Context) (int64, error) {
 	return time.Until(deadline).Milliseconds(), nil
 }
 
-func (m *messenger) Hold(ctx context.Context, name string) (bool, error) {
+func (m *messenger) Hold(ctx context.Context, name string, milliseconds int32) (bool, error) {
 	t := m.topic(name)
 	close(t.held)
-	return wait(ctx, t.released)
+	released, err := wait(ctx, t.released)
+	lingering, cancel := context.WithTimeout(ctx, time.Duration(milliseconds)*time.Millisecond)
+	defer cancel()
+	<-lingering.Done()
+	return released, err
 }
 
 func (m *messenger) Held(ctx context.Context, name string) (bool, error) {

@@ -90,10 +90,7 @@ def _record(call: Call) -> tuple[bytes, bytes]:
         arguments = [str(PROGRAM), "call", "-transport", call.transport, f"-handlers={not call.plain}"]
         arguments += ["-port", str(proxy.port), "-cases", str(FOLDER / call.cases), "-case", call.case]
         arguments += ["-server", "kitex-plain" if call.plain else "kitex", "-linger", *call.client]
-        # Kitex's own client panics over the control packet of a stopping server,
-        # which it survives and reports.
-        streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-        with subprocess.Popen(arguments, **streams, text=True) as client:
+        with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as client:
             assert client.stdout
             if call.shutdown == "during":
                 proxy.wait_for_request()
