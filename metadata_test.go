@@ -140,9 +140,10 @@ func TestMetadata_OfTheContext(t *testing.T) {
 // TestMetadata_FromAnyPeer: what a server makes of the keys on the wire, and
 // what calls of its handler carry on.
 func TestMetadata_FromAnyPeer(t *testing.T) {
-	var arrived, onward string
+	type sight struct{ arrived, onward string }
+	sights := make(chan sight, 1)
 	server := serve(t, fulmar.ServerConfig{}, &testservice.Stub{OnNothing: func(ctx context.Context) error {
-		arrived, onward = seen(ctx), described(fulmar.OutgoingMetadata(ctx))
+		sights <- sight{seen(ctx), described(fulmar.OutgoingMetadata(ctx))}
 		return nil
 	}})
 	const token = "transient gdpr-token=secret"
@@ -162,8 +163,11 @@ func TestMetadata_FromAnyPeer(t *testing.T) {
 	} {
 		conn := connect(t, server.address)
 		write(t, conn, headed(t, test.head, message(thriftwire.Call, "nothing", 1, []byte{0})))
-		if reply := readHeaded(t, conn); reply.Type != thriftwire.Reply || arrived != test.wantArrived || onward != test.wantOut {
-			t.Errorf("%s: %v; it sees %q, want %q, and carries on %q, want %q", name, reply.Type, arrived, test.wantArrived, onward, test.wantOut)
+		if reply := readHeaded(t, conn); reply.Type != thriftwire.Reply {
+			t.Fatalf("%s: %v", name, reply.Type)
+		}
+		if got := <-sights; got.arrived != test.wantArrived || got.onward != test.wantOut {
+			t.Errorf("%s: it sees %q, want %q, and carries on %q, want %q", name, got.arrived, test.wantArrived, got.onward, test.wantOut)
 		}
 	}
 }
