@@ -99,9 +99,9 @@ func (c *Client) Call(ctx context.Context, method *MethodDesc, request, reply an
 		limit = outer.Sub(start)
 	}
 	if timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, timeout)
-		defer cancel()
+		limited := &callContext{parent: ctx, deadline: start.Add(limit)}
+		defer limited.finish()
+		ctx = limited
 	}
 	state := &unaryState{
 		side:     SideClient,

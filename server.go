@@ -233,8 +233,8 @@ func (s *Server) handle(ctx context.Context, in *transport.Inbound) {
 		protocol:       call.protocol,
 		decode:         func() (any, error) { return s.decode(method, in) },
 	}
-	ctx, cancel := callContext(ctx, call, in.Head)
-	defer cancel()
+	callCtx := contextOf(ctx, call, in.Head)
+	defer callCtx.finish()
 	finished := false
 	defer func() {
 		// A panic, or a goroutine that the handler ends, is a failure of this
@@ -243,23 +243,20 @@ func (s *Server) handle(ctx context.Context, in *transport.Inbound) {
 			s.panicked(in, state, call, recover())
 		}
 	}()
-	err = s.next(ctx, Unary{state})
+	err = s.next(callCtx, Unary{state})
 	s.answer(in, state, call, err)
 	finished = true
 }
 
-// callContext returns the context of a call: what a handler hangs on it ends
-// with the call, or when its caller stops waiting.
-func callContext(ctx context.Context, call *servedCall, head transport.RequestHead) (context.Context, context.CancelFunc) {
-	ctx = context.WithValue(ctx, callKey{}, call)
-	if onward := call.metadata.onward(); len(onward.pairs) > 0 {
-		ctx = context.WithValue(ctx, outgoingKey{}, onward)
+// contextOf returns the context of a call: what a handler hangs on it ends with
+// the call, or when its caller stops waiting.
+func contextOf(conn context.Context, call *servedCall, head transport.RequestHead) *callContext {
+	ctx := &callContext{parent: conn, served: call, onward: call.metadata.onward()}
+	if head.Timeout > 0 {
+		call.deadline = time.Now().Add(head.Timeout)
+		ctx.deadline = call.deadline
 	}
-	if head.Timeout <= 0 {
-		return context.WithCancel(ctx)
-	}
-	call.deadline = time.Now().Add(head.Timeout)
-	return context.WithDeadline(ctx, call.deadline)
+	return ctx
 }
 
 // nameOf returns the method's name on the wire.

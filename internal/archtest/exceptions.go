@@ -65,6 +65,10 @@ func panicExceptions() []exception {
 func goroutineExceptions() []exception {
 	return []exception{
 		{
+			rule: "goroutine", file: "call_context.go", what: "go",
+			reason: "what a user or package context hangs on the end of a call's context; and what watches for that end, which the call takes back when it ends",
+		},
+		{
 			rule: "goroutine", file: "eventloop/listener.go", what: "go",
 			reason: "closes the listener when the context of Serve ends; Serve takes it back before it returns",
 		},

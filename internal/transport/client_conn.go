@@ -74,6 +74,8 @@ type ClientConn struct {
 	mux     bool
 	// leaving: the server has said that it stops.
 	leaving bool
+	// deadline is the socket's.
+	deadline time.Time
 }
 
 // Reused reports whether another call used the connection before.
@@ -83,7 +85,7 @@ func (c *ClientConn) Reused() bool { return c.reused }
 // request returns as soon as it is sent, with an empty response. It fails with
 // a *CallError.
 func (c *ClientConn) Exchange(ctx context.Context, request *Request) (*Response, error) {
-	stop := context.AfterFunc(ctx, c.interrupt)
+	stop := c.watch(ctx)
 	message, err := c.exchange(ctx, request)
 	if !stop() && err == nil {
 		// interrupt may hit the next user of the connection: do not have one.
@@ -113,6 +115,26 @@ func (c *ClientConn) Exchange(ctx context.Context, request *Request) (*Response,
 		err.Err = fmt.Errorf("%w (%v)", cause, err.Err)
 	}
 	return nil, err
+}
+
+// watch makes the exchange fail when ctx ends. If it can it leaves the deadline
+// to the socket, which needs no timer of its own for it.
+func (c *ClientConn) watch(ctx context.Context) (stop func() bool) {
+	var deadline time.Time
+	if call, ok := ctx.(interface {
+		Source() (context.Context, time.Time)
+	}); ok {
+		ctx, deadline = call.Source()
+	}
+	if !deadline.Equal(c.deadline) {
+		// An error means that the socket is closed; the exchange will say so.
+		_ = c.conn.SetDeadline(deadline)
+		c.deadline = deadline
+	}
+	if ctx.Done() == nil {
+		return func() bool { return true }
+	}
+	return context.AfterFunc(ctx, c.interrupt)
 }
 
 // interrupt makes the exchange in progress fail at once.

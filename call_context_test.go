@@ -1,0 +1,130 @@
+package fulmar_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fulmar-rpc/fulmar"
+)
+
+// contexts are the context of a call and the one of package context that it
+// stands for, with the function that ends the call.
+func contexts() map[string]func(parent context.Context, deadline time.Time) (context.Context, func()) {
+	return map[string]func(context.Context, time.Time) (context.Context, func()){
+		"call": fulmar.NewCallContext,
+		"standard": func(parent context.Context, deadline time.Time) (context.Context, func()) {
+			if deadline.IsZero() {
+				ctx, cancel := context.WithCancel(parent)
+				return ctx, cancel
+			}
+			ctx, cancel := context.WithDeadline(parent, deadline)
+			return ctx, cancel
+		},
+	}
+}
+
+// TestCallContext_EndsLikeTheStandardOne: whatever ends it, whoever waits for it,
+// and however early they began to.
+func TestCallContext_EndsLikeTheStandardOne(t *testing.T) {
+	endings := map[string]struct {
+		end  func(finish, cancelParent func())
+		want error
+	}{
+		"the call ends":    {func(finish, _ func()) { finish() }, context.Canceled},
+		"the parent ends":  {func(_, cancelParent func()) { cancelParent() }, context.Canceled},
+		"the time is over": {func(_, _ func()) { time.Sleep(time.Minute) }, context.DeadlineExceeded},
+	}
+	for name, ending := range endings {
+		for kind, make := range contexts() {
+			for _, early := range []bool{true, false} {
+				synctest.Test(t, func(t *testing.T) {
+					parent, cancelParent := context.WithCancel(context.Background())
+					defer cancelParent()
+					ctx, finish := make(parent, time.Now().Add(time.Minute))
+					defer finish()
+					w := &watchers{ctx: ctx}
+					if early {
+						w.begin()
+						synctest.Wait()
+						if ctx.Err() != nil || w.ended() != 0 {
+							t.Errorf("%s, %s: it ended before: %v, %d told", kind, name, ctx.Err(), w.ended())
+						}
+					}
+					ending.end(finish, cancelParent)
+					if !early {
+						w.begin()
+					}
+					synctest.Wait()
+					if !errors.Is(ctx.Err(), ending.want) || !errors.Is(context.Cause(w.child), ending.want) {
+						t.Errorf("%s, %s, waited for early %v: %v, its child %v; want %v", kind, name, early, ctx.Err(), context.Cause(w.child), ending.want)
+					}
+					if w.ended() != 3 {
+						t.Errorf("%s, %s, waited for early %v: %d of 3 learned of it", kind, name, early, w.ended())
+					}
+				})
+			}
+		}
+	}
+}
+
+// watchers learn of the end of a context in the three ways that there are.
+type watchers struct {
+	ctx   context.Context
+	child context.Context
+	told  atomic.Int32
+}
+
+func (w *watchers) begin() {
+	done := w.ctx.Done()
+	go func() { <-done; w.told.Add(1) }()
+	context.AfterFunc(w.ctx, func() { w.told.Add(1) })
+	child, cancel := context.WithCancel(w.ctx)
+	w.child = child
+	go func() { <-child.Done(); w.told.Add(1); cancel() }()
+}
+
+func (w *watchers) ended() int { return int(w.told.Load()) }
+
+// TestCallContext_AfterFuncCanBeStopped: and then it does not run.
+func TestCallContext_AfterFuncCanBeStopped(t *testing.T) {
+	for kind, make := range contexts() {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, finish := make(context.Background(), time.Time{})
+			ran := 0
+			stop := context.AfterFunc(ctx, func() { ran++ })
+			if !stop() || stop() {
+				t.Errorf("%s: the first stop must come in time, the second not", kind)
+			}
+			finish()
+			synctest.Wait()
+			if ran != 0 {
+				t.Errorf("%s: a function that was stopped ran", kind)
+			}
+			stop = context.AfterFunc(ctx, func() { ran++ })
+			synctest.Wait()
+			if stop() || ran != 1 {
+				t.Errorf("%s: after the end it ran %d times, want once", kind, ran)
+			}
+		})
+	}
+}
+
+// TestCallContext_CostsNothingUntilSomebodyWaits: that is what it is for.
+func TestCallContext_CostsNothingUntilSomebodyWaits(t *testing.T) {
+	parent, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	deadline := time.Now().Add(time.Hour)
+	if n := testing.AllocsPerRun(100, func() {
+		ctx, finish := fulmar.NewCallContext(parent, deadline)
+		if ctx.Err() != nil {
+			t.Error(ctx.Err())
+		}
+		finish()
+	}); n > 2 { // itself, and finish as a function
+		t.Errorf("%v allocations, want 2", n)
+	}
+}
