@@ -132,7 +132,7 @@ func (c *muxConn) remove(sequence int32) *muxCall {
 	call := c.calls[sequence]
 	delete(c.calls, sequence)
 	c.waiting.Store(int32(len(c.calls)))
-	last := len(c.calls) == 0
+	last := call != nil && len(c.calls) == 0
 	if last {
 		c.usedAt = time.Now()
 	}
@@ -263,14 +263,10 @@ func (c *muxConn) deliver(message *wire.Message) (last bool) {
 	if closing {
 		c.leave()
 	}
-	if message.HeaderSequence == wire.ControlSequence {
-		return false
-	}
-	call := c.remove(message.HeaderSequence)
-	if call == nil {
-		c.peer.late.Add(1)
-	} else {
+	if call := c.remove(message.HeaderSequence); call != nil {
 		call.outcome <- c.outcome(call, message, head, err)
+	} else if !isControl(message) {
+		c.peer.late.Add(1)
 	}
 	if message.Last {
 		c.fail(fmt.Errorf("nothing can be understood after a reply: %w", message.Invalid))
