@@ -20,13 +20,14 @@ build: bin/fulmar ## Compile the framework, and the command line tool into bin/
 	$(GO) build ./...
 
 .PHONY: demo
-demo: generate $(VENV)/ready ## From an IDL file to served calls, from Go and Python
-	$(GO) -C examples/orders run ./cmd/demo -python $(VENV_PYTHON)
+demo: bin/kitex-shop $(VENV)/ready ## From an IDL file to served calls, from Go, Python and Kitex
+	@$(MAKE) --no-print-directory generate GENERATED_MODULES=examples/orders
+	$(GO) -C examples/orders run ./cmd/demo -python $(VENV_PYTHON) -kitex $(ROOT)/bin/kitex-shop
 
 # Does not depend on generate: the first step generates, and fails if a committed
 # file was stale.
 .PHONY: test
-test: bin/fulmar bin/staticcheck bin/verify bin/kitex-peer bin/apache-peer $(VENV)/ready ## Everything that must hold before a commit (about 6 minutes)
+test: bin/fulmar bin/staticcheck bin/verify bin/kitex-peer bin/kitex-shop bin/apache-peer $(VENV)/ready ## Everything that must hold before a commit (about 6 minutes)
 	bin/verify -root $(ROOT) -python $(VENV_PYTHON) test
 
 .PHONY: lint
@@ -98,6 +99,12 @@ bin/staticcheck: tools/go.mod tools/go.sum
 bin/kitex-peer bin/apache-peer: bin/%-peer:
 	@$(GO) -C test/$* generate .
 	$(GO) -C test/$* build -o $(ROOT)/$@ .
+
+# The shop of examples/orders on Kitex, for make demo.
+.PHONY: bin/kitex-shop
+bin/kitex-shop:
+	@$(GO) -C test/kitex generate ./shop
+	$(GO) -C test/kitex build -o $(ROOT)/$@ ./shop
 
 # The peers in Python. The stamp is newer than the requirements if everything
 # in them is installed.

@@ -26,6 +26,24 @@ const i32 TAX_PERCENT = 19
 /** How many orders a search returns at most if the request does not say. */
 const i32 SEARCH_LIMIT = 20
 
+/**
+ * Key of the persistent metadata with which a caller limits what an order may
+ * come to: a decimal number of cents in the currency of the order.
+ */
+const string CUSTOMER_LIMIT = "CUSTOMER_LIMIT"
+
+/**
+ * Key of the reply metadata that says how many cents of the limit are left; all
+ * of them if the order was refused.
+ */
+const string LIMIT_LEFT = "LIMIT_LEFT"
+
+/**
+ * Status of the business error "limit reached", whose extra has the limit and
+ * the total of the order in cents under these names.
+ */
+const i32 LIMIT_REACHED = 4001
+
 /** Where an order is on its way. */
 enum Status {
   PLACED = 1
@@ -181,8 +199,9 @@ service Orders {
    * Takes the pieces from stock and returns the new order with status PLACED.
    * Lines are in the order of the catalogue. Refused are empty baskets,
    * quantities below one, unknown customers, articles and currencies
-   * (InvalidOrder), and quantities that are not in stock (OutOfStock); nothing
-   * is taken from stock then.
+   * (InvalidOrder), quantities that are not in stock (OutOfStock), and
+   * totals above CUSTOMER_LIMIT if that came with the call (business error
+   * LIMIT_REACHED); nothing is taken from stock then.
    */
   Order place(1: PlaceRequest request) throws (1: OutOfStock outOfStock, 2: InvalidOrder invalid)
 

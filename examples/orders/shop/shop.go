@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -36,7 +37,65 @@ type Shop struct {
 var _ orders.OrdersServer = (*Shop)(nil)
 
 // Place takes the pieces from stock and returns the new order.
-func (s *Shop) Place(_ context.Context, request *orders.PlaceRequest) (*orders.Order, error) {
+func (s *Shop) Place(ctx context.Context, request *orders.PlaceRequest) (*orders.Order, error) {
+	order, err := s.offer(request)
+	if err != nil {
+		return nil, err
+	}
+	left, err := withinLimit(ctx, order.Totals.Total)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, line := range order.Lines {
+		if left := s.stock[line.Sku]; left < line.Quantity {
+			return nil, &orders.OutOfStock{Sku: line.Sku, Left: left}
+		}
+	}
+	if left != "" {
+		if err := fulmar.SetReplyMetadata(ctx, orders.LIMIT_LEFT, left); err != nil {
+			return nil, err
+		}
+	}
+	for _, line := range order.Lines {
+		s.stock[line.Sku] -= line.Quantity
+	}
+	s.last++
+	order.ID = s.last
+	s.orders[order.ID] = order
+	return order, nil
+}
+
+// withinLimit compares a total with the limit that came with the call. It
+// returns what is left of the limit, or nothing if there is none. Metadata are
+// what a caller says: good for a limit that callers set themselves, not for one
+// that they must not pass.
+func withinLimit(ctx context.Context, total orders.Cents) (left string, err error) {
+	call, _ := fulmar.CallFrom(ctx)
+	text, limited := call.Metadata().Persistent(orders.CUSTOMER_LIMIT)
+	if !limited {
+		return "", nil
+	}
+	limit, err := strconv.ParseInt(text, 10, 64)
+	switch {
+	case err != nil || limit < 0:
+		return "", &orders.InvalidOrder{Field: orders.CUSTOMER_LIMIT, Reason: fmt.Sprintf("%.40q is no number of cents", text)}
+	case total > limit:
+		if err := fulmar.SetReplyMetadata(ctx, orders.LIMIT_LEFT, strconv.FormatInt(limit, 10)); err != nil {
+			return "", err
+		}
+		return "", fulmar.NewBusinessError(orders.LIMIT_REACHED, "limit reached", map[string]string{
+			"limit": strconv.FormatInt(limit, 10),
+			"total": strconv.FormatInt(total, 10),
+		})
+	}
+	return strconv.FormatInt(limit-total, 10), nil
+}
+
+// offer returns the order that a request makes, without a number, if it can be
+// accepted as far as the catalogue is concerned.
+func (s *Shop) offer(request *orders.PlaceRequest) (*orders.Order, error) {
 	customer, known := s.customers[request.CustomerID]
 	switch {
 	case !known:
@@ -51,20 +110,8 @@ func (s *Shop) Place(_ context.Context, request *orders.PlaceRequest) (*orders.O
 	if err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, line := range lines {
-		if left := s.stock[line.Sku]; left < line.Quantity {
-			return nil, &orders.OutOfStock{Sku: line.Sku, Left: left}
-		}
-	}
-	for _, line := range lines {
-		s.stock[line.Sku] -= line.Quantity
-	}
 	now := time.Now().UnixMilli()
-	s.last++
 	order := &orders.Order{
-		ID:         s.last,
 		CustomerID: customer.ID,
 		Status:     orders.Status_PLACED,
 		Currency:   request.Currency,
@@ -79,7 +126,6 @@ func (s *Shop) Place(_ context.Context, request *orders.PlaceRequest) (*orders.O
 	if request.ShipTo != nil {
 		order.ShipTo = *request.ShipTo
 	}
-	s.orders[order.ID] = order
 	return order, nil
 }
 

@@ -1,6 +1,7 @@
 // Command demo is `make demo`: it serves the shop on a free port, calls it in
-// every supported way from Go and from Python, shows what happens when things
-// go wrong, and stops the server in the middle of a call. It prints a line for
+// every supported way from Go, from Python and from Kitex, calls the same shop on
+// a Kitex server, shows what happens when things go wrong, and stops the server
+// in the middle of a call. It prints a line for
 // each step and exits with 1 if anything was not as it should be.
 package main
 
@@ -25,11 +26,13 @@ const messageLimit = 1 << 20
 const timeLimit = 2 * time.Minute
 
 func main() {
-	python := flag.String("python", "", "Python with the packages of test/interop/python/requirements.txt; empty leaves out the foreign peer")
+	python := flag.String("python", "", "Python with the packages of test/interop/python/requirements.txt; empty leaves Python out")
 	client := flag.String("client", "python/client.py", "the Python client")
+	kitexShop := flag.String("kitex", "", "the program that is built from test/kitex/shop; empty leaves Kitex out")
+	file := flag.String("data", "data/orders.json", "the file that the shop on Kitex starts with; ours is built in")
 	flag.Parse()
 	report := newReport(os.Stdout)
-	if err := run(report, *python, *client); err != nil {
+	if err := run(report, *python, *client, kitex{program: *kitexShop, data: *file}); err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
 		os.Exit(1)
 	}
@@ -38,7 +41,7 @@ func main() {
 	}
 }
 
-func run(report *report, python, pythonClient string) error {
+func run(report *report, python, pythonClient string, peer kitex) error {
 	ctx, cancel := context.WithTimeout(context.Background(), timeLimit)
 	defer cancel()
 	// One copy for the shop, one to compare its answers with.
@@ -59,16 +62,25 @@ func run(report *report, python, pythonClient string) error {
 	report.header()
 
 	for _, protocol := range []fulmar.Protocol{fulmar.Bare, fulmar.Framed, fulmar.TTHeader} {
-		visit, err := newVisit(server.address, protocol, expected)
+		visit, err := newVisit("Go", protocol.String(), fulmar.ClientConfig{Target: server.address, Protocol: protocol}, expected)
 		if err != nil {
 			return err
 		}
 		visit.callEverything(ctx, report)
 		visit.failOnPurpose(ctx, report)
+		if protocol == fulmar.TTHeader {
+			visit.callWithLimit(ctx, report)
+			visit.step(ctx, report, "concurrent calls", visit.manyAtOnce)
+		}
 		visit.close()
 	}
+	if peer.program == "" {
+		fmt.Println("\nNo program on Kitex was given (-kitex): Kitex is left out.")
+	} else if err := errors.Join(peer.callsUs(ctx, report, server), peer.isCalled(ctx, report, expected)); err != nil {
+		return err
+	}
 	if python == "" {
-		fmt.Println("\nNo Python was given: the foreign peer is left out.")
+		fmt.Println("\nNo Python was given (-python): Python is left out.")
 	} else if err := callFromPython(ctx, report, python, pythonClient, server.address); err != nil {
 		return err
 	}
@@ -80,6 +92,7 @@ func run(report *report, python, pythonClient string) error {
 type runningServer struct {
 	address string
 	log     *logText
+	server  *fulmar.Server
 	// counting gets a value when a stocktake begins.
 	counting chan struct{}
 	cancel   context.CancelFunc
@@ -114,10 +127,13 @@ func startServer(ctx context.Context, implementation *shop.Shop) (*runningServer
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	running := &runningServer{address: address.String(), log: log, counting: counting, cancel: cancel, served: make(chan error, 1)}
+	running := &runningServer{address: address.String(), log: log, server: server, counting: counting, cancel: cancel, served: make(chan error, 1)}
 	go func() { running.served <- server.Serve(ctx) }()
 	return running, nil
 }
+
+// accepted returns how many connections the server has taken since it started.
+func (s *runningServer) accepted() uint64 { return s.server.Stats().Network.Accepted }
 
 // stop ends the server, if stopGracefully did not.
 func (s *runningServer) stop() { s.cancel() }
@@ -141,7 +157,7 @@ func stopGracefully(ctx context.Context, report *report, server *runningServer) 
 		counted <- err
 	}()
 	<-server.counting
-	report.step("graceful stop during a call", fulmar.TTHeader.String(), func() (string, error) {
+	report.step("Go", "graceful stop during a call", fulmar.TTHeader.String(), func() (string, error) {
 		server.cancel()
 		if err := errors.Join(<-counted, <-server.served); err != nil {
 			return "", err

@@ -21,18 +21,18 @@ type report struct {
 func newReport(out io.Writer) *report { return &report{out: out, began: time.Now()} }
 
 // step runs a step and prints what came of it.
-func (r *report) step(what, protocol string, run func() (string, error)) {
+func (r *report) step(caller, what, protocol string, run func() (string, error)) {
 	start := time.Now()
 	result, err := run()
 	if err != nil {
 		result = err.Error()
 	}
-	r.line("Go", what, protocol, result, err == nil, time.Since(start))
+	r.line(caller, what, protocol, result, err == nil, time.Since(start))
 }
 
 // header prints what the columns of the lines are.
 func (r *report) header() {
-	fmt.Fprintf(r.out, "%-4s  %-9s  %-8s  %-29s  %11s  %s\n", "", "caller", "over", "what", "took", "result")
+	fmt.Fprintf(r.out, "%-4s  %-11s  %-15s  %-29s  %11s  %s\n", "", "caller", "over", "what", "took", "result")
 }
 
 // line prints one step: who called, what, over which protocol, the result and
@@ -49,7 +49,7 @@ func (r *report) line(caller, what, protocol, result string, ok bool, took time.
 	if runes := []rune(result); ok && len(runes) > longest {
 		result = string(runes[:longest]) + "..."
 	}
-	fmt.Fprintf(r.out, "%s  %-9s  %-8s  %-29s  %8.1f ms  %s\n", mark, caller, protocol, what, float64(took.Microseconds())/1000, result)
+	fmt.Fprintf(r.out, "%s  %-11s  %-15s  %-29s  %8.1f ms  %s\n", mark, caller, protocol, what, float64(took.Microseconds())/1000, result)
 }
 
 // finish prints the summary and returns whether everything was as it should be.

@@ -15,24 +15,29 @@ import (
 	"github.com/fulmar-rpc/fulmar/thrift"
 )
 
-// visit calls the shop over one protocol and compares its answers with the file
-// that it started with.
+// visit calls a shop in one way and compares its answers with the file that the
+// shop started with.
 type visit struct {
-	protocol fulmar.Protocol
-	client   *fulmar.Client
-	api      orders.OrdersClient
-	file     *shop.File
+	caller, over string
+	client       *fulmar.Client
+	api          orders.OrdersClient
+	file         *shop.File
 }
 
-func newVisit(address string, protocol fulmar.Protocol, file *shop.File) (*visit, error) {
-	client, err := fulmar.NewClient(fulmar.ClientConfig{Target: address, Protocol: protocol})
+func newVisit(caller, over string, config fulmar.ClientConfig, file *shop.File) (*visit, error) {
+	client, err := fulmar.NewClient(config)
 	if err != nil {
 		return nil, err
 	}
-	return &visit{protocol: protocol, client: client, api: orders.NewOrdersClient(client), file: file}, nil
+	return &visit{caller: caller, over: over, client: client, api: orders.NewOrdersClient(client), file: file}, nil
 }
 
 func (v *visit) close() { _ = v.client.Close() }
+
+// step runs a step of the visit and reports it.
+func (v *visit) step(ctx context.Context, report *report, what string, run func(context.Context) (string, error)) {
+	report.step(v.caller, what, v.over, func() (string, error) { return run(ctx) })
+}
 
 // expect returns an error unless got is what it should be.
 func expect(what string, got, want any) error {
@@ -44,21 +49,13 @@ func expect(what string, got, want any) error {
 
 // callEverything calls each method once, in the way it is meant.
 func (v *visit) callEverything(ctx context.Context, report *report) {
-	steps := []struct {
-		what string
-		run  func(context.Context) (string, error)
-	}{
-		{"Orders.get", v.get},
-		{"Orders.search", v.search},
-		{"Orders.product", v.product},
-		{"Orders.place, stock, turnover", v.place},
-		{"Orders.advance", v.advance},
-		{"Orders.viewed (oneway)", v.viewed},
-		{"Orders.stocktake", v.stocktake},
-	}
-	for _, step := range steps {
-		report.step(step.what, v.protocol.String(), func() (string, error) { return step.run(ctx) })
-	}
+	v.step(ctx, report, "Orders.get", v.get)
+	v.step(ctx, report, "Orders.search", v.search)
+	v.step(ctx, report, "Orders.product", v.product)
+	v.step(ctx, report, "Orders.place, stock, turnover", v.place)
+	v.step(ctx, report, "Orders.advance", v.advance)
+	v.step(ctx, report, "Orders.viewed (oneway)", v.viewed)
+	v.step(ctx, report, "Orders.stocktake", v.stocktake)
 }
 
 func (v *visit) get(ctx context.Context) (string, error) {
@@ -194,22 +191,13 @@ func (v *visit) stocktake(ctx context.Context) (string, error) {
 
 // failOnPurpose makes calls that cannot succeed and checks how they fail.
 func (v *visit) failOnPurpose(ctx context.Context, report *report) {
-	report.step("declared exception", v.protocol.String(), func() (string, error) {
-		request := v.request()
-		request.Basket = map[string]int32{"TEA-EARLY": 1_000_000}
-		_, err := v.api.Place(ctx, request)
-		var outOfStock *orders.OutOfStock
-		if !errors.As(err, &outOfStock) {
-			return "", fmt.Errorf("got %v, want OutOfStock", err)
-		}
-		return fmt.Sprintf("OutOfStock: %d of %s left", outOfStock.Left, outOfStock.Sku), expect("the article", outOfStock.Sku, "TEA-EARLY")
-	})
-	report.step("exceeded deadline", v.protocol.String(), func() (string, error) {
+	v.step(ctx, report, "declared exception", v.outOfStock)
+	v.step(ctx, report, "exceeded deadline", func(ctx context.Context) (string, error) {
 		start := time.Now()
 		_, err := v.api.Stocktake(ctx, orders.NewStocktakeRequest(), fulmar.Timeout(50*time.Millisecond))
 		return wantCode(err, fulmar.DeadlineExceeded, fmt.Sprintf("gave up after %v", time.Since(start).Round(time.Millisecond)))
 	})
-	report.step("refused message", v.protocol.String(), func() (string, error) {
+	v.step(ctx, report, "refused message", func(ctx context.Context) (string, error) {
 		request := v.request()
 		request.Wishes = map[string]string{"novel": strings.Repeat("It was a dark and stormy night. ", messageLimit/32)}
 		_, err := v.api.Place(ctx, request)
@@ -219,7 +207,18 @@ func (v *visit) failOnPurpose(ctx context.Context, report *report) {
 		}
 		return refused.Message(), nil
 	})
-	report.step("and all goes on", v.protocol.String(), func() (string, error) { return v.get(ctx) })
+	v.step(ctx, report, "and all goes on", v.get)
+}
+
+func (v *visit) outOfStock(ctx context.Context) (string, error) {
+	request := v.request()
+	request.Basket = map[string]int32{"TEA-EARLY": 1_000_000}
+	_, err := v.api.Place(ctx, request)
+	var outOfStock *orders.OutOfStock
+	if !errors.As(err, &outOfStock) {
+		return "", fmt.Errorf("got %v, want OutOfStock", err)
+	}
+	return fmt.Sprintf("OutOfStock: %d of %s left", outOfStock.Left, outOfStock.Sku), expect("the article", outOfStock.Sku, "TEA-EARLY")
 }
 
 // wantCode returns text if err has the code.
