@@ -171,11 +171,16 @@ func (v *visit) viewed(ctx context.Context) (string, error) {
 	if err := v.api.Viewed(ctx, id); err != nil {
 		return "", err
 	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
 	// Nobody says when a oneway call has been executed.
 	for {
 		after, err := v.api.Views(ctx, id)
-		if err != nil || after > before {
-			return fmt.Sprintf("views %d -> %d", before, after), err
+		switch {
+		case err != nil:
+			return "", fmt.Errorf("views are still %d: %w", before, err)
+		case after > before:
+			return fmt.Sprintf("views %d -> %d", before, after), expect("the number of views", after, before+1)
 		}
 	}
 }
