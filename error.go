@@ -190,6 +190,8 @@ func callFailure(err error, limit time.Duration) *Error {
 	var encoding *thriftwire.Error
 	var foreign *wire.Error
 	switch code := CodeOf(err); {
+	case code == DeadlineExceeded && limit < 0:
+		e.code, e.message = code, "the deadline had passed before the call began"
 	case code == DeadlineExceeded:
 		e.code, e.message = code, fmt.Sprintf("no result within %v", limit.Round(time.Microsecond))
 	case code == Canceled:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"testing"
+	"time"
 
 	"github.com/fulmar-rpc/fulmar"
 )
@@ -46,5 +47,17 @@ func TestCode_HasTheNumbersOfGRPC(t *testing.T) {
 		if code.String() != name {
 			t.Errorf("code %d is %q, want %q", code, code.String(), name)
 		}
+	}
+}
+
+// TestError_SaysThatADeadlineHadPassed: not that there was no result within a
+// negative time.
+func TestError_SaysThatADeadlineHadPassed(t *testing.T) {
+	api := dial(t, fulmar.ClientConfig{Target: "127.0.0.1:1"})
+	ctx, cancel := context.WithDeadline(context.Background(), time.Now().Add(-time.Second))
+	defer cancel()
+	e := asError(t, api.Nothing(ctx))
+	if e.Code() != fulmar.DeadlineExceeded || e.Executed() != fulmar.ExecutedNo || e.Message() != "the deadline had passed before the call began" {
+		t.Errorf("Nothing: %v", e)
 	}
 }
