@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -147,8 +148,14 @@ func sumBody(t *testing.T, sum int32) []byte {
 // that serve plays, each on a goroutine of its own and closed afterwards.
 func withFake(t *testing.T, config fulmar.ClientConfig, serve func(conn net.Conn), test func(client *fulmar.Client)) {
 	t.Helper()
+	withFakeOn(t, simnet.Config{}, config, serve, test)
+}
+
+// withFakeOn is withFake on a given network.
+func withFakeOn(t *testing.T, on simnet.Config, config fulmar.ClientConfig, serve func(conn net.Conn), test func(client *fulmar.Client)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		network := simnet.New(simnet.Config{})
+		network := simnet.New(on)
 		listener, err := network.Listen(simAddress)
 		if err != nil {
 			t.Fatal(err)
@@ -185,4 +192,17 @@ func reply(t *testing.T, call headedMessage, body []byte, keys ...string) []byte
 	t.Helper()
 	head := ttheader.Head{Sequence: call.HeaderSequence, Strings: append(pairs(wire.Capabilities, "mux"), pairs(keys...)...)}
 	return headed(t, head, message(thriftwire.Reply, string(call.Name), call.Sequence, body))
+}
+
+// heapGrowth returns how much more memory is in use after act, in bytes.
+func heapGrowth(act func()) int64 {
+	inUse := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := inUse()
+	act()
+	return inUse() - before
 }

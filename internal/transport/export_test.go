@@ -1,5 +1,7 @@
 package transport
 
+import "slices"
+
 // SetSequence makes id the last sequence id that was given on the connections
 // that calls share.
 func (p *Peer) SetSequence(id int32) {
@@ -9,5 +11,16 @@ func (p *Peer) SetSequence(id int32) {
 		shared.mu.Lock()
 		shared.sequence = id
 		shared.mu.Unlock()
+	}
+}
+
+// LeaveAll makes all connections that calls share take no more of them, as a
+// server does that stops.
+func (p *Peer) LeaveAll() {
+	p.mu.Lock()
+	all := slices.Clone(p.shared)
+	p.mu.Unlock()
+	for _, shared := range all {
+		shared.leave()
 	}
 }

@@ -125,7 +125,10 @@ const (
 	stateTaken
 	// stateSent: the network has accepted every byte of it.
 	stateSent
-	// stateDropped: it was withdrawn before its turn came, or not all of it was
-	// written before the connection failed. The peer cannot execute it.
+	// stateDropped: not all of it was written before the connection failed. The
+	// peer cannot execute it.
 	stateDropped
+	// stateWithdrawn: its owner took it back before its turn came, and the sender
+	// is done with it.
+	stateWithdrawn
 )

@@ -106,9 +106,9 @@ func (c *muxConn) add(call *muxCall) (sequence int32, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case c.err != nil:
-		return 0, c.err
 	case c.leaving:
+		// Whatever for: pick does not know it any more, so this happens once with
+		// each connection.
 		return 0, errLeaving
 	case len(c.calls) >= c.lent.pool.config.Waiting:
 		return 0, fmt.Errorf("%d calls already wait on a shared connection: %w", len(c.calls), ErrExhausted)
@@ -151,10 +151,8 @@ func (c *muxConn) giveUp(ctx context.Context, sequence int32, call *muxCall) (*R
 		outcome := <-call.outcome
 		return outcome.response, outcome.err
 	}
-	request := call.request
-	request.state.CompareAndSwap(stateQueued, stateDropped)
 	failed := &CallError{Phase: PhaseWait, Sent: true, Err: ctx.Err()}
-	if request.state.Load() == stateDropped {
+	if c.sender.withdraw(&call.request.outgoing) || call.request.state.Load() == stateDropped {
 		failed.Phase, failed.Sent = PhaseWrite, false
 	}
 	if c.heard.Load() < call.began.UnixNano() && errors.Is(ctx.Err(), context.DeadlineExceeded) {

@@ -60,7 +60,8 @@ func (p *Peer) Do(ctx context.Context, request *Request) (*Response, error) {
 		if err == nil {
 			return response, nil
 		}
-		if errors.Is(err, errShared) {
+		if errors.Is(err, errShared) || errors.Is(err, errLeaving) {
+			// The call has not begun.
 			continue
 		}
 		if p.pool.Closed() && !errors.Is(err, ErrClosed) {

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"runtime"
+	"slices"
 	"sync"
 
 	"github.com/fulmar-rpc/fulmar/eventloop"
@@ -37,10 +38,12 @@ type sender struct {
 	// whatever reason.
 	sent func(*outgoing)
 
-	mu      sync.Mutex
-	queue   []*outgoing
-	writing bool
-	err     error
+	mu    sync.Mutex
+	queue []*outgoing
+	// withdrawn counts messages of the queue that were withdrawn.
+	withdrawn int
+	writing   bool
+	err       error
 
 	// Only the goroutine that writes uses these: the messages in work, their
 	// pieces, and those of the pieces that are not written yet.
@@ -128,17 +131,17 @@ func (s *sender) take() bool {
 			if len(s.queue) > 0 {
 				queue, s.queue = s.queue, nil
 			}
-			s.writing = false
+			s.withdrawn, s.writing = 0, false
 			s.mu.Unlock()
 			s.drop(queue)
 			return false
 		}
-		s.batch, s.queue = s.queue, s.batch
+		s.batch, s.queue, s.withdrawn = s.queue, s.batch, 0
 		s.mu.Unlock()
 		kept := s.batch[:0]
 		for _, o := range s.batch {
 			if !o.state.CompareAndSwap(stateQueued, stateTaken) {
-				s.done(o)
+				s.doneUnlessWithdrawn(o)
 				continue
 			}
 			kept = append(kept, o)
@@ -153,11 +156,29 @@ func (s *sender) take() bool {
 	}
 }
 
+// withdraw takes back a message that nobody has begun to write, if that is so,
+// and is done with it. While a peer reads nothing, messages whose callers gave
+// up would fill the memory otherwise. It must not be sent again.
+func (s *sender) withdraw(o *outgoing) bool {
+	if !o.state.CompareAndSwap(stateQueued, stateWithdrawn) {
+		return false
+	}
+	s.done(o)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	// Looked through when half of them are such, so each costs two looks.
+	if s.withdrawn++; 2*s.withdrawn > len(s.queue) {
+		s.queue = slices.DeleteFunc(s.queue, func(o *outgoing) bool { return o.state.Load() == stateWithdrawn })
+		s.withdrawn = 0
+	}
+	return true
+}
+
 // drop ends messages that nobody has begun to write.
 func (s *sender) drop(queue []*outgoing) {
 	for _, o := range queue {
 		o.state.CompareAndSwap(stateQueued, stateDropped)
-		s.done(o)
+		s.doneUnlessWithdrawn(o)
 	}
 }
 
@@ -193,7 +214,7 @@ func (s *sender) fail(err error) {
 		s.err = err
 	}
 	queue := s.queue
-	s.queue, s.writing = nil, false
+	s.queue, s.withdrawn, s.writing = nil, 0, false
 	s.mu.Unlock()
 	for _, o := range s.batch {
 		s.written -= int64(o.length())
@@ -222,9 +243,15 @@ func (s *sender) close(err error) {
 		s.err = err
 	}
 	queue := s.queue
-	s.queue = nil
+	s.queue, s.withdrawn = nil, 0
 	s.mu.Unlock()
 	s.drop(queue)
+}
+
+func (s *sender) doneUnlessWithdrawn(o *outgoing) {
+	if o.state.Load() != stateWithdrawn {
+		s.done(o)
+	}
 }
 
 func (s *sender) done(o *outgoing) {
