@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/fulmar-rpc/fulmar"
+	"github.com/fulmar-rpc/fulmar/internal/simnet"
 	"github.com/fulmar-rpc/fulmar/internal/testservice"
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
 	"github.com/fulmar-rpc/fulmar/internal/wire/ttheader"
@@ -203,7 +204,7 @@ func answerNothing(t *testing.T, keys []string, check func(err error)) {
 			}
 		}
 	}
-	withFake(t, fulmar.ClientConfig{}, answer, func(client *fulmar.Client) {
+	withFake(t, simnet.Config{}, fulmar.ClientConfig{}, answer, func(client *fulmar.Client) {
 		api := testservice.NewEchoClient(client)
 		for range 2 {
 			check(api.Nothing(context.Background()))
@@ -237,7 +238,7 @@ func TestError_CodeFromAnyPeer(t *testing.T) {
 					write(t, conn, headed(t, head, message(thriftwire.Exception, "nothing", call.Sequence, b)))
 				}
 			}
-			withFake(t, fulmar.ClientConfig{}, answer, func(client *fulmar.Client) {
+			withFake(t, simnet.Config{}, fulmar.ClientConfig{}, answer, func(client *fulmar.Client) {
 				e := asError(t, testservice.NewEchoClient(client).Nothing(context.Background()))
 				if e.Code() != want || e.Executed() != wantExecuted || e.Origin() != fulmar.OriginRemote || !strings.Contains(e.Error(), "what?") {
 					t.Errorf("fulmar-code %q, fulmar-executed %q: %v: code %v, %v", code, executed, e, e.Code(), e.Executed())

@@ -29,7 +29,7 @@ type toldTimeouts struct {
 	told []string
 }
 
-func (p *toldTimeouts) serve(conn net.Conn) {
+func (p *toldTimeouts) answerLater(conn net.Conn) {
 	for {
 		call, err := nextHeaded(conn)
 		if err != nil {
@@ -72,7 +72,7 @@ func TestDeadline_IsToldInMilliseconds(t *testing.T) {
 	} {
 		for _, shares := range []bool{false, true} {
 			peer := &toldTimeouts{t: t, shares: shares}
-			withFake(t, fulmar.ClientConfig{}, peer.serve, func(client *fulmar.Client) {
+			withFake(t, simnet.Config{}, fulmar.ClientConfig{}, peer.answerLater, func(client *fulmar.Client) {
 				api := testservice.NewEchoClient(client)
 				for range 2 { // on a new connection, and on one that was used
 					ctx, cancel := context.WithCancel(context.Background())
@@ -115,9 +115,9 @@ func TestDeadline_WhatIsLeftIsTold(t *testing.T) {
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {
 			peer := &toldTimeouts{t: t, shares: test.shares, think: think}
-			withFake(t, test.config, func(conn net.Conn) {
+			withFake(t, simnet.Config{}, test.config, func(conn net.Conn) {
 				if !test.shares {
-					peer.serve(conn)
+					peer.answerLater(conn)
 					return
 				}
 				// One that answers each call after the same time.
@@ -173,7 +173,7 @@ func serveConcurrently(t *testing.T, conn net.Conn, peer *toldTimeouts) {
 // own caller's time.
 func TestDeadline_GoesDownTheChain(t *testing.T) {
 	peer := &toldTimeouts{t: t, shares: true}
-	withFake(t, fulmar.ClientConfig{}, peer.serve, func(downstream *fulmar.Client) {
+	withFake(t, simnet.Config{}, fulmar.ClientConfig{}, peer.answerLater, func(downstream *fulmar.Client) {
 		toDownstream := testservice.NewEchoClient(downstream)
 		server, conn := servePipe(t, &testservice.Stub{OnNothing: func(ctx context.Context) error {
 			time.Sleep(500 * time.Millisecond)

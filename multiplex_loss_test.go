@@ -48,25 +48,22 @@ func (p *stalling) serve(conn net.Conn) {
 	}
 }
 
-// withStalling runs test with a client of a stalling peer whose connection is
-// shared and then filled by a call that cannot be written whole.
-func withStalling(t *testing.T, then func(conn net.Conn), test func(client *fulmar.Client, long func(context.Context) error, resume func())) {
-	t.Helper()
-	peer := &stalling{t: t, then: then}
-	withFakeOn(t, simnet.Config{BufferBytes: 64 << 10}, fulmar.ClientConfig{Timeout: time.Minute}, peer.serve, func(client *fulmar.Client) {
-		peer.resume = make(chan struct{})
-		api := testservice.NewEchoClient(client)
-		if _, err := api.Add(context.Background(), 1, 2); err != nil {
-			t.Fatal(err)
-		}
-		long := func(ctx context.Context) error {
-			_, err := api.Echo(ctx, &testservice.Message{Text: strings.Repeat("x", 200<<10)})
-			return err
-		}
-		resume := sync.OnceFunc(func() { close(peer.resume) })
-		defer resume()
-		test(client, long, resume)
-	})
+// narrow is a network in which a long call does not fit.
+var narrow = simnet.Config{BufferBytes: 64 << 10}
+
+// begin shares a connection of client with the peer, which then reads nothing
+// until resume. long is a call that cannot be written whole meanwhile.
+func (p *stalling) begin(client *fulmar.Client) (api testservice.EchoClient, long func(context.Context) error, resume func()) {
+	p.resume = make(chan struct{})
+	api = testservice.NewEchoClient(client)
+	if _, err := api.Add(context.Background(), 1, 2); err != nil {
+		p.t.Error(err)
+	}
+	long = func(ctx context.Context) error {
+		_, err := api.Echo(ctx, &testservice.Message{Text: strings.Repeat("x", 200<<10)})
+		return err
+	}
+	return api, long, sync.OnceFunc(func() { close(p.resume) })
 }
 
 // TestMultiplex_SaysWhetherACancelledCallWasSent: one of which not a byte was
@@ -86,9 +83,11 @@ func TestMultiplex_SaysWhetherACancelledCallWasSent(t *testing.T) {
 			}
 		}
 	}
-	withStalling(t, then, func(client *fulmar.Client, long func(context.Context) error, resume func()) {
+	peer := &stalling{t: t, then: then}
+	withFake(t, narrow, fulmar.ClientConfig{Timeout: time.Minute}, peer.serve, func(client *fulmar.Client) {
+		api, long, resume := peer.begin(client)
+		defer resume()
 		ctx, cancel := context.WithCancel(context.Background())
-		api := testservice.NewEchoClient(client)
 		begun := call(1, func(int) {
 			if e := asError(t, long(ctx)); e.Code() != fulmar.Canceled || e.Executed() != fulmar.ExecutedMaybe || e.Phase() != fulmar.PhaseWait {
 				t.Errorf("a call that was begun: %v: %v, phase %v", e, e.Executed(), e.Phase())
@@ -132,8 +131,10 @@ func TestMultiplex_LostConnections(t *testing.T) {
 	}
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {
-			withStalling(t, end, func(client *fulmar.Client, long func(context.Context) error, resume func()) {
-				api := testservice.NewEchoClient(client)
+			peer := &stalling{t: t, then: end}
+			withFake(t, narrow, fulmar.ClientConfig{Timeout: time.Minute}, peer.serve, func(client *fulmar.Client) {
+				api, long, resume := peer.begin(client)
+				defer resume()
 				var sent, moved atomic.Int64
 				before := call(calls, func(int) {
 					err := api.Nothing(context.Background())
@@ -174,9 +175,10 @@ func TestMultiplex_LostConnections(t *testing.T) {
 // calls do not wait behind it.
 func TestMultiplex_ASilentPeerIsLeft(t *testing.T) {
 	silent := func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }
-	withStalling(t, silent, func(client *fulmar.Client, _ func(context.Context) error, resume func()) {
+	peer := &stalling{t: t, then: silent}
+	withFake(t, narrow, fulmar.ClientConfig{Timeout: time.Minute}, peer.serve, func(client *fulmar.Client) {
+		api, _, resume := peer.begin(client)
 		resume()
-		api := testservice.NewEchoClient(client)
 		time.Sleep(time.Millisecond)
 		start := time.Now()
 		call(20, func(int) {
@@ -200,7 +202,10 @@ func TestMultiplex_ASilentPeerIsLeft(t *testing.T) {
 // nothing behind, although nothing can be written for as long as a peer may
 // stall.
 func TestMultiplex_APeerThatReadsNothingHoldsNoMemory(t *testing.T) {
-	withStalling(t, func(net.Conn) {}, func(client *fulmar.Client, long func(context.Context) error, _ func()) {
+	peer := &stalling{t: t, then: func(net.Conn) {}}
+	withFake(t, narrow, fulmar.ClientConfig{Timeout: time.Minute}, peer.serve, func(client *fulmar.Client) {
+		_, long, resume := peer.begin(client)
+		defer resume()
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		filled := call(1, func(int) { _ = long(ctx) })
@@ -227,32 +232,34 @@ func TestMultiplex_APeerThatReadsNothingHoldsNoMemory(t *testing.T) {
 	})
 }
 
-// TestMultiplex_ControlMessages: calls that run go on, no call is added, and the
-// connection is closed behind the last answer.
-func TestMultiplex_ControlMessages(t *testing.T) {
-	control := func(t *testing.T) []byte {
-		return headed(t, ttheader.Head{Strings: pairs("crrst", "1")}, message(thriftwire.Reply, "none", 0, []byte{0}))
-	}
-	// Each makes the server leave, while a call waits.
-	leaves := map[string]func(t *testing.T, conn net.Conn, call headedMessage){
-		"the control message": func(t *testing.T, conn net.Conn, call headedMessage) {
+// leaving are the ways in which a server says that it closes the connection. Each
+// answers a call as well.
+func leaving(t *testing.T) map[string]func(conn net.Conn, call headedMessage) {
+	control := headed(t, ttheader.Head{Strings: pairs("crrst", "1")}, message(thriftwire.Reply, "none", 0, []byte{0}))
+	return map[string]func(conn net.Conn, call headedMessage){
+		"the control message": func(conn net.Conn, call headedMessage) {
 			answerAdd(t, conn, call)
-			_, _ = conn.Write(control(t))
+			_, _ = conn.Write(control)
 		},
-		"control messages": func(t *testing.T, conn net.Conn, call headedMessage) {
-			_, _ = conn.Write(append(control(t), control(t)...))
+		"control messages": func(conn net.Conn, call headedMessage) {
+			_, _ = conn.Write(append(control, control...))
 			answerAdd(t, conn, call)
 		},
-		"a key of an answer": func(t *testing.T, conn net.Conn, call headedMessage) {
+		"a key of an answer": func(conn net.Conn, call headedMessage) {
 			_, _ = conn.Write(reply(t, call, sumBody(t, addition(call)), "crrst", "1"))
 		},
-		"a late answer": func(t *testing.T, conn net.Conn, call headedMessage) {
+		"a late answer": func(conn net.Conn, call headedMessage) {
 			answerAdd(t, conn, call)
 			call.HeaderSequence += 1000
 			_, _ = conn.Write(reply(t, call, sumBody(t, 0), "crrst", "1"))
 		},
 	}
-	for name, leave := range leaves {
+}
+
+// TestMultiplex_ServersThatLeave: calls that run go on, no call is added, and the
+// connection is closed behind the last answer.
+func TestMultiplex_ServersThatLeave(t *testing.T) {
+	for name, leave := range leaving(t) {
 		t.Run(name, func(t *testing.T) {
 			var connections, closed atomic.Int64
 			serve := func(conn net.Conn) {
@@ -260,39 +267,37 @@ func TestMultiplex_ControlMessages(t *testing.T) {
 				for i := 0; ; i++ {
 					call, err := nextHeaded(conn)
 					switch {
-					case err == io.EOF:
-						closed.Add(1)
-						return
 					case err != nil:
-						t.Errorf("connection %d ended with %v", number, err)
+						closed.Add(1)
+						if err != io.EOF {
+							t.Errorf("connection %d ended with %v", number, err)
+						}
 						return
 					case number == 1 && i == 1:
 						time.AfterFunc(time.Second, func() { answerAdd(t, conn, call) })
 					case number == 1 && i == 2:
-						leave(t, conn, call)
+						leave(conn, call)
+					case number == 1 && i > 2:
+						t.Error("a call came after the server said that it leaves")
 					default:
-						if number == 1 && i > 2 {
-							t.Error("a call came after the server said that it leaves")
-						}
 						answerAdd(t, conn, call)
 					}
 				}
 			}
-			withFake(t, fulmar.ClientConfig{}, serve, func(client *fulmar.Client) {
+			withFake(t, simnet.Config{}, fulmar.ClientConfig{}, serve, func(client *fulmar.Client) {
 				api := testservice.NewEchoClient(client)
-				add := func() {
+				add := func(int) {
 					if sum, err := api.Add(context.Background(), 1, 2); sum != 3 || err != nil {
 						t.Errorf("Add = %d, %v", sum, err)
 					}
 				}
-				add()
-				waiting := call(1, func(int) { add() })
+				add(0)
+				waiting := call(1, add)
 				synctest.Wait()
-				add()
+				add(0)
 				synctest.Wait()
-				for range 3 {
-					add()
-				}
+				add(0)
+				add(0)
 				if n := closed.Load(); n != 0 {
 					t.Errorf("%d connections were closed while a call waited", n)
 				}

@@ -146,13 +146,7 @@ func sumBody(t *testing.T, sum int32) []byte {
 
 // withFake runs test in a bubble, with a client whose connections lead to a peer
 // that serve plays, each on a goroutine of its own and closed afterwards.
-func withFake(t *testing.T, config fulmar.ClientConfig, serve func(conn net.Conn), test func(client *fulmar.Client)) {
-	t.Helper()
-	withFakeOn(t, simnet.Config{}, config, serve, test)
-}
-
-// withFakeOn is withFake on a given network.
-func withFakeOn(t *testing.T, on simnet.Config, config fulmar.ClientConfig, serve func(conn net.Conn), test func(client *fulmar.Client)) {
+func withFake(t *testing.T, on simnet.Config, config fulmar.ClientConfig, serve func(conn net.Conn), test func(client *fulmar.Client)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		network := simnet.New(on)

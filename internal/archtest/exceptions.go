@@ -142,6 +142,7 @@ func sleepExceptions() []exception {
 			reason: "what Check waits for has to end after Check began; if it ends before, the test passes as well",
 		},
 		{rule: "sleep", file: "test/interop/calls/server_test.go", what: "rules.Pause", reason: "the method of the service that pauses, for callers that give up"},
+		{rule: "sleep", file: "multiplex_server_test.go", what: "napper", reason: "what it returns is called in bubbles only"},
 		{rule: "sleep", file: "internal/loadgen/loadgen_test.go", what: "callers", reason: "what it returns is called in bubbles only"},
 	}
 }
