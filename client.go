@@ -141,6 +141,8 @@ func (c *Client) invoke(ctx context.Context, call Unary) error {
 	err := c.attempt(ctx, state)
 	e, ok := err.(*Error)
 	if !ok {
+		// A result, or an error that only a handler can have returned.
+		state.mayHaveRun = true
 		return err
 	}
 	if e.executed == ExecutedNo && state.mayHaveRun {

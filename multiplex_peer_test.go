@@ -102,8 +102,7 @@ func TestClient_SharesOnlyWhatThePeerSaysItCan(t *testing.T) {
 				!test.shared && (most.Load() != 1 || flags.Load() != 0 || shared.Load() != 0) {
 				t.Error(got)
 			}
-			// Once on each connection, unless the client knows already.
-			if n := claims.Load(); test.config.AssumeMultiplexed && n != 0 || !test.config.AssumeMultiplexed && n != connections.Load() {
+			if n := claims.Load(); n != connections.Load() { // once on each
 				t.Errorf("%s: %d claims", got, n)
 			}
 		})

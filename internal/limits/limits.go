@@ -165,6 +165,17 @@ const (
 	// next is opened.
 	MultiplexedGrow = 64
 
+	// GrowPauseMin and GrowPauseMax bound the pause after a further connection
+	// could not be opened, which doubles with every failure.
+	GrowPauseMin = time.Second
+	GrowPauseMax = time.Minute
+
+	// SilenceTimeout and SilentCalls: a shared connection takes no new calls
+	// after one that timed out and during which no byte arrived for this long, or
+	// after as many that timed out one after the other without any reply.
+	SilenceTimeout = time.Second
+	SilentCalls    = 3
+
 	// CapabilityWait is how long calls wait for the first call on a connection
 	// to show whether they can share it, before they open their own.
 	CapabilityWait = 20 * time.Millisecond

@@ -109,7 +109,7 @@ func messageTypeText(t thriftwire.MessageType) string {
 
 // callerNames remembers who called last on a connection: usually it is the same
 // for all calls, and a text need not be made for each.
-type callerNames struct{ service, method, to string }
+type callerNames struct{ service, method string }
 
 // requestHead is what the header of a request says, its service still as bytes.
 type requestHead struct {
@@ -124,6 +124,7 @@ func (n *callerNames) read(info wire.Info) (head requestHead) {
 	if info.Len() == 0 {
 		return head
 	}
+	var metadata pairSet
 	for key, value := range info.Strings() {
 		switch {
 		case string(key) == wire.IDLServiceName:
@@ -131,11 +132,11 @@ func (n *callerNames) read(info wire.Info) (head requestHead) {
 		case string(key) == wire.Capabilities:
 			head.mux = hasCapability(value, capabilityMux)
 		case hasPrefix(key, wire.PersistentPrefix):
-			head.Metadata = setPair(head.Metadata, wire.PersistentPrefix, key, value)
+			metadata.add(wire.PersistentPrefix, key, value)
 		case hasPrefix(key, wire.UpstreamPrefix):
 			// It has made its hop already: an old peer passes it on.
 		case hasPrefix(key, wire.TransientPrefix):
-			head.Metadata = setPair(head.Metadata, wire.TransientPrefix, key, value)
+			metadata.add(wire.TransientPrefix, key, value)
 		}
 	}
 	for key, value := range info.Ints() {
@@ -144,12 +145,11 @@ func (n *callerNames) read(info wire.Info) (head requestHead) {
 			head.FromService = remember(&n.service, value)
 		case wire.KeyFromMethod:
 			head.FromMethod = remember(&n.method, value)
-		case wire.KeyToService:
-			head.ToService = remember(&n.to, value)
 		case wire.KeyTimeout:
 			head.Timeout = readTimeout(value)
 		}
 	}
+	head.Metadata = metadata.pairs
 	return head
 }
 
@@ -185,20 +185,55 @@ func hasPrefix(b []byte, prefix string) bool {
 	return len(b) >= len(prefix) && string(b[:len(prefix)]) == prefix
 }
 
-// setPair adds a pair whose key on the wire begins with prefix. The last one of
-// a key counts; without a key or a value there is none.
-func setPair(pairs []Pair, prefix string, key, value []byte) []Pair {
-	key = key[len(prefix):]
-	if len(key) == 0 || len(value) == 0 {
-		return pairs
+// pairSet collects pairs, of which the last one of a key counts.
+type pairSet struct {
+	pairs []Pair
+	// index has the place of each key on the wire, once there are many pairs:
+	// looking through 500 of them for each took 2 ms.
+	index map[string]int
+}
+
+// manyPairs is where looking through all pairs begins to take longer than the
+// index.
+const manyPairs = 16
+
+// add adds a pair whose key on the wire begins with prefix. Without a key or a
+// value there is none.
+func (s *pairSet) add(prefix string, key, value []byte) {
+	if len(key) == len(prefix) || len(value) == 0 {
+		return
 	}
-	for i := range pairs {
-		if pairs[i].Prefix == prefix && pairs[i].Key == string(key) {
-			pairs[i].Value = string(value)
-			return pairs
+	if at := s.find(prefix, key); at >= 0 {
+		s.pairs[at].Value = string(value)
+		return
+	}
+	whole := string(key)
+	if s.index != nil {
+		s.index[whole] = len(s.pairs)
+	}
+	s.pairs = append(s.pairs, Pair{Prefix: prefix, Key: whole[len(prefix):], Value: string(value)})
+	if len(s.pairs) == manyPairs {
+		s.index = make(map[string]int, 2*manyPairs)
+		for i := range s.pairs {
+			s.index[s.pairs[i].Prefix+s.pairs[i].Key] = i
 		}
 	}
-	return append(pairs, Pair{Prefix: prefix, Key: string(key), Value: string(value)})
+}
+
+// find returns where the pair of a key is, -1 if there is none.
+func (s *pairSet) find(prefix string, key []byte) int {
+	if s.index != nil {
+		if at, ok := s.index[string(key)]; ok {
+			return at
+		}
+		return -1
+	}
+	for i := range s.pairs {
+		if s.pairs[i].Prefix == prefix && s.pairs[i].Key == string(key[len(prefix):]) {
+			return i
+		}
+	}
+	return -1
 }
 
 // --- replies ---
@@ -240,6 +275,7 @@ func readReplyHead(info wire.Info) (head ReplyHead, mux, closing bool, err error
 		return head, false, false, nil
 	}
 	var business BusinessStatus
+	var metadata pairSet
 	for key, value := range info.Strings() {
 		switch string(key) {
 		case wire.Capabilities:
@@ -263,13 +299,15 @@ func readReplyHead(info wire.Info) (head ReplyHead, mux, closing bool, err error
 			if len(value) == 0 {
 				continue
 			}
+			business.Extra, err = nil, nil
 			if jsonErr := json.Unmarshal(value, &business.Extra); jsonErr != nil {
 				err = replyError(thriftwire.ExceptionInternalError, "%s of the reply is not a JSON object of texts: %.100q", wire.BusinessExtra, value)
 			}
 		default:
-			head.Metadata = setPair(head.Metadata, "", key, value)
+			metadata.add("", key, value)
 		}
 	}
+	head.Metadata = metadata.pairs
 	if business.Status == 0 {
 		return head, mux, closing, nil
 	}

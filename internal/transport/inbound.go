@@ -25,7 +25,9 @@ type Inbound struct {
 
 	conn           *serverConn
 	headerSequence int32
-	invalid        error
+	// headBytes is how much of the budget Head takes, until the call ends.
+	headBytes int
+	invalid   error
 	// ordered: nothing else may be answered before it.
 	ordered bool
 	// claims: the peer wants to know what this side can do. fulmar: it is one of

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fulmar-rpc/fulmar/eventloop"
+	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/wire"
 )
 
@@ -27,12 +28,18 @@ type muxConn struct {
 	waiting atomic.Int32
 	// heard is when bytes last arrived, in nanoseconds since 1970.
 	heard atomic.Int64
+	// answered is when a reply last found its call, silent how many calls have
+	// timed out since.
+	answered atomic.Int64
+	silent   atomic.Int32
 
 	mu       sync.Mutex
 	calls    map[int32]*muxCall
 	sequence int32
 	// leaving: no call is added any more.
 	leaving bool
+	// writeErr is why nothing can be written any more.
+	writeErr error
 	// err is why the connection is closed.
 	err error
 	// usedAt is when the last call ended.
@@ -43,6 +50,8 @@ type muxConn struct {
 type muxCall struct {
 	request *Request
 	began   time.Time
+	// claim: it tells the peer what this side can do.
+	claim bool
 	// outcome gets the reply or the failure, once.
 	outcome chan muxOutcome
 }
@@ -61,7 +70,7 @@ func newMuxConn(peer *Peer, lent *ClientConn) *muxConn {
 	c.heard.Store(now.UnixNano())
 	c.sender.conn = lent.conn
 	c.sender.crowded = func() bool { return c.waiting.Load() > 1 }
-	c.sender.failed = c.fail
+	c.sender.failed = c.writeFailed
 	return c
 }
 
@@ -73,7 +82,7 @@ func (c *muxConn) call(ctx context.Context, request *Request) (*Response, error)
 		return nil, &CallError{Phase: PhaseAcquire, Err: err}
 	}
 	request.hurry(ctx, call.began)
-	request.address(sequence, wire.FlagOutOfOrder, false)
+	request.address(sequence, wire.FlagOutOfOrder, call.claim)
 	request.after = nil
 	if request.oneway {
 		request.after = func() { c.handedOver(sequence, request) }
@@ -120,6 +129,8 @@ func (c *muxConn) add(call *muxCall) (sequence int32, err error) {
 			break
 		}
 	}
+	call.claim = !c.lent.claimed
+	c.lent.claimed = true
 	c.calls[c.sequence] = call
 	c.waiting.Store(int32(len(c.calls)))
 	return c.sequence, nil
@@ -155,12 +166,23 @@ func (c *muxConn) giveUp(ctx context.Context, sequence int32, call *muxCall) (*R
 	if c.sender.withdraw(&call.request.outgoing) || call.request.state.Load() == stateDropped {
 		failed.Phase, failed.Sent = PhaseWrite, false
 	}
-	if c.heard.Load() < call.began.UnixNano() && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		// Not a byte in all that time: perhaps the peer is gone and nobody said
-		// so. Later calls are better off with another connection.
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) && c.isSilent(call) {
 		c.leave()
 	}
 	return nil, failed
+}
+
+// isSilent reports whether a call that timed out says that later ones are better
+// off with another connection: not a byte came in a long time, so perhaps the
+// peer is gone and nobody said so; or nothing that came was a reply to any of
+// several calls.
+func (c *muxConn) isSilent(call *muxCall) bool {
+	began := call.began.UnixNano()
+	if c.answered.Load() >= began {
+		return false
+	}
+	silent := c.silent.Add(1)
+	return silent >= limits.SilentCalls || c.heard.Load() < began && time.Since(call.began) >= limits.SilenceTimeout
 }
 
 // leave makes the connection close when its last call has ended.
@@ -210,6 +232,27 @@ func (c *muxConn) fail(err error) {
 	}
 }
 
+// writeFailed lets no more calls come when nothing can be written any more, and
+// leaves the peer a moment for the replies that it has sent before it closed.
+func (c *muxConn) writeFailed(err error) {
+	c.peer.leave(c)
+	c.mu.Lock()
+	c.leaving, c.writeErr = true, err
+	c.mu.Unlock()
+	// An error means that the connection is closed, which read will notice.
+	_ = c.conn.SetReadDeadline(time.Now().Add(limits.LastWordsTimeout))
+}
+
+// readFailed ends the connection when nothing can be read any more.
+func (c *muxConn) readFailed(err error) {
+	c.mu.Lock()
+	if c.writeErr != nil {
+		err = c.writeErr
+	}
+	c.mu.Unlock()
+	c.fail(err)
+}
+
 // read takes replies off the connection until it fails.
 func (c *muxConn) read() {
 	reader := c.conn.Reader()
@@ -238,7 +281,7 @@ func (c *muxConn) read() {
 			reader.Shrink()
 		}
 		if _, err := reader.Peek(need); err != nil {
-			c.fail(readError(err))
+			c.readFailed(readError(err))
 			return
 		}
 		c.heard.Store(time.Now().UnixNano())
@@ -262,6 +305,8 @@ func (c *muxConn) deliver(message *wire.Message) (last bool) {
 		c.leave()
 	}
 	if call := c.remove(message.HeaderSequence); call != nil {
+		c.answered.Store(c.heard.Load())
+		c.silent.Store(0)
 		call.outcome <- c.outcome(call, message, head, err)
 	} else if !isControl(message) {
 		c.peer.late.Add(1)

@@ -33,8 +33,12 @@ type Peer struct {
 	answered chan struct{}
 	// refused: the last peer that was asked cannot multiplex.
 	refused bool
-	reaper  *time.Timer
-	closed  bool
+	// growAfter is when a further connection may be tried, growPause how long
+	// after the last failure that is; 0 if there was none.
+	growAfter time.Time
+	growPause time.Duration
+	reaper    *time.Timer
+	closed    bool
 
 	late atomic.Uint64
 }
@@ -84,12 +88,26 @@ func (p *Peer) attempt(ctx context.Context, request *Request) (response *Respons
 	switch {
 	case err != nil:
 		return nil, false, err
-	case shared != nil:
-		response, err = shared.call(ctx, request)
-		return response, !errors.Is(err, ErrExhausted), err
 	case ask:
-		defer p.asked()
+		response, used, err = p.first(ctx, request)
+		if shared == nil {
+			return response, used, err
+		}
+		p.grew(err == nil || errors.Is(err, errShared))
+		if err == nil || sent(err) || errors.Is(err, errShared) || ctx.Err() != nil {
+			return response, used, err
+		}
+		// There is a connection that works.
+	case shared == nil:
+		return p.alone(ctx, request)
 	}
+	response, err = shared.call(ctx, request)
+	return response, !errors.Is(err, ErrExhausted), err
+}
+
+// first makes the first call on a connection that others wait for.
+func (p *Peer) first(ctx context.Context, request *Request) (response *Response, used bool, err error) {
+	defer p.asked()
 	if p.config.Multiplexed {
 		return nil, false, p.open(ctx)
 	}
@@ -129,7 +147,26 @@ func (p *Peer) open(ctx context.Context) error {
 	}
 	conn.mux = true
 	conn.Release()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.shared) == 0 {
+		return &CallError{Phase: PhaseConnect, Err: errors.New("the connection broke before it was used")}
+	}
 	return errShared
+}
+
+// grew notes whether a further connection could be opened. If not, the next
+// try waits, for longer each time: every try takes a call that a connection
+// which works would have carried.
+func (p *Peer) grew(ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if ok {
+		p.growPause, p.growAfter = 0, time.Time{}
+		return
+	}
+	p.growPause = min(max(2*p.growPause, limits.GrowPauseMin), limits.GrowPauseMax)
+	p.growAfter = time.Now().Add(p.growPause)
 }
 
 // learned notes whether the server can multiplex.
@@ -140,14 +177,16 @@ func (p *Peer) learned(mux bool) {
 }
 
 // pick returns a shared connection. If there is none the caller uses one of its
-// own; ask says that others wait for what that shows, so asked must follow.
+// own. ask says that others wait for what that shows, so asked must follow; a
+// shared connection beside it is for when that fails.
 func (p *Peer) pick(ctx context.Context) (shared *muxConn, ask bool, err error) {
 	var patience <-chan time.Time
 	for {
 		p.mu.Lock()
 		shared, waiting := p.leastBusy()
 		// Where no more may be opened, waiting for one would not help.
-		grow := len(p.shared) < limits.MultiplexedConnections && waiting >= limits.MultiplexedGrow && p.pool.hasRoom()
+		grow := len(p.shared) < limits.MultiplexedConnections && waiting >= limits.MultiplexedGrow && p.pool.hasRoom() &&
+			(p.growPause == 0 || time.Now().After(p.growAfter))
 		switch {
 		case p.closed:
 			p.mu.Unlock()
@@ -163,7 +202,7 @@ func (p *Peer) pick(ctx context.Context) (shared *muxConn, ask bool, err error) 
 			p.asking++
 			p.answered = make(chan struct{})
 			p.mu.Unlock()
-			return nil, true, nil
+			return shared, true, nil
 		}
 		answered := p.answered
 		p.mu.Unlock()

@@ -259,6 +259,7 @@ func (s *Server) run(call *Inbound) {
 
 func (s *Server) callEnded(call *Inbound) {
 	call.DropBody()
+	s.budget.give(call.headBytes)
 	call.conn.done(call)
 	if s.running.Add(-1) > 0 {
 		return

@@ -51,8 +51,11 @@ type serverConn struct {
 	// before the next may start.
 	running int
 	ordered bool
-	// unsent counts bytes of answers that are not written yet.
+	// unsent counts bytes of answers that are not written yet; room is told when
+	// it shrinks, and when the connection is gone.
 	unsent int
+	room   sync.Cond
+	gone   bool
 	// behind: data has something to do once the connection is not blocked.
 	// paused: reading has stopped until then.
 	behind bool
@@ -88,6 +91,7 @@ func newServerConn(s *Server, conn *eventloop.Conn) *serverConn {
 		local:   conn.LocalAddr().String(),
 		decoder: detect.NewDecoder(s.config.Allowed, s.config.Limits),
 	}
+	c.room.L = &c.mu
 	c.sender = sender{conn: conn, crowded: c.crowded, failed: c.writeFailed, sent: c.sent}
 	c.await(awaitFirst, time.Now(), s.config.FirstByteTimeout)
 	return c
@@ -310,7 +314,10 @@ func (c *serverConn) dispatch(message wire.Message, beyond int) {
 		call.invalid = thriftwire.CheckName(message.Name)
 	}
 	if call.invalid == nil {
-		call.invalid = c.server.budget.take(len(message.Body))
+		call.headBytes = message.Info.Size()
+		if call.invalid = c.server.budget.take(len(message.Body) + call.headBytes); call.invalid != nil {
+			call.headBytes = 0
+		}
 	}
 	if call.invalid == nil {
 		call.Body = append(c.server.buffers.Get(len(message.Body)), message.Body...)
@@ -391,24 +398,21 @@ func (c *serverConn) crowded() bool {
 // written.
 func (c *serverConn) send(o *outgoing) error {
 	n := o.length()
-	c.mu.Lock()
-	c.unsent += n
-	// Without a limit for messages this is more than an int of 32 bits holds.
-	most := 2*int64(c.server.config.Limits.Bytes) + limits.UnsentBytes
-	excess := int64(c.unsent) > most && c.unsent > n
-	c.mu.Unlock()
 	c.server.budget.add(n)
-	c.conn.Hold()
-	if excess {
-		c.server.log.Warn("connection closed: answers are not read", "peer", c.peer, "limit", most)
-		_ = c.conn.CloseWithError(errUnread)
+	c.mu.Lock()
+	// Calls that had begun when the connection was blocked bring their answers
+	// all the same. They wait for the peer here, which WriteStallTimeout ends if
+	// it reads nothing. Without a limit for messages the sum is more than an int
+	// of 32 bits holds.
+	most := 2*int64(c.server.config.Limits.Bytes) + limits.UnsentBytes
+	for c.unsent > 0 && int64(c.unsent)+int64(n) > most && !c.gone {
+		c.room.Wait()
 	}
+	c.unsent += n
+	c.mu.Unlock()
+	c.conn.Hold()
 	return c.sender.send(o)
 }
-
-// errUnread closes a connection whose peer lets more answers pile up than the
-// server has room for.
-var errUnread = errors.New("more answers wait for the peer than there is room for")
 
 // sent is told when an answer has been written, or never will be.
 func (c *serverConn) sent(o *outgoing) {
@@ -418,6 +422,7 @@ func (c *serverConn) sent(o *outgoing) {
 	c.unsent -= n
 	c.changedLocked()
 	c.mu.Unlock()
+	c.room.Signal()
 	c.conn.Release()
 }
 
@@ -459,8 +464,15 @@ func (c *serverConn) sendControl() {
 	}
 	defer control.Release()
 	copy(control.Reserve(1), []byte{byte(thriftwire.Stop)})
+	control.finish(thriftwire.Reply)
+	c.server.budget.add(control.length())
+	c.mu.Lock()
+	// It waits for no room: whoever sends it has others to tell.
+	c.unsent += control.length()
+	c.mu.Unlock()
+	c.conn.Hold()
 	// If it cannot be written the peer will find the connection closed.
-	_ = control.Send()
+	_ = c.sender.send(&control.outgoing)
 }
 
 // heardFarewell ends what announceStop waits for: the peer has closed its side.
@@ -491,7 +503,9 @@ func (c *serverConn) closed() {
 		c.ctx, c.cancel = context.WithCancel(c.server.ctx)
 	}
 	c.cancel()
+	c.gone = true
 	c.mu.Unlock()
+	c.room.Broadcast()
 	c.uncharge()
 	c.sender.close(net.ErrClosed)
 	c.heardFarewell()
