@@ -133,7 +133,6 @@ func sleepExceptions() []exception {
 			rule: "sleep", file: "call_test.go", what: "TestCall_DeadlinesAndCancellation",
 			reason: "cancels a call on a real connection; whether that finds it waiting or not yet begun, the outcome that is checked is the same",
 		},
-		{rule: "sleep", file: "deadline_test.go", what: "toldTimeouts.serve", reason: "runs in bubbles only, which its callers make"},
 		{rule: "sleep", file: "multiplex_server_test.go", what: "napper", reason: "its handlers run in bubbles only, which its callers make"},
 		{rule: "sleep", file: "eventloop/main_test.go", what: "receive", reason: "bounds the wait for what must happen; also used in bubbles"},
 		{rule: "sleep", file: "internal/testkit/leak.go", what: "Baseline.Check", reason: "bounds the wait for what closes by itself, and looks again meanwhile: nothing announces the end of a goroutine"},

@@ -130,11 +130,11 @@ func (r *Response) leave(buffers *linkbuf.Pool) {
 	conn.Release()
 }
 
-// checkReply returns what is wrong with a message as the reply to request. The
-// name of an exception does not count, and its sequence id may be 0: a peer
+// checkReply returns what is wrong with a message as the reply to the request of
+// a name and a sequence id. The name of an exception does not count, and its sequence id may be 0: a peer
 // that could not read the request knows neither, and proxies make exceptions
 // without it.
-func checkReply(request *Request, message *wire.Message) error {
+func checkReply(name string, sequence int32, message *wire.Message) error {
 	isException := message.Type == thriftwire.Exception
 	switch {
 	case message.Invalid != nil:
@@ -143,12 +143,12 @@ func checkReply(request *Request, message *wire.Message) error {
 		return nil
 	case !isException && message.Type != thriftwire.Reply:
 		return replyError(thriftwire.ExceptionInvalidMessageType, "a %v arrived instead of a reply", message.Type)
-	case message.Sequence != request.sequence:
+	case message.Sequence != sequence:
 		return replyError(thriftwire.ExceptionBadSequenceID, "the %v has sequence id %d, the call %d",
-			message.Type, message.Sequence, request.sequence)
-	case !isException && !names(message.Name, request.name):
+			message.Type, message.Sequence, sequence)
+	case !isException && !names(message.Name, name):
 		return replyError(thriftwire.ExceptionWrongMethodName, "the reply is for method %q, the call was %q",
-			message.Name, request.name)
+			message.Name, name)
 	}
 	return nil
 }
