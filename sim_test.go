@@ -4,11 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
-	"fmt"
 	"io"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"os"
 	"strings"
@@ -35,9 +32,13 @@ type simulation struct {
 	client  *fulmar.Client
 	api     testservice.EchoClient
 	log     *logRecorder
+	config  fulmar.ServerConfig
+	stub    *testservice.Stub
 	// stop ends Serve gracefully; served receives what it returned.
 	stop   context.CancelFunc
 	served chan error
+	// retired are servers that were replaced.
+	retired sync.WaitGroup
 }
 
 // simulate runs test inside a synctest bubble and takes everything down
@@ -45,24 +46,10 @@ type simulation struct {
 func simulate(t *testing.T, network simnet.Config, server fulmar.ServerConfig, client fulmar.ClientConfig, stub *testservice.Stub, test func(s *simulation)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s := &simulation{t: t, network: simnet.New(network), log: &logRecorder{}, served: make(chan error, 1)}
-		listener, err := s.network.Listen(simAddress)
-		if err != nil {
-			t.Fatal(err)
-		}
-		server.Listener = listener
-		server.Logger = slog.New(slog.NewTextHandler(s.log, nil))
-		running, err := fulmar.NewServer(server)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.server = running
-		testservice.RegisterEchoServer(running, stub)
-		ctx, cancel := context.WithCancel(context.Background())
-		s.stop = cancel
-		go func() { s.served <- running.Serve(ctx) }()
-
+		s := &simulation{t: t, network: simnet.New(network), log: &logRecorder{}, config: server, stub: stub}
+		s.start()
 		client.Target, client.Dial = simAddress, s.network.Dial
+		var err error
 		if s.client, err = fulmar.NewClient(client); err != nil {
 			t.Fatal(err)
 		}
@@ -71,10 +58,57 @@ func simulate(t *testing.T, network simnet.Config, server fulmar.ServerConfig, c
 		if err := s.client.Close(); err != nil {
 			t.Error(err)
 		}
-		cancel()
-		_ = running.Close()
+		s.stop()
+		_ = s.server.Close()
 		<-s.served
+		s.retired.Wait()
 	})
+}
+
+// start serves at simAddress, as soon as nobody else does.
+func (s *simulation) start() {
+	s.t.Helper()
+	listener, err := s.network.Listen(simAddress)
+	for range 1000 {
+		if err == nil {
+			break
+		}
+		time.Sleep(time.Millisecond)
+		listener, err = s.network.Listen(simAddress)
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	config := s.config
+	config.Listener = listener
+	config.Logger = slog.New(slog.NewTextHandler(s.log, nil))
+	server, err := fulmar.NewServer(config)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	testservice.RegisterEchoServer(server, s.stub)
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	s.server, s.stop, s.served = server, cancel, served
+	go func() { served <- server.Serve(ctx) }()
+}
+
+// restart replaces the server by another one. The old one stops gracefully, or
+// at once.
+func (s *simulation) restart(gracefully bool) {
+	old, stop, served := s.server, s.stop, s.served
+	if !gracefully {
+		_ = old.Close()
+	}
+	stop()
+	s.retired.Go(func() {
+		<-served
+		time.Sleep(time.Millisecond) // for writes that failed with the connection
+		if left := old.Stats(); left.BufferedBytes != 0 || left.Network.Open != 0 {
+			s.t.Errorf("a server that has ended holds %+v", left)
+		}
+	})
+	s.start()
 }
 
 // connect opens a raw connection to the server.
@@ -345,129 +379,6 @@ func TestClient_ClosesIdleConnections(t *testing.T) {
 		}
 		s.served <- nil
 	})
-}
-
-var simSeeds = flag.Int("seeds", 200, "how many seeds the simulation runs")
-var simFirst = flag.Uint64("seed", 1, "the first seed of the simulation; use with -seeds 1 to replay")
-
-// TestSimulation runs clients against a server over a network that delays,
-// splits, cuts and stalls, and checks for every call what must hold whatever
-// happens: it ends once, by its deadline, with its own result; a success was
-// executed, and what is said not to have been executed was not.
-func TestSimulation(t *testing.T) {
-	outcomes := map[fulmar.Code]int{}
-	for i := range *simSeeds {
-		seed := *simFirst + uint64(i)
-		if !t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) { simulateSeed(t, seed, outcomes) }) {
-			t.Fatalf("replay with: go test . -run TestSimulation -seed %d -seeds 1", seed)
-		}
-	}
-	t.Logf("calls by code, 0 is success: %v", outcomes)
-	if *simSeeds < 10 {
-		return
-	}
-	for _, code := range []fulmar.Code{0, fulmar.DeadlineExceeded, fulmar.Unavailable} {
-		if outcomes[code] == 0 {
-			t.Errorf("no call ended with code %d: the simulation does not reach what it is for", code)
-		}
-	}
-}
-
-func simulateSeed(t *testing.T, seed uint64, outcomes map[fulmar.Code]int) {
-	random := rand.New(rand.NewPCG(seed, 0))
-	var mu sync.Mutex
-	executed := map[int32]int{}
-	stub := &testservice.Stub{
-		OnAdd: func(_ context.Context, left, right int32) (int32, error) {
-			mu.Lock()
-			executed[left]++
-			mu.Unlock()
-			time.Sleep(time.Duration(right) * time.Millisecond)
-			return left + right, nil
-		},
-	}
-	network := simnet.Config{
-		Seed:         seed,
-		Delay:        time.Duration(random.IntN(5)) * time.Millisecond,
-		DelayJitter:  time.Duration(random.IntN(20)) * time.Millisecond,
-		SplitPercent: random.IntN(100),
-	}
-	client := fulmar.ClientConfig{
-		Protocol:       allProtocols[random.IntN(len(allProtocols))],
-		Timeout:        200 * time.Millisecond,
-		MaxConnections: 1 + random.IntN(8),
-	}
-	simulate(t, network, fulmar.ServerConfig{}, client, stub, func(s *simulation) {
-		var wait sync.WaitGroup
-		for caller := range int32(8) {
-			pause := time.Duration(random.IntN(10)) * time.Millisecond
-			wait.Go(func() {
-				for call := range int32(10) {
-					id, work := caller*1000+call, (caller*7+call*13)%60
-					start := time.Now()
-					sum, err := s.api.Add(context.Background(), id, work)
-					if took := time.Since(start); took > 250*time.Millisecond {
-						t.Errorf("call %d took %v", id, took)
-					}
-					mu.Lock()
-					outcomes[fulmar.CodeOf(err)]++
-					mu.Unlock()
-					checkOutcome(t, id, work, sum, err, func() int { mu.Lock(); defer mu.Unlock(); return executed[id] })
-					time.Sleep(pause)
-				}
-			})
-		}
-		injectFaults(s.network, rand.New(rand.NewPCG(seed, 1)))
-		wait.Wait()
-		// After the faults everything works again at once.
-		time.Sleep(time.Second)
-		for range 3 {
-			if _, err := s.api.Add(context.Background(), -1, 0); err != nil {
-				t.Errorf("after the faults: %v", err)
-			}
-		}
-	})
-}
-
-// injectFaults disturbs the network for about a second.
-func injectFaults(network *simnet.Network, faults *rand.Rand) {
-	for range 10 {
-		time.Sleep(time.Duration(faults.IntN(60)) * time.Millisecond)
-		switch faults.IntN(5) {
-		case 0:
-			network.Cut(simAddress)
-		case 1:
-			network.HalfClose(simAddress)
-		case 2:
-			network.Stall(simAddress, true)
-			time.Sleep(time.Duration(faults.IntN(100)) * time.Millisecond)
-			network.Stall(simAddress, false)
-		case 3:
-			network.Partition(simAddress, true)
-			time.Sleep(time.Duration(faults.IntN(100)) * time.Millisecond)
-			network.Partition(simAddress, false)
-		}
-	}
-}
-
-func checkOutcome(t *testing.T, id, work, sum int32, err error, executed func() int) {
-	if err == nil {
-		if n := executed(); sum != id+work || n != 1 {
-			t.Errorf("call %d = %d, executed %d times; want %d, once", id, sum, n, id+work)
-		}
-		return
-	}
-	var e *fulmar.Error
-	if !errors.As(err, &e) {
-		t.Errorf("call %d: %v (%T) is not a *fulmar.Error", id, err, err)
-		return
-	}
-	// What is on its way may arrive later: look again when everything has
-	// settled.
-	time.Sleep(time.Second)
-	if n := executed(); e.Executed() == fulmar.ExecutedNo && n != 0 || n > 1 {
-		t.Errorf("call %d: executed %d times, the error says %v", id, n, e)
-	}
 }
 
 // FuzzServer sends arbitrary bytes to a server, cut in two: it must survive, end
