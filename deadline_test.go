@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -61,7 +62,7 @@ func TestDeadline_IsToldInMilliseconds(t *testing.T) {
 		context time.Duration
 		want    string
 	}{
-		{0, 0, "5000"},
+		{0, 0, strconv.FormatInt(limits.CallTimeout.Milliseconds(), 10)},
 		{2 * time.Second, 0, "2000"},
 		{1500 * time.Microsecond, 0, "2"},
 		{time.Nanosecond, 0, "1"},
@@ -102,6 +103,7 @@ func TestDeadline_IsToldInMilliseconds(t *testing.T) {
 // a connection or for a place on one, has less time for the server.
 func TestDeadline_WhatIsLeftIsTold(t *testing.T) {
 	const think = 300 * time.Millisecond
+	afterWait := strconv.FormatInt((time.Second - limits.CapabilityWait).Milliseconds(), 10)
 	cases := map[string]struct {
 		shares bool
 		config fulmar.ClientConfig
@@ -110,7 +112,7 @@ func TestDeadline_WhatIsLeftIsTold(t *testing.T) {
 		"for another call":                      {false, fulmar.ClientConfig{MaxConnections: 1}, []string{"1000", "700", "400"}},
 		"for the connection to be shared":       {true, fulmar.ClientConfig{MaxConnections: 1}, []string{"1000", "700", "700"}},
 		"for one that is known to multiplex":    {true, fulmar.ClientConfig{AssumeMultiplexed: true}, []string{"1000", "1000", "1000"}},
-		"not at all, with connections of one's": {false, fulmar.ClientConfig{}, []string{"1000", "980", "980"}},
+		"not at all, with connections of one's": {false, fulmar.ClientConfig{}, []string{"1000", afterWait, afterWait}},
 	}
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {

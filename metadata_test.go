@@ -337,7 +337,7 @@ func TestMetadata_TooMuchFailsBeforeItIsSent(t *testing.T) {
 		ctx  context.Context
 		want string
 	}{
-		"pairs": {many(background, limits.HeaderPairs), "key-value pairs (limit 512)"},
+		"pairs": {many(background, limits.HeaderPairs), fmt.Sprintf("key-value pairs (limit %d)", limits.HeaderPairs)},
 		"bytes": {fulmar.WithTransient(fulmar.WithPersistent(background, "a", strings.Repeat("x", 40000)), "b", strings.Repeat("x", 40000)), "header info of 80"},
 		"key":   {fulmar.WithPersistent(background, strings.Repeat("k", 0x10000), "v"), "(limit 65535)"},
 		"value": {fulmar.WithPersistent(background, "k", strings.Repeat("v", 0x10000)), `for key "RPC_PERSIST_k" (limit 65535)`},
@@ -465,7 +465,7 @@ func TestMetadata_ReplyThatIsTooLarge(t *testing.T) {
 		for name, outcome := range outcomes {
 			_, err := api.Echo(context.Background(), &testservice.Message{Text: name})
 			e := asError(t, err)
-			want, code := "key-value pairs (limit 512)", fulmar.Internal
+			want, code := fmt.Sprintf("key-value pairs (limit %d)", limits.HeaderPairs), fulmar.Internal
 			if name == "an error" {
 				// The metadata is lost, what happened is not.
 				want, code = "not there", fulmar.CodeOf(outcome)

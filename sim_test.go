@@ -347,7 +347,7 @@ func TestClient_ConnectTimeout(t *testing.T) {
 		start := time.Now()
 		_, err := s.api.Add(context.Background(), 1, 2)
 		e := asError(t, err)
-		if took := time.Since(start); e.Phase() != fulmar.PhaseConnect || e.Executed() != fulmar.ExecutedNo || took != limits.ConnectTimeout || !strings.Contains(err.Error(), "connect timeout of 500ms") {
+		if took := time.Since(start); e.Phase() != fulmar.PhaseConnect || e.Executed() != fulmar.ExecutedNo || took != limits.ConnectTimeout || !strings.Contains(err.Error(), "connect timeout of "+limits.ConnectTimeout.String()) {
 			t.Errorf("after %v: %v", took, err)
 		}
 		s.network.Partition(simAddress, false)
