@@ -32,7 +32,7 @@ func checkInit(t *tree) []finding {
 // checkVariables refuses package variables that could change, because they are
 // state that two users of one process share. Error sentinels, compiled patterns,
 // embedded files and blank assertions cannot change and pass; tables need an
-// exception.
+// exception. What is called _ holds nothing, so all it could do is run a function.
 func checkVariables(t *tree) []finding {
 	var findings []finding
 	for _, file := range t.goFiles {
@@ -50,7 +50,16 @@ func checkVariables(t *tree) []finding {
 					continue
 				}
 				for i, name := range value.Names {
-					if name.Name == "_" || i < len(value.Values) && file.isConstant(name.Name, value.Values[i]) {
+					if i < len(value.Values) && file.isConstant(name.Name, value.Values[i]) {
+						continue
+					}
+					if name.Name == "_" {
+						if call := firstCall(value.Values); call != nil {
+							findings = append(findings, finding{
+								file: file.path, line: file.position(call.Pos()), what: name.Name,
+								message: "a variable called _ is for assertions of interfaces, but this one calls a function: that is a func init in disguise",
+							})
+						}
 						continue
 					}
 					findings = append(findings, finding{
@@ -62,6 +71,48 @@ func checkVariables(t *tree) []finding {
 		}
 	}
 	return findings
+}
+
+// firstCall returns the first call of a function in what variables called _ are
+// set to, nil if there is none: a conversion, new and a function literal that
+// nobody calls run nothing. Types are not known here, so a conversion is told by
+// how assertions are written: (*T)(nil), or with a type that has no name.
+func firstCall(values []ast.Expr) (found *ast.CallExpr) {
+	for _, value := range values {
+		ast.Inspect(value, func(node ast.Node) bool {
+			switch n := node.(type) {
+			case *ast.FuncLit:
+				return false
+			case *ast.UnaryExpr:
+				if n.Op == token.ARROW && found == nil {
+					found = &ast.CallExpr{Fun: n.X, Lparen: n.Pos()}
+				}
+			case *ast.CallExpr:
+				if found == nil && !isConversion(n) {
+					found = n
+				}
+			}
+			return found == nil
+		})
+	}
+	return found
+}
+
+// isConversion tells a conversion, or the builtin new, from a call of a function.
+func isConversion(call *ast.CallExpr) bool {
+	if len(call.Args) != 1 || call.Ellipsis.IsValid() {
+		return false
+	}
+	switch target := call.Fun.(type) {
+	case *ast.ParenExpr:
+		_, pointer := target.X.(*ast.StarExpr)
+		return pointer
+	case *ast.ArrayType, *ast.MapType, *ast.ChanType, *ast.FuncType, *ast.InterfaceType, *ast.StructType:
+		return true
+	case *ast.Ident:
+		return target.Name == "new"
+	}
+	return false
 }
 
 func embedded(doc *ast.CommentGroup) bool {

@@ -87,9 +87,17 @@ func refuseImport(policy []place, file *goFile, from place, name string) string 
 		return refuseEdge(policy, file, from, path.Clean("./"+target))
 	}
 	if first, _, _ := strings.Cut(name, "/"); !strings.Contains(first, ".") {
-		return "" // The standard library.
+		return refuseStandard(file, from, name)
 	}
 	return refuseThirdParty(file, from, name)
+}
+
+// refuseStandard judges an import of the standard library.
+func refuseStandard(file *goFile, from place, name string) string {
+	if file.test || from.standard == nil || slices.Contains(from.standard, name) {
+		return ""
+	}
+	return fmt.Sprintf("of the standard library, the only packages that %s may import are %s: %s", from.folder, strings.Join(from.standard, ", "), from.why)
 }
 
 func refuseThirdParty(file *goFile, from place, name string) string {
