@@ -99,3 +99,26 @@ func TestGen_ShortensLongNames(t *testing.T) {
 	wantTree(t, filepath.Join(folder, "gen"), "y/"+short+"_codec.go", "y/"+short+"_rpc.go", "y/"+short+"_types.go")
 	fulmar(t, folder, "gen", base[1:]+"y.thrift").want(t, 0, "2 written")
 }
+
+// TestGen_DoesNotDependOnHowNamesAreSpelled runs in several folders, on the same
+// definition. The output is the same, and what one run left behind another
+// removes.
+func TestGen_DoesNotDependOnHowNamesAreSpelled(t *testing.T) {
+	const with, without = "namespace go x\ninclude \"b.thrift\"\nstruct S { 1: b.T t }\nservice V {}\n", "namespace go x\ninclude \"b.thrift\"\nstruct S { 1: b.T t }\n"
+	folder := newFolder(t, "go.mod", "module example.com/m\n", "idl/a.thrift", with, "idl/b.thrift", "namespace go y\nstruct T {}\n", "other/note.txt", "")
+	idl, gen := filepath.Join(folder, "idl"), filepath.Join(folder, "gen")
+	for _, spelling := range []struct{ folder, name string }{
+		{folder, "idl/a.thrift"},
+		{folder, "./other/../idl//a.thrift"},
+		{idl, "a.thrift"},
+		{filepath.Join(folder, "other"), "../idl/a.thrift"},
+		{folder, filepath.Join(idl, "a.thrift")},
+	} {
+		writeFile(t, filepath.Join(idl, "a.thrift"), with)
+		fulmar(t, folder, "gen", "-o", gen, "idl/a.thrift").want(t, 0, "5 files")
+		fulmar(t, spelling.folder, "gen", "-o", gen, spelling.name).want(t, 0, "(0 written, 5 unchanged, 0 removed)")
+		writeFile(t, filepath.Join(idl, "a.thrift"), without)
+		fulmar(t, spelling.folder, "gen", "-o", gen, spelling.name).want(t, 0, "(0 written, 4 unchanged, 1 removed)")
+		wantTree(t, gen, "x/a_codec.go", "x/a_types.go", "y/b_codec.go", "y/b_types.go")
+	}
+}

@@ -38,8 +38,8 @@ type Package struct {
 
 // File is one interface definition file.
 type File struct {
-	// Path as shown in messages and in the header of generated code: slash
-	// separated, relative to the include root that it was found in.
+	// Path as shown in messages: slash separated, relative to the include root
+	// that it was found in. Generated code names its last element only.
 	Path string
 	// Base is the file name without folder and extension.
 	Base string

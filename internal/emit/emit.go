@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"go/token"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -235,7 +236,7 @@ func packageDoc(pkg *schema.Package) string {
 		default:
 			doc.WriteString(", ")
 		}
-		doc.WriteString(shownPath(source))
+		doc.WriteString(shownName(source))
 	}
 	doc.WriteString(".")
 	for _, source := range pkg.Files {
@@ -246,11 +247,15 @@ func packageDoc(pkg *schema.Package) string {
 	return doc.String()
 }
 
-// shownPath is the path of a definition for comments. Different ones look
-// different: a header says whose leftovers a file may be.
-func shownPath(source *schema.File) string {
-	if commentText(source.Path) == source.Path {
-		return source.Path
+// shownName is the name of a definition for comments, without its folders: how
+// those are spelled depends on where fulmar gen was started, and generated code
+// must not. Different definitions of one package look different, because two
+// that are called the same are an error: a header says whose leftovers a file
+// may be.
+func shownName(source *schema.File) string {
+	name := path.Base(source.Path)
+	if commentText(name) == name {
+		return name
 	}
-	return strconv.QuoteToASCII(source.Path)
+	return strconv.QuoteToASCII(name)
 }

@@ -39,7 +39,7 @@ func (g *generator) newPrinter(source *schema.File, layout layout) *printer {
 		generator: g,
 		pkg:       source.Package,
 		imports:   g.newImports(source),
-		header:    Header + shownPath(source) + ". DO NOT EDIT.",
+		header:    Header + shownName(source) + ". DO NOT EDIT.",
 	}
 }
 
