@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"strings"
 
+	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
 )
 
@@ -23,6 +24,10 @@ func NameOf(b []byte) string {
 		return "HTTP/2"
 	case isHTTP1(b):
 		return "HTTP/1.1"
+	case startsWith(b, "HTTP/1.", 4):
+		return "HTTP/1.1 response"
+	case startsWith(b, `[1,"`, 2), len(b) > 4 && startsWith(b[4:], `[1,"`, 2):
+		return "Thrift JSON"
 	case len(b) >= 2 && b[0] == 0x16 && b[1] == 3:
 		return "TLS"
 	case len(b) >= 2 && b[0] == 0xff && b[1] == 0xaf:
@@ -39,9 +44,41 @@ func NameOf(b []byte) string {
 		return "Apache THeader"
 	case len(b) >= 2 && b[0] == 0x82 && b[1]&0x1f == 1, at4>>8 == 0x82 && at4&0x1f == 1:
 		return "Thrift Compact"
+	case startsWithName(b):
+		return "bare Thrift Binary, non-strict"
+	case len(b) > 4 && startsWithName(b[4:]):
+		return "framed Thrift Binary, non-strict"
 	default:
 		return ""
 	}
+}
+
+// startsWith reports whether b starts with text, or text with b and that is at
+// least enough bytes.
+func startsWith(b []byte, text string, enough int) bool {
+	n := min(len(b), len(text))
+	return n >= enough && string(b[:n]) == text[:n]
+}
+
+// startsWithName reports whether b starts with the length of a method's name and
+// what of that name has arrived, as the non-strict header does: letters, digits
+// and what joins services and methods.
+func startsWithName(b []byte) bool {
+	if len(b) < 5 {
+		return false
+	}
+	length := binary.BigEndian.Uint32(b)
+	if length == 0 || length > limits.MethodNameBytes {
+		return false
+	}
+	name := b[4:min(len(b), 4+int(length))]
+	for _, c := range name {
+		letter := 'a' <= c|0x20 && c|0x20 <= 'z'
+		if !letter && (c < '0' || c > '9') && c != '_' && c != ':' && c != '.' {
+			return false
+		}
+	}
+	return true
 }
 
 // isHTTP1 reports whether b starts with a method of HTTP/1.1, as far as it
