@@ -171,9 +171,12 @@ func (v *visit) viewed(ctx context.Context) (string, error) {
 	if err := v.api.Viewed(ctx, id); err != nil {
 		return "", err
 	}
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	// Nobody says when a oneway call has been executed. It took less than 2 ms
+	// on two cores, so a second is enough for a busy machine.
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	// Nobody says when a oneway call has been executed.
+	pause := time.NewTicker(time.Millisecond)
+	defer pause.Stop()
 	for {
 		after, err := v.api.Views(ctx, id)
 		switch {
@@ -181,6 +184,11 @@ func (v *visit) viewed(ctx context.Context) (string, error) {
 			return "", fmt.Errorf("views are still %d: %w", before, err)
 		case after > before:
 			return fmt.Sprintf("views %d -> %d", before, after), expect("the number of views", after, before+1)
+		}
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			return "", fmt.Errorf("views are still %d: %w", before, ctx.Err())
 		}
 	}
 }
@@ -197,11 +205,7 @@ func (v *visit) stocktake(ctx context.Context) (string, error) {
 // failOnPurpose makes calls that cannot succeed and checks how they fail.
 func (v *visit) failOnPurpose(ctx context.Context, report *report) {
 	v.step(ctx, report, "declared exception", v.outOfStock)
-	v.step(ctx, report, "exceeded deadline", func(ctx context.Context) (string, error) {
-		start := time.Now()
-		_, err := v.api.Stocktake(ctx, orders.NewStocktakeRequest(), fulmar.Timeout(50*time.Millisecond))
-		return wantCode(err, fulmar.DeadlineExceeded, fmt.Sprintf("gave up after %v", time.Since(start).Round(time.Millisecond)))
-	})
+	v.step(ctx, report, "exceeded deadline", v.tooSlow)
 	v.step(ctx, report, "refused message", func(ctx context.Context) (string, error) {
 		request := v.request()
 		request.Wishes = map[string]string{"novel": strings.Repeat("It was a dark and stormy night. ", messageLimit/32)}
@@ -213,6 +217,19 @@ func (v *visit) failOnPurpose(ctx context.Context, report *report) {
 		return refused.Message(), nil
 	})
 	v.step(ctx, report, "and all goes on", v.get)
+}
+
+func (v *visit) tooSlow(ctx context.Context) (string, error) {
+	const timeout = 50 * time.Millisecond
+	// Five times what is promised (P3), for machines that are busy.
+	const late = 250 * time.Millisecond
+	start := time.Now()
+	_, err := v.api.Stocktake(ctx, orders.NewStocktakeRequest(), fulmar.Timeout(timeout))
+	took := time.Since(start).Round(time.Millisecond)
+	if took > timeout+late {
+		return "", fmt.Errorf("gave up after %v, want at most %v: %w", took, timeout+late, err)
+	}
+	return wantCode(err, fulmar.DeadlineExceeded, fmt.Sprintf("gave up after %v", took))
 }
 
 func (v *visit) outOfStock(ctx context.Context) (string, error) {
