@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // Limits in words. A comment or a document that gives the value of a limit
@@ -130,6 +131,9 @@ func unnamedLimits(text string, known map[string]bool) []unnamedLimit {
 		start, end := place[0], place[1]
 		if start > 0 && strings.ContainsAny(text[start-1:start], "0123456789.,_-abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") {
 			continue // The end of a longer number, or part of a name.
+		}
+		if end < len(text) && unicode.IsLetter(rune(text[end])) {
+			continue // Hexadecimal, or part of a name.
 		}
 		value := canonicalQuantity(text[start:end])
 		hasUnit := strings.ContainsAny(value, " /")
