@@ -10,14 +10,31 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 )
 
+// foreignStep is what a line of a foreign client is about.
+type foreignStep struct{ Runtime, Protocol, What string }
+
+// foreignSteps returns a step for each name.
+func foreignSteps(runtime, protocol string, names []string) []foreignStep {
+	var steps []foreignStep
+	for _, what := range names {
+		steps = append(steps, foreignStep{runtime, protocol, what})
+	}
+	return steps
+}
+
 // callFrom runs a foreign client, which calls the shop and prints a line of JSON
-// for each step, and reports its lines.
-func callFrom(ctx context.Context, report *report, program string, arguments ...string) error {
-	command := exec.CommandContext(ctx, program, arguments...)
+// for each step, and reports its lines. It wants each of the steps once, and no
+// others: a client that leaves one out has not shown that it works. The client
+// is killed when ctx ends.
+func callFrom(ctx context.Context, report *report, want []foreignStep, program string, arguments ...string) error {
+	limited, kill := context.WithCancel(ctx)
+	defer kill()
+	command := exec.CommandContext(limited, program, arguments...)
 	command.Stderr = os.Stderr
 	output, err := command.StdoutPipe()
 	if err != nil {
@@ -26,23 +43,47 @@ func callFrom(ctx context.Context, report *report, program string, arguments ...
 	if err := command.Start(); err != nil {
 		return fmt.Errorf("starting a foreign client: %w", err)
 	}
-	lines, failed := 0, report.failed
-	for scanner := bufio.NewScanner(output); scanner.Scan(); lines++ {
+	// A process that the client started may outlive it and keep the pipe open.
+	defer context.AfterFunc(limited, func() { _ = output.Close() })()
+	failed := report.failed
+	if err := readSteps(output, report, want); err != nil {
+		kill()
+		_ = command.Wait() // Says that it was killed.
+		return errors.Join(fmt.Errorf("%s: %w", program, err), context.Cause(ctx))
+	}
+	// The exit code is 1 if a step failed, which is reported already.
+	if err := command.Wait(); err != nil && (report.failed == failed || ctx.Err() != nil) {
+		return errors.Join(fmt.Errorf("%s, after all steps: %w", program, err), context.Cause(ctx))
+	}
+	return nil
+}
+
+// readSteps reports the lines of a foreign client, until it ends.
+func readSteps(output io.Reader, report *report, want []foreignStep) error {
+	missing := slices.Clone(want)
+	scanner := bufio.NewScanner(output)
+	for scanner.Scan() {
 		var call struct {
-			Runtime, What, Protocol, Result string
-			OK                              bool
-			Milliseconds                    float64
+			foreignStep
+			Result       string
+			OK           bool
+			Milliseconds float64
 		}
 		if err := json.Unmarshal(scanner.Bytes(), &call); err != nil {
-			return errors.Join(fmt.Errorf("%s printed %q: %w", program, scanner.Text(), err), command.Cancel(), command.Wait())
+			return fmt.Errorf("printed %q: %w", scanner.Text(), err)
 		}
 		report.line(call.Runtime, call.What, call.Protocol, call.Result, call.OK, time.Duration(call.Milliseconds*float64(time.Millisecond)))
+		at := slices.Index(missing, call.foreignStep)
+		if at < 0 {
+			return fmt.Errorf("nobody expects %+v, or not twice", call.foreignStep)
+		}
+		missing = slices.Delete(missing, at, at+1)
 	}
-	if err := command.Wait(); err != nil && report.failed == failed {
-		return fmt.Errorf("%s ended after %d lines: %w", program, lines, err)
+	if err := scanner.Err(); err != nil {
+		return fmt.Errorf("reading its lines: %w", err)
 	}
-	if lines == 0 {
-		return fmt.Errorf("%s printed nothing", program)
+	if len(missing) > 0 {
+		return fmt.Errorf("left out %d of %d steps: %+v", len(missing), len(want), missing)
 	}
 	return nil
 }
@@ -54,7 +95,18 @@ func callFromPython(ctx context.Context, report *report, python, client, address
 	if err != nil {
 		return err
 	}
-	return callFrom(ctx, report, python, client, "--port", port)
+	names := []string{
+		"Orders.get", "Orders.get unknown", "Orders.search", "Orders.search with limit", "Orders.product",
+		"Orders.place", "Orders.place too many", "Orders.place nothing", "Orders.turnover", "Orders.advance",
+		"Orders.viewed", "Orders.stocktake", "Orders.stocktake in a hurry",
+	}
+	var want []foreignStep
+	for _, runtime := range []string{"thriftpy2", "apache"} {
+		for _, protocol := range []string{"bare", "framed"} {
+			want = append(want, foreignSteps(runtime, protocol, names)...)
+		}
+	}
+	return callFrom(ctx, report, want, python, client, "--port", port)
 }
 
 // refuseForeign speaks HTTP to the shop: it is told so in HTTP, and the log says
@@ -67,12 +119,13 @@ func refuseForeign(ctx context.Context, report *report, server *runningServer) {
 			return "", err
 		}
 		defer func() { _ = conn.Close() }()
+		defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 		if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: shop\r\n\r\n"); err != nil {
 			return "", err
 		}
 		answer, err := io.ReadAll(conn)
 		if err != nil {
-			return "", err
+			return "", errors.Join(err, context.Cause(ctx))
 		}
 		status, _, _ := strings.Cut(string(answer), "\r\n")
 		const logged = "first bytes 47 45 54 20 2f 20 48 54: HTTP/1.1, not enabled"

@@ -24,7 +24,14 @@ type kitex struct {
 // callsUs lets a Kitex client call our server in each of its ways.
 func (k kitex) callsUs(ctx context.Context, report *report, server *runningServer) error {
 	call := func(transport string) error {
-		return callFrom(ctx, report, k.program, "call", "-address", server.address, "-transport", transport, "-data", k.data)
+		names := []string{"Orders.get", "Orders.search", "Orders.place, stock", "Orders.viewed (oneway)", "declared exception"}
+		if transport != "framed" {
+			names = append(names, "metadata both ways", "business error")
+		}
+		if transport == "mux" {
+			names = append(names, "concurrent calls")
+		}
+		return callFrom(ctx, report, foreignSteps("Kitex", transport, names), k.program, "call", "-address", server.address, "-transport", transport, "-data", k.data)
 	}
 	for _, transport := range []string{"framed", "ttheader", "ttheader-framed"} {
 		if err := call(transport); err != nil {
@@ -58,7 +65,11 @@ func (k kitex) visit(ctx context.Context, report *report, transport string, file
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, server.stop()) }()
+	defer func() {
+		if failed := server.stop(); failed != nil {
+			err = errors.Join(err, failed, context.Cause(ctx))
+		}
+	}()
 	shared := transport == "mux"
 	visit, err := newVisit("Go to Kitex", transport, fulmar.ClientConfig{Target: server.address, AssumeMultiplexed: shared}, file)
 	if err != nil {
@@ -96,11 +107,13 @@ func (k kitex) start(ctx context.Context, transport string) (*kitexServer, error
 		return nil, fmt.Errorf("starting the Kitex server: %w", err)
 	}
 	server := &kitexServer{command: command, input: input}
-	line, err := bufio.NewReader(output).ReadString('\n')
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("the Kitex server printed %q and no address: %w", line, err), server.stop())
+	// A process that the server started may outlive it and keep the pipe open.
+	defer context.AfterFunc(ctx, func() { _ = output.Close() })()
+	scanner := bufio.NewScanner(output)
+	if !scanner.Scan() {
+		return nil, errors.Join(errors.New("the Kitex server printed no address"), scanner.Err(), server.stop(), context.Cause(ctx))
 	}
-	server.address = strings.TrimSpace(line)
+	server.address = strings.TrimSpace(scanner.Text())
 	return server, nil
 }
 

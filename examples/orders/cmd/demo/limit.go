@@ -92,7 +92,7 @@ func (v *visit) manyAtOnce(ctx context.Context) (string, error) {
 	// The slow call is on its way before this one has its answer, or very soon
 	// after.
 	if _, err := v.get(ctx); err != nil {
-		return "", errors.Join(err, <-counted)
+		return "", errors.Join(err, await(ctx, counted))
 	}
 	answers := make(chan error, calls)
 	for _, want := range v.file.Orders[:calls] {
@@ -107,13 +107,13 @@ func (v *visit) manyAtOnce(ctx context.Context) (string, error) {
 	}
 	var failures []error
 	for range calls {
-		failures = append(failures, <-answers)
+		failures = append(failures, await(ctx, answers))
 	}
 	select {
 	case err := <-counted:
 		failures = append(failures, err, errors.New("the slow call was answered before the fast ones"))
 	default:
-		failures = append(failures, <-counted)
+		failures = append(failures, await(ctx, counted))
 	}
 	stats := v.client.Stats()
 	if stats.Multiplexed == 0 || stats.Connections > sharedMax {

@@ -22,17 +22,29 @@ import (
 // messageLimit is the server's, so that the demo can exceed it.
 const messageLimit = 1 << 20
 
-// timeLimit ends the demo if something hangs.
-const timeLimit = 2 * time.Minute
+// lastResort is how long after its limit the demo ends whatever still waits: by
+// then the programs it started are gone, and so are the calls that heed the
+// limit, which takes milliseconds.
+const lastResort = 5 * time.Second
+
+// errLimit is why steps fail that the limit of the demo has cut off.
+var errLimit = errors.New("the demo has reached its time limit (-limit)")
 
 func main() {
 	python := flag.String("python", "", "Python with the packages of test/interop/python/requirements.txt; empty leaves Python out")
 	client := flag.String("client", "python/client.py", "the Python client")
 	kitexShop := flag.String("kitex", "", "the program that is built from test/kitex/shop; empty leaves Kitex out")
 	file := flag.String("data", "data/orders.json", "the file that the shop on Kitex starts with; ours is built in")
+	limit := flag.Duration("limit", 2*time.Minute, "ends the demo if something hangs; it takes about 5 s")
 	flag.Parse()
+	ctx, cancel := context.WithTimeoutCause(context.Background(), *limit, errLimit)
+	defer cancel()
+	time.AfterFunc(*limit+lastResort, func() {
+		fmt.Fprintln(os.Stderr, "demo: something hangs and ignores the time limit")
+		os.Exit(1)
+	})
 	report := newReport(os.Stdout)
-	if err := run(report, *python, *client, kitex{program: *kitexShop, data: *file}); err != nil {
+	if err := run(ctx, report, *python, *client, kitex{program: *kitexShop, data: *file}); err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
 		os.Exit(1)
 	}
@@ -41,9 +53,7 @@ func main() {
 	}
 }
 
-func run(report *report, python, pythonClient string, peer kitex) error {
-	ctx, cancel := context.WithTimeout(context.Background(), timeLimit)
-	defer cancel()
+func run(ctx context.Context, report *report, python, pythonClient string, peer kitex) error {
 	// One copy for the shop, one to compare its answers with.
 	file, err := shop.ReadFile(data.Orders)
 	if err != nil {
@@ -156,10 +166,16 @@ func stopGracefully(ctx context.Context, report *report, server *runningServer) 
 		_, err := api.Stocktake(ctx, &orders.StocktakeRequest{MillisecondsPerArticle: 10})
 		counted <- err
 	}()
-	<-server.counting
 	report.step("Go", "graceful stop during a call", fulmar.TTHeader.String(), func() (string, error) {
+		select {
+		case <-server.counting:
+		case err := <-counted:
+			return "", errors.Join(errors.New("the call ended before the server began to count"), err)
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		}
 		server.cancel()
-		if err := errors.Join(<-counted, <-server.served); err != nil {
+		if err := errors.Join(await(ctx, counted), await(ctx, server.served)); err != nil {
 			return "", err
 		}
 		_, err := api.Views(ctx, 0)
@@ -169,4 +185,14 @@ func stopGracefully(ctx context.Context, report *report, server *runningServer) 
 		return "the call was answered, later ones are unavailable", nil
 	})
 	return nil
+}
+
+// await returns what arrives on result, or why ctx ended first.
+func await(ctx context.Context, result <-chan error) error {
+	select {
+	case err := <-result:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
