@@ -181,3 +181,24 @@ func TestLoad_LimitsWhatIsWrittenOut(t *testing.T) {
 		})
 	}
 }
+
+// TestLoad_SaysOnceThatThereIsTooMuch: what follows from types and values that
+// were given up half written out is not said.
+func TestLoad_SaysOnceThatThereIsTooMuch(t *testing.T) {
+	for name, c := range map[string]struct{ first, format string }{
+		"typedefs":  {"typedef i32 X0\n", "typedef map<X%[1]d,X%[1]d> X%[2]d\n"},
+		"constants": {"typedef i32 T0\nconst i32 X0 = 1\n", "typedef list<T%[1]d> T%[2]d\nconst T%[2]d X%[2]d = [X%[1]d,X%[1]d]\n"},
+		"converted": {"typedef i32 T0\nconst i32 X0 = 1\n", "const list<list<i32>> Y%[2]d = [[X0,X0]]\ntypedef list<T%[1]d> T%[2]d\nconst T%[2]d X%[2]d = [X%[1]d,X%[1]d]\n"},
+	} {
+		var source strings.Builder
+		source.WriteString(c.first)
+		for i := range 25 {
+			fmt.Fprintf(&source, c.format, i, i+1)
+		}
+		h := hostile{name: name}
+		diagnostics := h.load(t, source.String())
+		if len(diagnostics) != 1 || !strings.Contains(diagnostics[0].Message, "too much in one run") {
+			t.Errorf("%s: %s", name, diagnostics)
+		}
+	}
+}

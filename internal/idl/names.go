@@ -187,3 +187,50 @@ func (r *resolver) hint(u *unit, name string) string {
 	}
 	return ""
 }
+
+// typeHint is hint for a type, where a similar name of this file may help too.
+func (r *resolver) typeHint(u *unit, name string) string {
+	if hint := r.hint(u, name); hint != "" || r.exhausted() {
+		return hint
+	}
+	candidates := u.symbols
+	prefix, member := splitLast(name)
+	if prefix != "" {
+		candidates = nil
+		for _, included := range u.includes[prefix] {
+			candidates = append(candidates, included.symbols...)
+		}
+		prefix += "."
+	}
+	var names []string
+	for _, s := range candidates {
+		if s.constant == nil && s.service == nil {
+			names = append(names, s.name)
+		}
+	}
+	if close := nearest(member, names); close != "" {
+		return "; is " + prefix + close + " meant?"
+	}
+	return ""
+}
+
+// enumHint proposes values of an enum instead of one that it does not have: a
+// similar one, else the first ones.
+func enumHint(enum *schema.Enum, name string) string {
+	const shown = 5
+	_, member := splitLast(name)
+	var names []string
+	for _, value := range enum.Values {
+		names = append(names, value.Name)
+	}
+	if close := nearest(member, names); close != "" {
+		return "; is " + enum.Name + "." + close + " meant?"
+	}
+	switch {
+	case len(names) == 0:
+		return ""
+	case len(names) > shown:
+		names = append(names[:shown:shown], "...")
+	}
+	return ", expected one of " + clip(strings.Join(names, ", "))
+}

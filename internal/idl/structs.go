@@ -26,7 +26,7 @@ func (r *resolver) resolveEnum(s *symbol, node *ast.Enum) {
 			number = 0 // follows from what could not be read, perhaps
 		}
 		if number < math.MinInt32 || number > math.MaxInt32 {
-			r.found.errorf(s.unit.at(at), "enum value %s.%s: does not fit i32 (got %d)", s.name, node.Name.Text, number)
+			r.found.errorf(s.unit.at(at), "enum value %s.%s: does not fit i32 (got %d), expected %d to %d", s.name, node.Name.Text, number, math.MinInt32, math.MaxInt32)
 			number = 0
 			continue
 		}
@@ -146,11 +146,11 @@ func (r *resolver) checkID(list *fieldList, node *ast.Field) bool {
 	position := list.unit.at(node.IDPlace)
 	switch {
 	case node.ID > math.MaxInt16 || node.ID < math.MinInt16:
-		r.found.errorf(position, "%s: id of field %s does not fit i16 (got %d)", list.what, name, node.ID)
+		r.found.errorf(position, "%s: id of field %s does not fit i16 (got %d), expected 1 to %d", list.what, name, node.ID, math.MaxInt16)
 	case node.ID == 0 && list.result:
 		r.found.errorf(position, "%s: id of field %s is 0, which is the id of the result", list.what, name)
 	case node.ID <= 0 && !r.options.AllowNegativeIDs:
-		r.found.errorf(position, "%s: id of field %s is not positive (got %d); definitions that need it can be loaded with negative ids allowed", list.what, name, node.ID)
+		r.found.errorf(position, "%s: id of field %s is not positive (got %d), expected 1 to %d; definitions that need it can be loaded with negative ids allowed", list.what, name, node.ID, math.MaxInt16)
 	default:
 		return true
 	}

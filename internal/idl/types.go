@@ -85,7 +85,7 @@ func (r *resolver) reference(u *unit, node *ast.Type, t *schema.Type, depth int)
 	switch s := r.find(u, ast.Name{Text: node.Name, Place: node.Place}); {
 	case s == nil && r.lost(u, node.Name):
 	case s == nil:
-		r.found.errorf(t.Position, "type %s: not declared%s", node.Name, r.hint(u, node.Name))
+		r.found.errorf(t.Position, "type %s: not declared%s", node.Name, r.typeHint(u, node.Name))
 	case s.enum != nil:
 		t.Kind, t.Enum = schema.KindEnum, s.enum
 	case s.structure != nil:

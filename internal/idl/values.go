@@ -104,7 +104,7 @@ func (r *resolver) namedValue(u *unit, node *ast.Value, want *schema.Type, depth
 	case s != nil && s.constant != nil:
 		return r.constantValue(s, want, position, depth)
 	case enum != nil:
-		r.found.errorf(position, "value %s: enum %s has no such value", node.Text, enum.Name)
+		r.found.errorf(position, "value %s: enum %s has no such value%s", node.Text, enum.Name, enumHint(enum, node.Text))
 	case s != nil:
 		r.found.errorf(position, "value %s: expected a value, found %s %s", node.Text, s.what, s.name)
 	case r.lost(u, node.Text) || r.lostOwner(u, name):
@@ -165,7 +165,11 @@ func (r *resolver) constantValue(s *symbol, want *schema.Type, position schema.P
 		return nil, extent{}
 	}
 	r.spend(s.extent.size, position)
-	if !r.sameType(want, s.constant.Type) {
+	same := r.sameType(want, s.constant.Type)
+	if r.exhausted() {
+		return nil, extent{} // which was reported; comparing may not have come to its end
+	}
+	if !same {
 		if value.Kind >= schema.ValueList {
 			r.found.errorf(position, "value %s: expected %s, found %s", s.name, typeName(want), typeName(s.constant.Type))
 			return nil, extent{}
@@ -377,7 +381,19 @@ func fits(number int64, kind schema.Kind) bool {
 }
 
 func (r *resolver) outOfRange(position schema.Position, want *schema.Type, number int64) *schema.Value {
-	r.found.errorf(position, "value %d: does not fit %s", number, typeName(want))
+	kind := want.Kind
+	if kind == schema.KindEnum {
+		kind = schema.KindI32
+	}
+	bits := 8
+	switch kind {
+	case schema.KindI16:
+		bits = 16
+	case schema.KindI32:
+		bits = 32
+	}
+	half := int64(1) << (bits - 1)
+	r.found.errorf(position, "value %d: does not fit %s, expected %d to %d", number, typeName(want), -half, half-1)
 	return nil
 }
 
