@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -151,6 +153,9 @@ func (c ServerConfig) Validate() error {
 	if err := c.eventLoop().Validate(); err != nil {
 		problems = append(problems, fmt.Errorf("server config: %w", err))
 	}
+	problems = append(problems, checkDurations("server config", map[string]time.Duration{
+		"FirstByteTimeout": c.FirstByteTimeout, "FrameTimeout": c.FrameTimeout, "IdleTimeout": c.IdleTimeout, "DrainTimeout": c.DrainTimeout,
+	})...)
 	return errors.Join(append(problems, checkMessageLimits("server config", c.MaxMessageBytes, c.MaxDepth)...)...)
 }
 
@@ -255,7 +260,21 @@ func (c ClientConfig) Validate() error {
 			problems = append(problems, fmt.Errorf("client config: Interceptors[%d] is nil", i))
 		}
 	}
+	problems = append(problems, checkDurations("client config", map[string]time.Duration{
+		"Timeout": c.Timeout, "ConnectTimeout": c.ConnectTimeout, "IdleTimeout": c.IdleTimeout,
+	})...)
 	return errors.Join(append(problems, checkMessageLimits("client config", c.MaxMessageBytes, c.MaxDepth)...)...)
+}
+
+// checkDurations refuses what is set, but so short that a unit must have been
+// forgotten: Timeout: 5 is five nanoseconds.
+func checkDurations(config string, fields map[string]time.Duration) (problems []error) {
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if d := fields[name]; d > 0 && d < limits.ConfigDurationMin {
+			problems = append(problems, fmt.Errorf("%s: %s: %v is too short; was a unit forgotten? (at least %v)", config, name, d, limits.ConfigDurationMin))
+		}
+	}
+	return problems
 }
 
 // depthOff is what "no limit" means for nesting: the deepest that fits into a

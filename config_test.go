@@ -2,8 +2,10 @@ package fulmar_test
 
 import (
 	"context"
+	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fulmar-rpc/fulmar"
 	"github.com/fulmar-rpc/fulmar/internal/limits"
@@ -41,6 +43,40 @@ func TestClientConfig_ReportsAllProblemsAtOnce(t *testing.T) {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error does not say %q:\n%v", want, err)
 		}
+	}
+}
+
+// TestConfig_RefusesDurationsWithoutUnit: every duration of both configurations
+// that is set to a few nanoseconds is named.
+func TestConfig_RefusesDurationsWithoutUnit(t *testing.T) {
+	duration := reflect.TypeFor[time.Duration]()
+	checked := 0
+	for _, config := range []interface{ Validate() error }{&fulmar.ServerConfig{}, &fulmar.ClientConfig{Target: "127.0.0.1:1"}} {
+		value := reflect.ValueOf(config).Elem()
+		for i := range value.NumField() {
+			field := value.Type().Field(i)
+			if field.Type != duration {
+				continue
+			}
+			value.Field(i).SetInt(5)
+			if err := config.Validate(); err == nil || !strings.Contains(err.Error(), field.Name+": ") || !strings.Contains(err.Error(), "5ns") {
+				t.Errorf("%T.%s = 5ns: %v", config, field.Name, err)
+			}
+			for _, good := range []time.Duration{0, -1, limits.ConfigDurationMin, time.Hour} {
+				value.Field(i).SetInt(int64(good))
+				if field.Name == "WriteStallTimeout" && good == limits.ConfigDurationMin {
+					continue // Has a larger limit of its own.
+				}
+				if err := config.Validate(); err != nil {
+					t.Errorf("%T.%s = %v: %v", config, field.Name, good, err)
+				}
+			}
+			value.Field(i).SetInt(0)
+			checked++
+		}
+	}
+	if checked != 8 {
+		t.Errorf("checked %d durations, want 8", checked)
 	}
 }
 

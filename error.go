@@ -193,7 +193,7 @@ func callFailure(err error, limit time.Duration) *Error {
 	case code == DeadlineExceeded && limit < 0:
 		e.code, e.message = code, "the deadline had passed before the call began"
 	case code == DeadlineExceeded:
-		e.code, e.message = code, fmt.Sprintf("no result within %v", limit.Round(time.Microsecond))
+		e.code, e.message = code, fmt.Sprintf("no result within %v", rounded(limit))
 	case code == Canceled:
 		e.code, e.message = code, "canceled by the caller"
 	case errors.Is(err, transport.ErrClosed):
@@ -208,6 +208,14 @@ func callFailure(err error, limit time.Duration) *Error {
 		e.code = Internal
 	}
 	return e
+}
+
+// rounded leaves out digits that nobody reads.
+func rounded(limit time.Duration) time.Duration {
+	if limit < time.Microsecond {
+		return limit
+	}
+	return limit.Round(time.Microsecond)
 }
 
 // codeOfWire returns the code for bytes from a peer, or a value of ours, that

@@ -103,7 +103,7 @@ func refusedAndFailed(t *testing.T) map[string]struct {
 		"a bad name":       {message(thriftwire.Call, "", 5, []byte{0}), "no", "3"},
 		"not a call":       {message(thriftwire.Reply, "echo", 5, []byte{0}), "no", "3"},
 		"bad arguments":    {message(thriftwire.Call, "echo", 5, []byte{0x0c, 0, 1, 0, 0}), "no", "3"},
-		"too long":         {echo(strings.Repeat("x", 2000)), "no", "3"},
+		"too long":         {echo(strings.Repeat("x", 2000)), "no", "8"},
 		"intercepted":      {echo("intercepted"), "no", "7"},
 		"an error":         {echo("error"), "yes", "2"},
 		"a code":           {echo("code"), "yes", "5"},

@@ -167,8 +167,8 @@ func TestServer_RefusesBadMessagesAndGoesOn(t *testing.T) {
 		"unknown service":    {message(thriftwire.Call, "Nope:add", 7, []byte{0}), thriftwire.ExceptionUnknownService, `unknown service "Nope"`},
 		"other spelling":     {message(thriftwire.Call, "Add", 7, []byte{0}), thriftwire.ExceptionUnknownMethod, "unknown method"},
 		"no name":            {message(thriftwire.Call, "", 7, []byte{0}), thriftwire.ExceptionProtocolError, "empty method name"},
-		"a reply":            {message(thriftwire.Reply, "add", 7, []byte{0}), thriftwire.ExceptionInvalidMessageType, "a reply is not a call"},
-		"unknown type":       {message(9, "add", 7, []byte{0}), thriftwire.ExceptionProtocolError, "unknown message type 9"},
+		"a reply":            {message(thriftwire.Reply, "add", 7, []byte{0}), thriftwire.ExceptionInvalidMessageType, "message type reply is not that of a call"},
+		"unknown type":       {message(9, "add", 7, []byte{0}), thriftwire.ExceptionInvalidMessageType, "unknown message type 9"},
 		"missing field":      {message(thriftwire.Call, "echo", 7, missing), thriftwire.ExceptionProtocolError, "required but absent: text"},
 		"truncated":          {message(thriftwire.Call, "add", 7, []byte{8, 0, 1, 0}), thriftwire.ExceptionProtocolError, "i32 needs 4 bytes"},
 		"20,000,000 entries": {message(thriftwire.Call, "echo", 7, []byte{0x0c, 0, 1, 0x0d, 0, 4, 0x0b, 0x0b, 1, 0x31, 0x2d, 0}), thriftwire.ExceptionProtocolError, "declares 20000000 elements"},
@@ -191,6 +191,31 @@ func TestServer_RefusesBadMessagesAndGoesOn(t *testing.T) {
 			wantSum(t, conn, 8, 3)
 		})
 	}
+}
+
+// TestServer_LogsArgumentsThatCannotBeDecoded: the operator of the server sees
+// them too, once a call.
+func TestServer_LogsArgumentsThatCannotBeDecoded(t *testing.T) {
+	server := serve(t, fulmar.ServerConfig{}, adder())
+	conn := connect(t, server.address)
+	write(t, conn, frame(message(thriftwire.Call, "add", 7, []byte{8, 0, 1, 0})))
+	wantException(t, conn, 7, thriftwire.ExceptionProtocolError, "i32 needs 4 bytes")
+	if logged := server.log.String(); strings.Count(logged, "call refused") != 1 || !strings.Contains(logged, "i32 needs 4 bytes") || !strings.Contains(logged, "method=add") {
+		t.Errorf("logged %q, want one refused call of add with its reason", logged)
+	}
+}
+
+// TestServer_AnswersTypeOnewayByTheIDL: a method with a result is answered even
+// if its caller writes that it wants no answer, whether it succeeds or not.
+func TestServer_AnswersTypeOnewayByTheIDL(t *testing.T) {
+	server := serve(t, fulmar.ServerConfig{}, adder())
+	conn := connect(t, server.address)
+	good := addCall(t, 1, 1, 2)
+	good[3] = byte(thriftwire.Oneway)
+	write(t, conn, frame(good))
+	wantSum(t, conn, 1, 3)
+	write(t, conn, frame(message(thriftwire.Oneway, "add", 2, []byte{8, 0, 1, 0})))
+	wantException(t, conn, 2, thriftwire.ExceptionProtocolError, "i32 needs 4 bytes")
 }
 
 // TestClient_LeavesABareConnectionAfterARefusal: the server closes it, so the

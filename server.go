@@ -8,7 +8,6 @@ import (
 	"math"
 	"net"
 	"reflect"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -207,7 +206,7 @@ func (s *Server) handle(ctx context.Context, in *transport.Inbound) {
 	}
 	if err != nil {
 		s.transport.Log().Warn("call refused", "peer", in.Peer, "method", nameOf(in, entry), "reason", err.Error())
-		if in.Type != thriftwire.Oneway && (entry == nil || !entry.method.Oneway) {
+		if wantsAnswer(in, entry) {
 			s.sendException(in, nameOf(in, entry), err, transport.ReplyHead{Executed: executedNo})
 		}
 		return
@@ -248,6 +247,15 @@ func (s *Server) handle(ctx context.Context, in *transport.Inbound) {
 	finished = true
 }
 
+// wantsAnswer reports whether the peer waits for an answer: the IDL decides, and
+// the message where there is no method.
+func wantsAnswer(in *transport.Inbound, entry *methodEntry) bool {
+	if entry != nil {
+		return !entry.method.Oneway
+	}
+	return in.Type != thriftwire.Oneway
+}
+
 // contextOf returns the context of a call: what a handler hangs on it ends with
 // the call, or when its caller stops waiting.
 func contextOf(conn context.Context, call *servedCall, head transport.RequestHead) *callContext {
@@ -279,8 +287,8 @@ func (s *Server) panicked(in *transport.Inbound, state *unaryState, call *served
 	if cause == nil {
 		cause = "runtime.Goexit"
 	}
-	s.transport.Log().Error("panic in a handler", "method", state.method.fullName(), "peer", in.Peer,
-		"panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
+	s.transport.Log().ErrorWithStack("panic in a handler", "method", state.method.fullName(), "peer", in.Peer,
+		"panic", fmt.Sprint(cause))
 	if !state.method.Oneway {
 		s.fail(in, state, call, &Error{code: Internal, message: "panic in the handler"})
 	}
@@ -289,20 +297,35 @@ func (s *Server) panicked(in *transport.Inbound, state *unaryState, call *served
 // resolve returns what a message calls, and why it cannot be served.
 func (s *Server) resolve(in *transport.Inbound) (*methodEntry, error) {
 	entry, _ := in.Target.(*methodEntry)
-	if err := in.Invalid(); errors.Is(err, transport.ErrOverloaded) {
-		return entry, &Error{code: ResourceExhausted, message: err.Error(), executed: ExecutedNo}
-	} else if err != nil {
-		return entry, &Error{code: InvalidArgument, message: err.Error(), executed: ExecutedNo, cause: err,
-			exception: thriftwire.ExceptionProtocolError}
+	if err := in.Invalid(); err != nil {
+		return entry, invalid(err)
 	}
 	if in.Type != thriftwire.Call && in.Type != thriftwire.Oneway {
-		return entry, &Error{code: InvalidArgument, message: fmt.Sprintf("a %v is not a call", in.Type),
+		return entry, &Error{code: InvalidArgument, message: fmt.Sprintf("message type %v is not that of a call", in.Type),
 			executed: ExecutedNo, exception: thriftwire.ExceptionInvalidMessageType}
 	}
 	if entry == nil {
 		return nil, s.methods.missing(in.Head.Service, in.Name)
 	}
 	return entry, nil
+}
+
+// invalid says why a message cannot be served.
+func invalid(err error) *Error {
+	e := &Error{code: InvalidArgument, message: err.Error(), executed: ExecutedNo, cause: err,
+		exception: thriftwire.ExceptionProtocolError}
+	var encoding *thriftwire.Error
+	switch {
+	case errors.Is(err, transport.ErrOverloaded):
+		// Thrift has no type for it.
+		e.code, e.exception = ResourceExhausted, 0
+	case !errors.As(err, &encoding):
+	case encoding.Kind == thriftwire.LimitExceeded:
+		e.code = ResourceExhausted
+	case encoding.Kind == thriftwire.BadType:
+		e.exception = thriftwire.ExceptionInvalidMessageType
+	}
+	return e
 }
 
 // admit counts a call that is about to run, unless there are too many.
@@ -322,8 +345,8 @@ func (s *Server) admit() error {
 func (s *Server) decode(method *MethodDesc, in *transport.Inbound) (any, error) {
 	request := method.NewRequest()
 	if err := method.Codec.ReadBody(in.Body, request, s.limits); err != nil {
-		return nil, &Error{code: InvalidArgument, message: err.Error(), executed: ExecutedNo, cause: err,
-			exception: thriftwire.ExceptionProtocolError}
+		s.transport.Log().Warn("call refused", "peer", in.Peer, "method", method.Name, "reason", err.Error())
+		return nil, invalid(err)
 	}
 	// The handler may take its time; the bytes need not.
 	in.DropBody()

@@ -5,7 +5,7 @@ import "github.com/fulmar-rpc/fulmar/bench/harness"
 // The contestants.
 const (
 	ours    = "fulmar"     // a pool of connections, framed
-	oursMux = "fulmar-mux" // one connection for all callers
+	oursMux = "fulmar-mux" // a few connections that callers share
 )
 
 // Suite describes the suite to the runner.

@@ -233,6 +233,9 @@ func printDuration(d time.Duration) string {
 			return fmt.Sprintf("%d %s", d/unit.length, unit.name)
 		}
 	}
+	if d < time.Millisecond {
+		return fmt.Sprintf("%d µs", d.Microseconds())
+	}
 	return fmt.Sprintf("%d ms", d.Milliseconds())
 }
 

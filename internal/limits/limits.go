@@ -136,6 +136,14 @@ const (
 	PeerLogsPerSecond = 10
 )
 
+// Configurations.
+const (
+	// ConfigDurationMin is the shortest duration that a configuration may set. A
+	// connection over loopback takes longer to open, so what is shorter has lost
+	// its unit.
+	ConfigDurationMin = 10 * time.Microsecond
+)
+
 // Clients.
 const (
 	// CallTimeout is how long a call may take unless the caller's context or a

@@ -19,6 +19,8 @@ const (
 	LimitExceeded
 	// MissingField: a required field is absent.
 	MissingField
+	// BadType: a message of a type that there is not.
+	BadType
 	// BadValue: a value to write is not one that the IDL allows.
 	BadValue
 )

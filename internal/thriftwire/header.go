@@ -84,7 +84,7 @@ func ParseHeader(b []byte) (header Header, size, need int, err error) {
 	header.Name = b[8 : 8+length]
 	header.Sequence = int32(binary.BigEndian.Uint32(b[8+length:]))
 	if header.Type < Call || header.Type > Oneway {
-		return header, size, 0, &Error{Kind: Malformed, Offset: 3, Detail: fmt.Sprintf("unknown %v", header.Type)}
+		return header, size, 0, &Error{Kind: BadType, Offset: 3, Detail: fmt.Sprintf("unknown %v", header.Type)}
 	}
 	return header, size, 0, nil
 }
