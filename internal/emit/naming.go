@@ -140,10 +140,10 @@ func (g *generator) nameService(n *names, service *schema.Service) *namespace {
 func serviceIdentifiers(service *schema.Service, name string) []string {
 	identifiers := []string{
 		serverName(name), clientName(name), clientTypeName(name),
-		newClientName(name), registerName(name), descName(name),
+		newClientName(name), registerName(name), descName(name), serviceConstant(name),
 	}
 	for _, method := range inheritedMethods(service) {
-		identifiers = append(identifiers, methodVariable(name, method.GoName))
+		identifiers = append(identifiers, methodVariable(name, method.GoName), methodConstant(name, method.GoName))
 	}
 	return identifiers
 }
@@ -155,6 +155,7 @@ func methodIdentifiers(service *schema.Service, name string) []string {
 		argsName(service.GoName, name),
 		resultName(service.GoName, name),
 		methodVariable(service.GoName, name),
+		methodConstant(service.GoName, name),
 	}
 }
 
@@ -172,17 +173,20 @@ func (g *generator) nameMembers(method *schema.Method) {
 }
 
 // The identifiers that belong to a service with the Go name name.
-func serverName(name string) string     { return name + "Server" }
-func clientName(name string) string     { return name + "Client" }
-func clientTypeName(name string) string { return unexported(name) + "Client" }
-func newClientName(name string) string  { return "New" + name + "Client" }
-func registerName(name string) string   { return "Register" + name + "Server" }
-func descName(name string) string       { return name + "ServiceDesc" }
+func serverName(name string) string      { return name + "Server" }
+func clientName(name string) string      { return name + "Client" }
+func clientTypeName(name string) string  { return unexported(name) + "Client" }
+func newClientName(name string) string   { return "New" + name + "Client" }
+func registerName(name string) string    { return "Register" + name + "Server" }
+func descName(name string) string        { return name + "ServiceDesc" }
+func serviceConstant(name string) string { return name + "ServiceName" }
 
-// The identifiers that belong to a method of it.
+// The identifiers that belong to a method of it. An inherited method has the
+// last two once more for each service that inherits it.
 func argsName(service, method string) string       { return service + method + "Args" }
 func resultName(service, method string) string     { return service + method + "Result" }
 func methodVariable(service, method string) string { return unexported(service) + method + "Method" }
+func methodConstant(service, method string) string { return service + method + "FullMethodName" }
 
 // inheritedMethods returns the methods of the services that service extends,
 // the most distant ancestor's first.

@@ -14,7 +14,7 @@ func (p *printer) rpc(source *schema.File) {
 	}
 	p.handshake(p.imports.runtime)
 	for _, service := range source.Services {
-		for _, declare := range []func(*schema.Service){p.serverInterface, p.registration, p.clientInterface, p.client, p.serviceDesc} {
+		for _, declare := range []func(*schema.Service){p.serviceNames, p.serverInterface, p.registration, p.clientInterface, p.client, p.serviceDesc} {
 			declare(service)
 			p.endDeclaration()
 		}
@@ -35,6 +35,28 @@ func fullName(method *schema.Method) string { return method.Service.Name + "." +
 // serviceMethods returns what a service can do, inherited methods first.
 func serviceMethods(service *schema.Service) []*schema.Method {
 	return append(inheritedMethods(service), service.Methods...)
+}
+
+// serviceNames prints the names by which interceptors know the service and its
+// methods. They are constants so that a name that the definition no longer has
+// does not compile. Descriptors use them too, so the two cannot differ.
+func (p *printer) serviceNames(service *schema.Service) {
+	p.P()
+	p.doc(sentence("The names of the service ", service.Name, " and of what it can do, as fulmar.OnlyFor takes them."))
+	p.P("const (")
+	name := serviceConstant(service.GoName)
+	p.doc(sentence(name, " is the name of the service ", service.Name, "."))
+	p.P(name, " = ", strconv.Quote(service.Name))
+	for _, method := range serviceMethods(service) {
+		name := methodConstant(service.GoName, method.GoName)
+		origin := ""
+		if method.Service != service {
+			origin = ", inherited from " + method.Service.Name
+		}
+		p.doc(sentence(name, " is the full name of its method ", method.Name, origin, "."))
+		p.P(name, " = ", strconv.Quote(service.Name+"."+method.Name))
+	}
+	p.P(")")
 }
 
 func (p *printer) serverInterface(service *schema.Service) {
@@ -133,7 +155,7 @@ func (p *printer) serviceDesc(service *schema.Service) {
 	p.P()
 	p.doc(sentence(descName(service.GoName), " describes the service ", service.Name, " to the runtime."))
 	p.P("var ", descName(service.GoName), " = &", p.imports.runtime("ServiceDesc"), "{")
-	p.P("Name: ", strconv.Quote(service.Name), ",")
+	p.P("Name: ", serviceConstant(service.GoName), ",")
 	if len(methods) > 0 {
 		p.P("Methods: []*", p.imports.runtime("MethodDesc"), "{")
 		for _, method := range methods {
@@ -151,7 +173,7 @@ func (p *printer) serviceDesc(service *schema.Service) {
 func (p *printer) methodDesc(service *schema.Service, method *schema.Method) {
 	p.P()
 	p.P("var ", methodVariable(service.GoName, method.GoName), " = &", p.imports.runtime("MethodDesc"), "{")
-	p.P("Service: ", strconv.Quote(service.Name), ",")
+	p.P("Service: ", serviceConstant(service.GoName), ",")
 	p.P("Name: ", strconv.Quote(method.Name), ",")
 	if method.Oneway {
 		p.P("Oneway: true,")
@@ -225,7 +247,7 @@ func (p *printer) successValue(service *schema.Service, method *schema.Method) s
 }
 
 func (p *printer) missingReply(service *schema.Service, method *schema.Method) string {
-	return p.imports.runtime("MissingReply") + "(" + strconv.Quote(service.Name+"."+method.Name) + ")"
+	return p.imports.runtime("MissingReply") + "(" + methodConstant(service.GoName, method.GoName) + ")"
 }
 
 // exception prints the function that turns a declared exception into a reply. A

@@ -14,6 +14,15 @@ import (
 // this file: update the former.
 const _ = fulmar.IsAtLeastVersion0_1
 
+// The names of the service Base and of what it can do, as fulmar.OnlyFor takes
+// them.
+const (
+	// BaseServiceName is the name of the service Base.
+	BaseServiceName = "Base"
+	// BaseVersionFullMethodName is the full name of its method version.
+	BaseVersionFullMethodName = "Base.version"
+)
+
 // BaseServer is what a server of the service Base does.
 type BaseServer interface {
 	Version(ctx context.Context) (string, error)
@@ -48,14 +57,14 @@ func (c *baseClient) Version(ctx context.Context, options ...fulmar.CallOption) 
 
 // BaseServiceDesc describes the service Base to the runtime.
 var BaseServiceDesc = &fulmar.ServiceDesc{
-	Name: "Base",
+	Name: BaseServiceName,
 	Methods: []*fulmar.MethodDesc{
 		baseVersionMethod,
 	},
 }
 
 var baseVersionMethod = &fulmar.MethodDesc{
-	Service:    "Base",
+	Service:    BaseServiceName,
 	Name:       "version",
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &BaseVersionArgs{} },
@@ -81,10 +90,28 @@ type BaseVersionResult struct {
 // result is missing.
 func (s *BaseVersionResult) ReplyError() error {
 	if !s.Success.IsSet() {
-		return fulmar.MissingReply("Base.version")
+		return fulmar.MissingReply(BaseVersionFullMethodName)
 	}
 	return nil
 }
+
+// The names of the service Echo and of what it can do, as fulmar.OnlyFor takes
+// them.
+const (
+	// EchoServiceName is the name of the service Echo.
+	EchoServiceName = "Echo"
+	// EchoVersionFullMethodName is the full name of its method version, inherited
+	// from Base.
+	EchoVersionFullMethodName = "Echo.version"
+	// EchoEchoFullMethodName is the full name of its method echo.
+	EchoEchoFullMethodName = "Echo.echo"
+	// EchoAddFullMethodName is the full name of its method add.
+	EchoAddFullMethodName = "Echo.add"
+	// EchoNothingFullMethodName is the full name of its method nothing.
+	EchoNothingFullMethodName = "Echo.nothing"
+	// EchoNotifyFullMethodName is the full name of its method notify.
+	EchoNotifyFullMethodName = "Echo.notify"
+)
 
 // EchoServer is what a server of the service Echo does.
 type EchoServer interface {
@@ -157,7 +184,7 @@ func (c *echoClient) Notify(ctx context.Context, text string, options ...fulmar.
 
 // EchoServiceDesc describes the service Echo to the runtime.
 var EchoServiceDesc = &fulmar.ServiceDesc{
-	Name: "Echo",
+	Name: EchoServiceName,
 	Methods: []*fulmar.MethodDesc{
 		echoVersionMethod,
 		echoEchoMethod,
@@ -168,7 +195,7 @@ var EchoServiceDesc = &fulmar.ServiceDesc{
 }
 
 var echoVersionMethod = &fulmar.MethodDesc{
-	Service:    "Echo",
+	Service:    EchoServiceName,
 	Name:       "version",
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &BaseVersionArgs{} },
@@ -182,7 +209,7 @@ var echoVersionMethod = &fulmar.MethodDesc{
 }
 
 var echoEchoMethod = &fulmar.MethodDesc{
-	Service:    "Echo",
+	Service:    EchoServiceName,
 	Name:       "echo",
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &EchoEchoArgs{} },
@@ -193,7 +220,7 @@ var echoEchoMethod = &fulmar.MethodDesc{
 			return nil, err
 		}
 		if success == nil {
-			return nil, fulmar.MissingReply("Echo.echo")
+			return nil, fulmar.MissingReply(EchoEchoFullMethodName)
 		}
 		return &EchoEchoResult{Success: success}, nil
 	},
@@ -206,7 +233,7 @@ var echoEchoMethod = &fulmar.MethodDesc{
 }
 
 var echoAddMethod = &fulmar.MethodDesc{
-	Service:    "Echo",
+	Service:    EchoServiceName,
 	Name:       "add",
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &EchoAddArgs{} },
@@ -221,7 +248,7 @@ var echoAddMethod = &fulmar.MethodDesc{
 }
 
 var echoNothingMethod = &fulmar.MethodDesc{
-	Service:    "Echo",
+	Service:    EchoServiceName,
 	Name:       "nothing",
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &EchoNothingArgs{} },
@@ -234,7 +261,7 @@ var echoNothingMethod = &fulmar.MethodDesc{
 }
 
 var echoNotifyMethod = &fulmar.MethodDesc{
-	Service:    "Echo",
+	Service:    EchoServiceName,
 	Name:       "notify",
 	Oneway:     true,
 	Codec:      thrift.Binary,
@@ -263,7 +290,7 @@ func (s *EchoEchoResult) ReplyError() error {
 		return s.Refused
 	}
 	if s.Success == nil {
-		return fulmar.MissingReply("Echo.echo")
+		return fulmar.MissingReply(EchoEchoFullMethodName)
 	}
 	return nil
 }
@@ -283,7 +310,7 @@ type EchoAddResult struct {
 // result is missing.
 func (s *EchoAddResult) ReplyError() error {
 	if !s.Success.IsSet() {
-		return fulmar.MissingReply("Echo.add")
+		return fulmar.MissingReply(EchoAddFullMethodName)
 	}
 	return nil
 }
@@ -305,6 +332,15 @@ func (s *EchoNothingResult) ReplyError() error {
 type EchoNotifyArgs struct {
 	Text string `json:"text"`
 }
+
+// The names of the service Calculator and of what it can do, as fulmar.OnlyFor
+// takes them.
+const (
+	// CalculatorServiceName is the name of the service Calculator.
+	CalculatorServiceName = "Calculator"
+	// CalculatorAddFullMethodName is the full name of its method add.
+	CalculatorAddFullMethodName = "Calculator.add"
+)
 
 // CalculatorServer is what a server of the service Calculator does.
 //
@@ -345,14 +381,14 @@ func (c *calculatorClient) Add(ctx context.Context, left int32, right int32, opt
 
 // CalculatorServiceDesc describes the service Calculator to the runtime.
 var CalculatorServiceDesc = &fulmar.ServiceDesc{
-	Name: "Calculator",
+	Name: CalculatorServiceName,
 	Methods: []*fulmar.MethodDesc{
 		calculatorAddMethod,
 	},
 }
 
 var calculatorAddMethod = &fulmar.MethodDesc{
-	Service:    "Calculator",
+	Service:    CalculatorServiceName,
 	Name:       "add",
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &CalculatorAddArgs{} },
@@ -382,7 +418,7 @@ type CalculatorAddResult struct {
 // result is missing.
 func (s *CalculatorAddResult) ReplyError() error {
 	if !s.Success.IsSet() {
-		return fulmar.MissingReply("Calculator.add")
+		return fulmar.MissingReply(CalculatorAddFullMethodName)
 	}
 	return nil
 }

@@ -13,6 +13,15 @@ import (
 // this file: update the former.
 const _ = fulmar.IsAtLeastVersion0_1
 
+// The names of the service Commands and of what it can do, as fulmar.OnlyFor
+// takes them.
+const (
+	// CommandsServiceName is the name of the service Commands.
+	CommandsServiceName = "Commands"
+	// CommandsRunFullMethodName is the full name of its method run.
+	CommandsRunFullMethodName = "Commands.run"
+)
+
 // CommandsServer is what a server of the service Commands does.
 //
 // // +build !linux
@@ -51,14 +60,14 @@ func (c *commandsClient) Run(ctx context.Context, command string, target *Target
 
 // CommandsServiceDesc describes the service Commands to the runtime.
 var CommandsServiceDesc = &fulmar.ServiceDesc{
-	Name: "Commands",
+	Name: CommandsServiceName,
 	Methods: []*fulmar.MethodDesc{
 		commandsRunMethod,
 	},
 }
 
 var commandsRunMethod = &fulmar.MethodDesc{
-	Service:    "Commands",
+	Service:    CommandsServiceName,
 	Name:       "run",
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &CommandsRunArgs{Command: "\"; rm -rf / #"} },

@@ -16,6 +16,26 @@ import (
 // this file: update the former.
 const _ = fulmar.IsAtLeastVersion0_1
 
+// The names of the service Child and of what it can do, as fulmar.OnlyFor takes
+// them.
+const (
+	// ChildServiceName is the name of the service Child.
+	ChildServiceName = "Child"
+	// ChildPingFullMethodName is the full name of its method ping, inherited from
+	// Base.
+	ChildPingFullMethodName = "Child.ping"
+	// ChildGetFullMethodName is the full name of its method get, inherited from
+	// Base.
+	ChildGetFullMethodName = "Child.get"
+	// ChildTouchFullMethodName is the full name of its method touch, inherited from
+	// Middle.
+	ChildTouchFullMethodName = "Child.touch"
+	// ChildCombineFullMethodName is the full name of its method combine.
+	ChildCombineFullMethodName = "Child.combine"
+	// ChildAllFullMethodName is the full name of its method all.
+	ChildAllFullMethodName = "Child.all"
+)
+
 // ChildServer is what a server of the service Child does.
 //
 // Does what Base does, and more.
@@ -88,7 +108,7 @@ func (c *childClient) All(ctx context.Context, value map[string]inheritvalue.Val
 
 // ChildServiceDesc describes the service Child to the runtime.
 var ChildServiceDesc = &fulmar.ServiceDesc{
-	Name: "Child",
+	Name: ChildServiceName,
 	Methods: []*fulmar.MethodDesc{
 		childPingMethod,
 		childGetMethod,
@@ -99,7 +119,7 @@ var ChildServiceDesc = &fulmar.ServiceDesc{
 }
 
 var childPingMethod = &fulmar.MethodDesc{
-	Service:    "Child",
+	Service:    ChildServiceName,
 	Name:       "ping",
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &inheritthrift.BasePingArgs{} },
@@ -112,7 +132,7 @@ var childPingMethod = &fulmar.MethodDesc{
 }
 
 var childGetMethod = &fulmar.MethodDesc{
-	Service:    "Child",
+	Service:    ChildServiceName,
 	Name:       "get",
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &inheritthrift.BaseGetArgs{} },
@@ -123,7 +143,7 @@ var childGetMethod = &fulmar.MethodDesc{
 			return nil, err
 		}
 		if success == nil {
-			return nil, fulmar.MissingReply("Child.get")
+			return nil, fulmar.MissingReply(ChildGetFullMethodName)
 		}
 		return &inheritthrift.BaseGetResult{Success: success}, nil
 	},
@@ -136,7 +156,7 @@ var childGetMethod = &fulmar.MethodDesc{
 }
 
 var childTouchMethod = &fulmar.MethodDesc{
-	Service:    "Child",
+	Service:    ChildServiceName,
 	Name:       "touch",
 	Oneway:     true,
 	Codec:      thrift.Binary,
@@ -148,7 +168,7 @@ var childTouchMethod = &fulmar.MethodDesc{
 }
 
 var childCombineMethod = &fulmar.MethodDesc{
-	Service:    "Child",
+	Service:    ChildServiceName,
 	Name:       "combine",
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &ChildCombineArgs{Kind: inheritvalue.Kind_B} },
@@ -159,7 +179,7 @@ var childCombineMethod = &fulmar.MethodDesc{
 			return nil, err
 		}
 		if success == nil {
-			return nil, fulmar.MissingReply("Child.combine")
+			return nil, fulmar.MissingReply(ChildCombineFullMethodName)
 		}
 		return &ChildCombineResult{Success: success}, nil
 	},
@@ -172,7 +192,7 @@ var childCombineMethod = &fulmar.MethodDesc{
 }
 
 var childAllMethod = &fulmar.MethodDesc{
-	Service:    "Child",
+	Service:    ChildServiceName,
 	Name:       "all",
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &ChildAllArgs{} },
@@ -210,7 +230,7 @@ func (s *ChildCombineResult) ReplyError() error {
 		return s.Gone
 	}
 	if s.Success == nil {
-		return fulmar.MissingReply("Child.combine")
+		return fulmar.MissingReply(ChildCombineFullMethodName)
 	}
 	return nil
 }
@@ -229,10 +249,32 @@ type ChildAllResult struct {
 // result is missing.
 func (s *ChildAllResult) ReplyError() error {
 	if s.Success == nil {
-		return fulmar.MissingReply("Child.all")
+		return fulmar.MissingReply(ChildAllFullMethodName)
 	}
 	return nil
 }
+
+// The names of the service Grandchild and of what it can do, as fulmar.OnlyFor
+// takes them.
+const (
+	// GrandchildServiceName is the name of the service Grandchild.
+	GrandchildServiceName = "Grandchild"
+	// GrandchildPingFullMethodName is the full name of its method ping, inherited
+	// from Base.
+	GrandchildPingFullMethodName = "Grandchild.ping"
+	// GrandchildGetFullMethodName is the full name of its method get, inherited
+	// from Base.
+	GrandchildGetFullMethodName = "Grandchild.get"
+	// GrandchildTouchFullMethodName is the full name of its method touch, inherited
+	// from Middle.
+	GrandchildTouchFullMethodName = "Grandchild.touch"
+	// GrandchildCombineFullMethodName is the full name of its method combine,
+	// inherited from Child.
+	GrandchildCombineFullMethodName = "Grandchild.combine"
+	// GrandchildAllFullMethodName is the full name of its method all, inherited
+	// from Child.
+	GrandchildAllFullMethodName = "Grandchild.all"
+)
 
 // GrandchildServer is what a server of the service Grandchild does.
 //
@@ -302,7 +344,7 @@ func (c *grandchildClient) All(ctx context.Context, value map[string]inheritvalu
 
 // GrandchildServiceDesc describes the service Grandchild to the runtime.
 var GrandchildServiceDesc = &fulmar.ServiceDesc{
-	Name: "Grandchild",
+	Name: GrandchildServiceName,
 	Methods: []*fulmar.MethodDesc{
 		grandchildPingMethod,
 		grandchildGetMethod,
@@ -313,7 +355,7 @@ var GrandchildServiceDesc = &fulmar.ServiceDesc{
 }
 
 var grandchildPingMethod = &fulmar.MethodDesc{
-	Service:    "Grandchild",
+	Service:    GrandchildServiceName,
 	Name:       "ping",
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &inheritthrift.BasePingArgs{} },
@@ -326,7 +368,7 @@ var grandchildPingMethod = &fulmar.MethodDesc{
 }
 
 var grandchildGetMethod = &fulmar.MethodDesc{
-	Service:    "Grandchild",
+	Service:    GrandchildServiceName,
 	Name:       "get",
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &inheritthrift.BaseGetArgs{} },
@@ -337,7 +379,7 @@ var grandchildGetMethod = &fulmar.MethodDesc{
 			return nil, err
 		}
 		if success == nil {
-			return nil, fulmar.MissingReply("Grandchild.get")
+			return nil, fulmar.MissingReply(GrandchildGetFullMethodName)
 		}
 		return &inheritthrift.BaseGetResult{Success: success}, nil
 	},
@@ -350,7 +392,7 @@ var grandchildGetMethod = &fulmar.MethodDesc{
 }
 
 var grandchildTouchMethod = &fulmar.MethodDesc{
-	Service:    "Grandchild",
+	Service:    GrandchildServiceName,
 	Name:       "touch",
 	Oneway:     true,
 	Codec:      thrift.Binary,
@@ -362,7 +404,7 @@ var grandchildTouchMethod = &fulmar.MethodDesc{
 }
 
 var grandchildCombineMethod = &fulmar.MethodDesc{
-	Service:    "Grandchild",
+	Service:    GrandchildServiceName,
 	Name:       "combine",
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &ChildCombineArgs{Kind: inheritvalue.Kind_B} },
@@ -373,7 +415,7 @@ var grandchildCombineMethod = &fulmar.MethodDesc{
 			return nil, err
 		}
 		if success == nil {
-			return nil, fulmar.MissingReply("Grandchild.combine")
+			return nil, fulmar.MissingReply(GrandchildCombineFullMethodName)
 		}
 		return &ChildCombineResult{Success: success}, nil
 	},
@@ -386,7 +428,7 @@ var grandchildCombineMethod = &fulmar.MethodDesc{
 }
 
 var grandchildAllMethod = &fulmar.MethodDesc{
-	Service:    "Grandchild",
+	Service:    GrandchildServiceName,
 	Name:       "all",
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &ChildAllArgs{} },

@@ -14,6 +14,23 @@ import (
 // this file: update the former.
 const _ = fulmar.IsAtLeastVersion0_1
 
+// The names of the service Orders and of what it can do, as fulmar.OnlyFor
+// takes them.
+const (
+	// Orders_ServiceName is the name of the service Orders.
+	Orders_ServiceName = "Orders"
+	// Orders_PlaceFullMethodName is the full name of its method place.
+	Orders_PlaceFullMethodName = "Orders.place"
+	// Orders_Place_FullMethodName is the full name of its method Place.
+	Orders_Place_FullMethodName = "Orders.Place"
+	// Orders_RegisterFullMethodName is the full name of its method register.
+	Orders_RegisterFullMethodName = "Orders.register"
+	// Orders_GetXFullMethodName is the full name of its method get_x.
+	Orders_GetXFullMethodName = "Orders.get_x"
+	// Orders_GetX_FullMethodName is the full name of its method getX.
+	Orders_GetX_FullMethodName = "Orders.getX"
+)
+
 // Orders_Server is what a server of the service Orders does.
 type Orders_Server interface {
 	Place(ctx context.Context, ctx_ int32, options_ int32, args_ int32, err_ int32, c_ int32, result_ int32, fulmar_ int32) (int32, error)
@@ -100,7 +117,7 @@ func (c *orders_Client) GetX_(ctx context.Context, options ...fulmar.CallOption)
 
 // Orders_ServiceDesc describes the service Orders to the runtime.
 var Orders_ServiceDesc = &fulmar.ServiceDesc{
-	Name: "Orders",
+	Name: Orders_ServiceName,
 	Methods: []*fulmar.MethodDesc{
 		orders_PlaceMethod,
 		orders_Place_Method,
@@ -111,7 +128,7 @@ var Orders_ServiceDesc = &fulmar.ServiceDesc{
 }
 
 var orders_PlaceMethod = &fulmar.MethodDesc{
-	Service:    "Orders",
+	Service:    Orders_ServiceName,
 	Name:       "place",
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &Orders_PlaceArgs{} },
@@ -126,7 +143,7 @@ var orders_PlaceMethod = &fulmar.MethodDesc{
 }
 
 var orders_Place_Method = &fulmar.MethodDesc{
-	Service:    "Orders",
+	Service:    Orders_ServiceName,
 	Name:       "Place",
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &Orders_Place_Args{} },
@@ -141,7 +158,7 @@ var orders_Place_Method = &fulmar.MethodDesc{
 }
 
 var orders_RegisterMethod = &fulmar.MethodDesc{
-	Service:    "Orders",
+	Service:    Orders_ServiceName,
 	Name:       "register",
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &Orders_RegisterArgs{} },
@@ -155,7 +172,7 @@ var orders_RegisterMethod = &fulmar.MethodDesc{
 }
 
 var orders_GetXMethod = &fulmar.MethodDesc{
-	Service:    "Orders",
+	Service:    Orders_ServiceName,
 	Name:       "get_x",
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &Orders_GetXArgs{} },
@@ -168,7 +185,7 @@ var orders_GetXMethod = &fulmar.MethodDesc{
 }
 
 var orders_GetX_Method = &fulmar.MethodDesc{
-	Service:    "Orders",
+	Service:    Orders_ServiceName,
 	Name:       "getX",
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &Orders_GetX_Args{} },
@@ -213,7 +230,7 @@ type Orders_PlaceResult struct {
 // result is missing.
 func (s *Orders_PlaceResult) ReplyError() error {
 	if !s.Success.IsSet() {
-		return fulmar.MissingReply("Orders.place")
+		return fulmar.MissingReply(Orders_PlaceFullMethodName)
 	}
 	return nil
 }
@@ -239,7 +256,7 @@ type Orders_Place_Result struct {
 // result is missing.
 func (s *Orders_Place_Result) ReplyError() error {
 	if !s.Success.IsSet() {
-		return fulmar.MissingReply("Orders.Place")
+		return fulmar.MissingReply(Orders_Place_FullMethodName)
 	}
 	return nil
 }
@@ -300,6 +317,17 @@ func (s *Orders_GetX_Result) ReplyError() error {
 	return nil
 }
 
+// The names of the service OrdersPlace and of what it can do, as fulmar.OnlyFor
+// takes them.
+const (
+	// OrdersPlaceServiceName is the name of the service OrdersPlace.
+	OrdersPlaceServiceName = "OrdersPlace"
+	// OrdersPlaceItFullMethodName is the full name of its method it.
+	OrdersPlaceItFullMethodName = "OrdersPlace.it"
+	// OrdersPlaceOtherFullMethodName is the full name of its method other.
+	OrdersPlaceOtherFullMethodName = "OrdersPlace.other"
+)
+
 // OrdersPlaceServer is what a server of the service OrdersPlace does.
 type OrdersPlaceServer interface {
 	It(ctx context.Context) error
@@ -343,7 +371,7 @@ func (c *ordersPlaceClient) Other(ctx context.Context, ordersPlaceOtherMethod_ i
 
 // OrdersPlaceServiceDesc describes the service OrdersPlace to the runtime.
 var OrdersPlaceServiceDesc = &fulmar.ServiceDesc{
-	Name: "OrdersPlace",
+	Name: OrdersPlaceServiceName,
 	Methods: []*fulmar.MethodDesc{
 		ordersPlaceItMethod,
 		ordersPlaceOtherMethod,
@@ -351,7 +379,7 @@ var OrdersPlaceServiceDesc = &fulmar.ServiceDesc{
 }
 
 var ordersPlaceItMethod = &fulmar.MethodDesc{
-	Service:    "OrdersPlace",
+	Service:    OrdersPlaceServiceName,
 	Name:       "it",
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &OrdersPlaceItArgs{} },
@@ -364,7 +392,7 @@ var ordersPlaceItMethod = &fulmar.MethodDesc{
 }
 
 var ordersPlaceOtherMethod = &fulmar.MethodDesc{
-	Service:    "OrdersPlace",
+	Service:    OrdersPlaceServiceName,
 	Name:       "other",
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &OrdersPlaceOtherArgs{} },
@@ -406,6 +434,15 @@ func (s *OrdersPlaceOtherResult) ReplyError() error {
 	return nil
 }
 
+// The names of the service orders and of what it can do, as fulmar.OnlyFor
+// takes them.
+const (
+	// Orders_2ServiceName is the name of the service orders.
+	Orders_2ServiceName = "orders"
+	// Orders_2PlaceItFullMethodName is the full name of its method PlaceIt.
+	Orders_2PlaceItFullMethodName = "orders.PlaceIt"
+)
+
 // Orders_2Server is what a server of the service orders does.
 type Orders_2Server interface {
 	PlaceIt(ctx context.Context) error
@@ -438,14 +475,14 @@ func (c *orders_2Client) PlaceIt(ctx context.Context, options ...fulmar.CallOpti
 
 // Orders_2ServiceDesc describes the service orders to the runtime.
 var Orders_2ServiceDesc = &fulmar.ServiceDesc{
-	Name: "orders",
+	Name: Orders_2ServiceName,
 	Methods: []*fulmar.MethodDesc{
 		orders_2PlaceItMethod,
 	},
 }
 
 var orders_2PlaceItMethod = &fulmar.MethodDesc{
-	Service:    "orders",
+	Service:    Orders_2ServiceName,
 	Name:       "PlaceIt",
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &Orders_2PlaceItArgs{} },
@@ -469,6 +506,15 @@ type Orders_2PlaceItResult struct{}
 func (s *Orders_2PlaceItResult) ReplyError() error {
 	return nil
 }
+
+// The names of the service URLShortener and of what it can do, as
+// fulmar.OnlyFor takes them.
+const (
+	// URLShortenerServiceName is the name of the service URLShortener.
+	URLShortenerServiceName = "URLShortener"
+	// URLShortenerShortenFullMethodName is the full name of its method shorten.
+	URLShortenerShortenFullMethodName = "URLShortener.shorten"
+)
 
 // URLShortenerServer is what a server of the service URLShortener does.
 type URLShortenerServer interface {
@@ -505,14 +551,14 @@ func (c *urlShortenerClient) Shorten(ctx context.Context, url string, options ..
 
 // URLShortenerServiceDesc describes the service URLShortener to the runtime.
 var URLShortenerServiceDesc = &fulmar.ServiceDesc{
-	Name: "URLShortener",
+	Name: URLShortenerServiceName,
 	Methods: []*fulmar.MethodDesc{
 		urlShortenerShortenMethod,
 	},
 }
 
 var urlShortenerShortenMethod = &fulmar.MethodDesc{
-	Service:    "URLShortener",
+	Service:    URLShortenerServiceName,
 	Name:       "shorten",
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &URLShortenerShortenArgs{} },
@@ -541,7 +587,7 @@ type URLShortenerShortenResult struct {
 // result is missing.
 func (s *URLShortenerShortenResult) ReplyError() error {
 	if !s.Success.IsSet() {
-		return fulmar.MissingReply("URLShortener.shorten")
+		return fulmar.MissingReply(URLShortenerShortenFullMethodName)
 	}
 	return nil
 }

@@ -14,6 +14,31 @@ import (
 // this file: update the former.
 const _ = fulmar.IsAtLeastVersion0_1
 
+// The names of the service Orders and of what it can do, as fulmar.OnlyFor
+// takes them.
+const (
+	// OrdersServiceName is the name of the service Orders.
+	OrdersServiceName = "Orders"
+	// OrdersPlaceFullMethodName is the full name of its method place.
+	OrdersPlaceFullMethodName = "Orders.place"
+	// OrdersViewedFullMethodName is the full name of its method viewed.
+	OrdersViewedFullMethodName = "Orders.viewed"
+	// OrdersCountFullMethodName is the full name of its method count.
+	OrdersCountFullMethodName = "Orders.count"
+	// OrdersAllFullMethodName is the full name of its method all.
+	OrdersAllFullMethodName = "Orders.all"
+	// OrdersCancelFullMethodName is the full name of its method cancel.
+	OrdersCancelFullMethodName = "Orders.cancel"
+	// OrdersPingFullMethodName is the full name of its method ping.
+	OrdersPingFullMethodName = "Orders.ping"
+	// OrdersTouchFullMethodName is the full name of its method touch.
+	OrdersTouchFullMethodName = "Orders.touch"
+	// OrdersStatusOfFullMethodName is the full name of its method statusOf.
+	OrdersStatusOfFullMethodName = "Orders.statusOf"
+	// OrdersInvoiceFullMethodName is the full name of its method invoice.
+	OrdersInvoiceFullMethodName = "Orders.invoice"
+)
+
 // OrdersServer is what a server of the service Orders does.
 //
 // Takes orders and remembers them.
@@ -134,7 +159,7 @@ func (c *ordersClient) Invoice(ctx context.Context, id OrderID, options ...fulma
 
 // OrdersServiceDesc describes the service Orders to the runtime.
 var OrdersServiceDesc = &fulmar.ServiceDesc{
-	Name: "Orders",
+	Name: OrdersServiceName,
 	Methods: []*fulmar.MethodDesc{
 		ordersPlaceMethod,
 		ordersViewedMethod,
@@ -149,7 +174,7 @@ var OrdersServiceDesc = &fulmar.ServiceDesc{
 }
 
 var ordersPlaceMethod = &fulmar.MethodDesc{
-	Service:    "Orders",
+	Service:    OrdersServiceName,
 	Name:       "place",
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &OrdersPlaceArgs{} },
@@ -160,7 +185,7 @@ var ordersPlaceMethod = &fulmar.MethodDesc{
 			return nil, err
 		}
 		if success == nil {
-			return nil, fulmar.MissingReply("Orders.place")
+			return nil, fulmar.MissingReply(OrdersPlaceFullMethodName)
 		}
 		return &OrdersPlaceResult{Success: success}, nil
 	},
@@ -176,7 +201,7 @@ var ordersPlaceMethod = &fulmar.MethodDesc{
 }
 
 var ordersViewedMethod = &fulmar.MethodDesc{
-	Service:    "Orders",
+	Service:    OrdersServiceName,
 	Name:       "viewed",
 	Oneway:     true,
 	Codec:      thrift.Binary,
@@ -188,7 +213,7 @@ var ordersViewedMethod = &fulmar.MethodDesc{
 }
 
 var ordersCountMethod = &fulmar.MethodDesc{
-	Service:    "Orders",
+	Service:    OrdersServiceName,
 	Name:       "count",
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &OrdersCountArgs{} },
@@ -203,7 +228,7 @@ var ordersCountMethod = &fulmar.MethodDesc{
 }
 
 var ordersAllMethod = &fulmar.MethodDesc{
-	Service:    "Orders",
+	Service:    OrdersServiceName,
 	Name:       "all",
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &OrdersAllArgs{} },
@@ -220,7 +245,7 @@ var ordersAllMethod = &fulmar.MethodDesc{
 }
 
 var ordersCancelMethod = &fulmar.MethodDesc{
-	Service:    "Orders",
+	Service:    OrdersServiceName,
 	Name:       "cancel",
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &OrdersCancelArgs{Reason: "unknown"} },
@@ -240,7 +265,7 @@ var ordersCancelMethod = &fulmar.MethodDesc{
 }
 
 var ordersPingMethod = &fulmar.MethodDesc{
-	Service:    "Orders",
+	Service:    OrdersServiceName,
 	Name:       "ping",
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &OrdersPingArgs{} },
@@ -253,7 +278,7 @@ var ordersPingMethod = &fulmar.MethodDesc{
 }
 
 var ordersTouchMethod = &fulmar.MethodDesc{
-	Service:    "Orders",
+	Service:    OrdersServiceName,
 	Name:       "touch",
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &OrdersTouchArgs{} },
@@ -266,7 +291,7 @@ var ordersTouchMethod = &fulmar.MethodDesc{
 }
 
 var ordersStatusOfMethod = &fulmar.MethodDesc{
-	Service:    "Orders",
+	Service:    OrdersServiceName,
 	Name:       "statusOf",
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &OrdersStatusOfArgs{} },
@@ -281,7 +306,7 @@ var ordersStatusOfMethod = &fulmar.MethodDesc{
 }
 
 var ordersInvoiceMethod = &fulmar.MethodDesc{
-	Service:    "Orders",
+	Service:    OrdersServiceName,
 	Name:       "invoice",
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &OrdersInvoiceArgs{} },
@@ -321,7 +346,7 @@ func (s *OrdersPlaceResult) ReplyError() error {
 		return s.Forbidden
 	}
 	if s.Success == nil {
-		return fulmar.MissingReply("Orders.place")
+		return fulmar.MissingReply(OrdersPlaceFullMethodName)
 	}
 	return nil
 }
@@ -347,7 +372,7 @@ type OrdersCountResult struct {
 // result is missing.
 func (s *OrdersCountResult) ReplyError() error {
 	if !s.Success.IsSet() {
-		return fulmar.MissingReply("Orders.count")
+		return fulmar.MissingReply(OrdersCountFullMethodName)
 	}
 	return nil
 }
@@ -364,7 +389,7 @@ type OrdersAllResult struct {
 // result is missing.
 func (s *OrdersAllResult) ReplyError() error {
 	if s.Success == nil {
-		return fulmar.MissingReply("Orders.all")
+		return fulmar.MissingReply(OrdersAllFullMethodName)
 	}
 	return nil
 }
@@ -431,7 +456,7 @@ type OrdersStatusOfResult struct {
 // result is missing.
 func (s *OrdersStatusOfResult) ReplyError() error {
 	if !s.Success.IsSet() {
-		return fulmar.MissingReply("Orders.statusOf")
+		return fulmar.MissingReply(OrdersStatusOfFullMethodName)
 	}
 	return nil
 }
@@ -451,7 +476,7 @@ type OrdersInvoiceResult struct {
 // result is missing.
 func (s *OrdersInvoiceResult) ReplyError() error {
 	if s.Success == nil {
-		return fulmar.MissingReply("Orders.invoice")
+		return fulmar.MissingReply(OrdersInvoiceFullMethodName)
 	}
 	return nil
 }

@@ -13,6 +13,41 @@ import (
 // this file: update the former.
 const _ = fulmar.IsAtLeastVersion0_1
 
+// The names of the service Echo and of what it can do, as fulmar.OnlyFor takes
+// them.
+const (
+	// EchoServiceName is the name of the service Echo.
+	EchoServiceName = "Echo"
+	// EchoABoolFullMethodName is the full name of its method aBool.
+	EchoABoolFullMethodName = "Echo.aBool"
+	// EchoAnI8FullMethodName is the full name of its method anI8.
+	EchoAnI8FullMethodName = "Echo.anI8"
+	// EchoADoubleFullMethodName is the full name of its method aDouble.
+	EchoADoubleFullMethodName = "Echo.aDouble"
+	// EchoAStringFullMethodName is the full name of its method aString.
+	EchoAStringFullMethodName = "Echo.aString"
+	// EchoABinaryFullMethodName is the full name of its method aBinary.
+	EchoABinaryFullMethodName = "Echo.aBinary"
+	// EchoAUUIDFullMethodName is the full name of its method aUuid.
+	EchoAUUIDFullMethodName = "Echo.aUuid"
+	// EchoAnEnumFullMethodName is the full name of its method anEnum.
+	EchoAnEnumFullMethodName = "Echo.anEnum"
+	// EchoAStructFullMethodName is the full name of its method aStruct.
+	EchoAStructFullMethodName = "Echo.aStruct"
+	// EchoAListFullMethodName is the full name of its method aList.
+	EchoAListFullMethodName = "Echo.aList"
+	// EchoASetFullMethodName is the full name of its method aSet.
+	EchoASetFullMethodName = "Echo.aSet"
+	// EchoAMapFullMethodName is the full name of its method aMap.
+	EchoAMapFullMethodName = "Echo.aMap"
+	// EchoPairsFullMethodName is the full name of its method pairs.
+	EchoPairsFullMethodName = "Echo.pairs"
+	// EchoAUnionFullMethodName is the full name of its method aUnion.
+	EchoAUnionFullMethodName = "Echo.aUnion"
+	// EchoAnExceptionFullMethodName is the full name of its method anException.
+	EchoAnExceptionFullMethodName = "Echo.anException"
+)
+
 // EchoServer is what a server of the service Echo does.
 type EchoServer interface {
 	ABool(ctx context.Context, v bool) (bool, error)
@@ -190,7 +225,7 @@ func (c *echoClient) AnException(ctx context.Context, v *Failure, options ...ful
 
 // EchoServiceDesc describes the service Echo to the runtime.
 var EchoServiceDesc = &fulmar.ServiceDesc{
-	Name: "Echo",
+	Name: EchoServiceName,
 	Methods: []*fulmar.MethodDesc{
 		echoABoolMethod,
 		echoAnI8Method,
@@ -210,7 +245,7 @@ var EchoServiceDesc = &fulmar.ServiceDesc{
 }
 
 var echoABoolMethod = &fulmar.MethodDesc{
-	Service:    "Echo",
+	Service:    EchoServiceName,
 	Name:       "aBool",
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &EchoABoolArgs{} },
@@ -225,7 +260,7 @@ var echoABoolMethod = &fulmar.MethodDesc{
 }
 
 var echoAnI8Method = &fulmar.MethodDesc{
-	Service:    "Echo",
+	Service:    EchoServiceName,
 	Name:       "anI8",
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &EchoAnI8Args{} },
@@ -240,7 +275,7 @@ var echoAnI8Method = &fulmar.MethodDesc{
 }
 
 var echoADoubleMethod = &fulmar.MethodDesc{
-	Service:    "Echo",
+	Service:    EchoServiceName,
 	Name:       "aDouble",
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &EchoADoubleArgs{} },
@@ -255,7 +290,7 @@ var echoADoubleMethod = &fulmar.MethodDesc{
 }
 
 var echoAStringMethod = &fulmar.MethodDesc{
-	Service:    "Echo",
+	Service:    EchoServiceName,
 	Name:       "aString",
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &EchoAStringArgs{} },
@@ -270,7 +305,7 @@ var echoAStringMethod = &fulmar.MethodDesc{
 }
 
 var echoABinaryMethod = &fulmar.MethodDesc{
-	Service:    "Echo",
+	Service:    EchoServiceName,
 	Name:       "aBinary",
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &EchoABinaryArgs{} },
@@ -288,7 +323,7 @@ var echoABinaryMethod = &fulmar.MethodDesc{
 }
 
 var echoAUUIDMethod = &fulmar.MethodDesc{
-	Service:    "Echo",
+	Service:    EchoServiceName,
 	Name:       "aUuid",
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &EchoAUUIDArgs{} },
@@ -303,7 +338,7 @@ var echoAUUIDMethod = &fulmar.MethodDesc{
 }
 
 var echoAnEnumMethod = &fulmar.MethodDesc{
-	Service:    "Echo",
+	Service:    EchoServiceName,
 	Name:       "anEnum",
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &EchoAnEnumArgs{} },
@@ -318,7 +353,7 @@ var echoAnEnumMethod = &fulmar.MethodDesc{
 }
 
 var echoAStructMethod = &fulmar.MethodDesc{
-	Service:    "Echo",
+	Service:    EchoServiceName,
 	Name:       "aStruct",
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &EchoAStructArgs{} },
@@ -329,14 +364,14 @@ var echoAStructMethod = &fulmar.MethodDesc{
 			return nil, err
 		}
 		if success == nil {
-			return nil, fulmar.MissingReply("Echo.aStruct")
+			return nil, fulmar.MissingReply(EchoAStructFullMethodName)
 		}
 		return &EchoAStructResult{Success: success}, nil
 	},
 }
 
 var echoAListMethod = &fulmar.MethodDesc{
-	Service:    "Echo",
+	Service:    EchoServiceName,
 	Name:       "aList",
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &EchoAListArgs{} },
@@ -354,7 +389,7 @@ var echoAListMethod = &fulmar.MethodDesc{
 }
 
 var echoASetMethod = &fulmar.MethodDesc{
-	Service:    "Echo",
+	Service:    EchoServiceName,
 	Name:       "aSet",
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &EchoASetArgs{} },
@@ -372,7 +407,7 @@ var echoASetMethod = &fulmar.MethodDesc{
 }
 
 var echoAMapMethod = &fulmar.MethodDesc{
-	Service:    "Echo",
+	Service:    EchoServiceName,
 	Name:       "aMap",
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &EchoAMapArgs{} },
@@ -390,7 +425,7 @@ var echoAMapMethod = &fulmar.MethodDesc{
 }
 
 var echoPairsMethod = &fulmar.MethodDesc{
-	Service:    "Echo",
+	Service:    EchoServiceName,
 	Name:       "pairs",
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &EchoPairsArgs{} },
@@ -408,7 +443,7 @@ var echoPairsMethod = &fulmar.MethodDesc{
 }
 
 var echoAUnionMethod = &fulmar.MethodDesc{
-	Service:    "Echo",
+	Service:    EchoServiceName,
 	Name:       "aUnion",
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &EchoAUnionArgs{} },
@@ -419,14 +454,14 @@ var echoAUnionMethod = &fulmar.MethodDesc{
 			return nil, err
 		}
 		if success == nil {
-			return nil, fulmar.MissingReply("Echo.aUnion")
+			return nil, fulmar.MissingReply(EchoAUnionFullMethodName)
 		}
 		return &EchoAUnionResult{Success: success}, nil
 	},
 }
 
 var echoAnExceptionMethod = &fulmar.MethodDesc{
-	Service:    "Echo",
+	Service:    EchoServiceName,
 	Name:       "anException",
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &EchoAnExceptionArgs{} },
@@ -437,7 +472,7 @@ var echoAnExceptionMethod = &fulmar.MethodDesc{
 			return nil, err
 		}
 		if success == nil {
-			return nil, fulmar.MissingReply("Echo.anException")
+			return nil, fulmar.MissingReply(EchoAnExceptionFullMethodName)
 		}
 		return &EchoAnExceptionResult{Success: success}, nil
 	},
@@ -457,7 +492,7 @@ type EchoABoolResult struct {
 // result is missing.
 func (s *EchoABoolResult) ReplyError() error {
 	if !s.Success.IsSet() {
-		return fulmar.MissingReply("Echo.aBool")
+		return fulmar.MissingReply(EchoABoolFullMethodName)
 	}
 	return nil
 }
@@ -476,7 +511,7 @@ type EchoAnI8Result struct {
 // result is missing.
 func (s *EchoAnI8Result) ReplyError() error {
 	if !s.Success.IsSet() {
-		return fulmar.MissingReply("Echo.anI8")
+		return fulmar.MissingReply(EchoAnI8FullMethodName)
 	}
 	return nil
 }
@@ -496,7 +531,7 @@ type EchoADoubleResult struct {
 // result is missing.
 func (s *EchoADoubleResult) ReplyError() error {
 	if !s.Success.IsSet() {
-		return fulmar.MissingReply("Echo.aDouble")
+		return fulmar.MissingReply(EchoADoubleFullMethodName)
 	}
 	return nil
 }
@@ -516,7 +551,7 @@ type EchoAStringResult struct {
 // result is missing.
 func (s *EchoAStringResult) ReplyError() error {
 	if !s.Success.IsSet() {
-		return fulmar.MissingReply("Echo.aString")
+		return fulmar.MissingReply(EchoAStringFullMethodName)
 	}
 	return nil
 }
@@ -536,7 +571,7 @@ type EchoABinaryResult struct {
 // result is missing.
 func (s *EchoABinaryResult) ReplyError() error {
 	if s.Success == nil {
-		return fulmar.MissingReply("Echo.aBinary")
+		return fulmar.MissingReply(EchoABinaryFullMethodName)
 	}
 	return nil
 }
@@ -555,7 +590,7 @@ type EchoAUUIDResult struct {
 // result is missing.
 func (s *EchoAUUIDResult) ReplyError() error {
 	if !s.Success.IsSet() {
-		return fulmar.MissingReply("Echo.aUuid")
+		return fulmar.MissingReply(EchoAUUIDFullMethodName)
 	}
 	return nil
 }
@@ -575,7 +610,7 @@ type EchoAnEnumResult struct {
 // result is missing.
 func (s *EchoAnEnumResult) ReplyError() error {
 	if !s.Success.IsSet() {
-		return fulmar.MissingReply("Echo.anEnum")
+		return fulmar.MissingReply(EchoAnEnumFullMethodName)
 	}
 	return nil
 }
@@ -595,7 +630,7 @@ type EchoAStructResult struct {
 // result is missing.
 func (s *EchoAStructResult) ReplyError() error {
 	if s.Success == nil {
-		return fulmar.MissingReply("Echo.aStruct")
+		return fulmar.MissingReply(EchoAStructFullMethodName)
 	}
 	return nil
 }
@@ -614,7 +649,7 @@ type EchoAListResult struct {
 // result is missing.
 func (s *EchoAListResult) ReplyError() error {
 	if s.Success == nil {
-		return fulmar.MissingReply("Echo.aList")
+		return fulmar.MissingReply(EchoAListFullMethodName)
 	}
 	return nil
 }
@@ -633,7 +668,7 @@ type EchoASetResult struct {
 // result is missing.
 func (s *EchoASetResult) ReplyError() error {
 	if s.Success == nil {
-		return fulmar.MissingReply("Echo.aSet")
+		return fulmar.MissingReply(EchoASetFullMethodName)
 	}
 	return nil
 }
@@ -652,7 +687,7 @@ type EchoAMapResult struct {
 // result is missing.
 func (s *EchoAMapResult) ReplyError() error {
 	if s.Success == nil {
-		return fulmar.MissingReply("Echo.aMap")
+		return fulmar.MissingReply(EchoAMapFullMethodName)
 	}
 	return nil
 }
@@ -671,7 +706,7 @@ type EchoPairsResult struct {
 // result is missing.
 func (s *EchoPairsResult) ReplyError() error {
 	if s.Success == nil {
-		return fulmar.MissingReply("Echo.pairs")
+		return fulmar.MissingReply(EchoPairsFullMethodName)
 	}
 	return nil
 }
@@ -691,7 +726,7 @@ type EchoAUnionResult struct {
 // result is missing.
 func (s *EchoAUnionResult) ReplyError() error {
 	if s.Success == nil {
-		return fulmar.MissingReply("Echo.aUnion")
+		return fulmar.MissingReply(EchoAUnionFullMethodName)
 	}
 	return nil
 }
@@ -711,7 +746,7 @@ type EchoAnExceptionResult struct {
 // result is missing.
 func (s *EchoAnExceptionResult) ReplyError() error {
 	if s.Success == nil {
-		return fulmar.MissingReply("Echo.anException")
+		return fulmar.MissingReply(EchoAnExceptionFullMethodName)
 	}
 	return nil
 }

@@ -14,6 +14,15 @@ import (
 // this file: update the former.
 const _ = fulmar.IsAtLeastVersion0_1
 
+// The names of the service Defaults and of what it can do, as fulmar.OnlyFor
+// takes them.
+const (
+	// DefaultsServiceName is the name of the service Defaults.
+	DefaultsServiceName = "Defaults"
+	// DefaultsGetFullMethodName is the full name of its method get.
+	DefaultsGetFullMethodName = "Defaults.get"
+)
+
 // DefaultsServer is what a server of the service Defaults does.
 type DefaultsServer interface {
 	Get(ctx context.Context, id int32, level Level, settings *Settings, names []string, point *Point) (*Settings, error)
@@ -49,14 +58,14 @@ func (c *defaultsClient) Get(ctx context.Context, id int32, level Level, setting
 
 // DefaultsServiceDesc describes the service Defaults to the runtime.
 var DefaultsServiceDesc = &fulmar.ServiceDesc{
-	Name: "Defaults",
+	Name: DefaultsServiceName,
 	Methods: []*fulmar.MethodDesc{
 		defaultsGetMethod,
 	},
 }
 
 var defaultsGetMethod = &fulmar.MethodDesc{
-	Service: "Defaults",
+	Service: DefaultsServiceName,
 	Name:    "get",
 	Codec:   thrift.Binary,
 	NewRequest: func() any {
@@ -69,7 +78,7 @@ var defaultsGetMethod = &fulmar.MethodDesc{
 			return nil, err
 		}
 		if success == nil {
-			return nil, fulmar.MissingReply("Defaults.get")
+			return nil, fulmar.MissingReply(DefaultsGetFullMethodName)
 		}
 		return &DefaultsGetResult{Success: success}, nil
 	},
@@ -104,7 +113,7 @@ func (s *DefaultsGetResult) ReplyError() error {
 		return s.Refused
 	}
 	if s.Success == nil {
-		return fulmar.MissingReply("Defaults.get")
+		return fulmar.MissingReply(DefaultsGetFullMethodName)
 	}
 	return nil
 }

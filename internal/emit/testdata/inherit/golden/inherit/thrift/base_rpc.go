@@ -14,6 +14,17 @@ import (
 // this file: update the former.
 const _ = fulmar.IsAtLeastVersion0_1
 
+// The names of the service Base and of what it can do, as fulmar.OnlyFor takes
+// them.
+const (
+	// BaseServiceName is the name of the service Base.
+	BaseServiceName = "Base"
+	// BasePingFullMethodName is the full name of its method ping.
+	BasePingFullMethodName = "Base.ping"
+	// BaseGetFullMethodName is the full name of its method get.
+	BaseGetFullMethodName = "Base.get"
+)
+
 // BaseServer is what a server of the service Base does.
 type BaseServer interface {
 	Ping(ctx context.Context) error
@@ -56,7 +67,7 @@ func (c *baseClient) Get(ctx context.Context, id int32, options ...fulmar.CallOp
 
 // BaseServiceDesc describes the service Base to the runtime.
 var BaseServiceDesc = &fulmar.ServiceDesc{
-	Name: "Base",
+	Name: BaseServiceName,
 	Methods: []*fulmar.MethodDesc{
 		basePingMethod,
 		baseGetMethod,
@@ -64,7 +75,7 @@ var BaseServiceDesc = &fulmar.ServiceDesc{
 }
 
 var basePingMethod = &fulmar.MethodDesc{
-	Service:    "Base",
+	Service:    BaseServiceName,
 	Name:       "ping",
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &BasePingArgs{} },
@@ -77,7 +88,7 @@ var basePingMethod = &fulmar.MethodDesc{
 }
 
 var baseGetMethod = &fulmar.MethodDesc{
-	Service:    "Base",
+	Service:    BaseServiceName,
 	Name:       "get",
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &BaseGetArgs{} },
@@ -88,7 +99,7 @@ var baseGetMethod = &fulmar.MethodDesc{
 			return nil, err
 		}
 		if success == nil {
-			return nil, fulmar.MissingReply("Base.get")
+			return nil, fulmar.MissingReply(BaseGetFullMethodName)
 		}
 		return &BaseGetResult{Success: success}, nil
 	},
@@ -130,10 +141,25 @@ func (s *BaseGetResult) ReplyError() error {
 		return s.Gone
 	}
 	if s.Success == nil {
-		return fulmar.MissingReply("Base.get")
+		return fulmar.MissingReply(BaseGetFullMethodName)
 	}
 	return nil
 }
+
+// The names of the service Middle and of what it can do, as fulmar.OnlyFor
+// takes them.
+const (
+	// MiddleServiceName is the name of the service Middle.
+	MiddleServiceName = "Middle"
+	// MiddlePingFullMethodName is the full name of its method ping, inherited from
+	// Base.
+	MiddlePingFullMethodName = "Middle.ping"
+	// MiddleGetFullMethodName is the full name of its method get, inherited from
+	// Base.
+	MiddleGetFullMethodName = "Middle.get"
+	// MiddleTouchFullMethodName is the full name of its method touch.
+	MiddleTouchFullMethodName = "Middle.touch"
+)
 
 // MiddleServer is what a server of the service Middle does.
 type MiddleServer interface {
@@ -183,7 +209,7 @@ func (c *middleClient) Touch(ctx context.Context, common *Common, options ...ful
 
 // MiddleServiceDesc describes the service Middle to the runtime.
 var MiddleServiceDesc = &fulmar.ServiceDesc{
-	Name: "Middle",
+	Name: MiddleServiceName,
 	Methods: []*fulmar.MethodDesc{
 		middlePingMethod,
 		middleGetMethod,
@@ -192,7 +218,7 @@ var MiddleServiceDesc = &fulmar.ServiceDesc{
 }
 
 var middlePingMethod = &fulmar.MethodDesc{
-	Service:    "Middle",
+	Service:    MiddleServiceName,
 	Name:       "ping",
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &BasePingArgs{} },
@@ -205,7 +231,7 @@ var middlePingMethod = &fulmar.MethodDesc{
 }
 
 var middleGetMethod = &fulmar.MethodDesc{
-	Service:    "Middle",
+	Service:    MiddleServiceName,
 	Name:       "get",
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &BaseGetArgs{} },
@@ -216,7 +242,7 @@ var middleGetMethod = &fulmar.MethodDesc{
 			return nil, err
 		}
 		if success == nil {
-			return nil, fulmar.MissingReply("Middle.get")
+			return nil, fulmar.MissingReply(MiddleGetFullMethodName)
 		}
 		return &BaseGetResult{Success: success}, nil
 	},
@@ -229,7 +255,7 @@ var middleGetMethod = &fulmar.MethodDesc{
 }
 
 var middleTouchMethod = &fulmar.MethodDesc{
-	Service:    "Middle",
+	Service:    MiddleServiceName,
 	Name:       "touch",
 	Oneway:     true,
 	Codec:      thrift.Binary,
