@@ -3,6 +3,7 @@ package fulmar
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -95,11 +96,29 @@ func (u Unary) SetReply(reply any) error {
 
 // OnlyFor returns an interceptor that runs for some calls only: those of the
 // named services ("Orders") and methods ("Orders.place"), by their names in the
-// IDL. Other calls go on without it.
+// IDL, which are compared exactly. Other calls go on without it; with no names
+// that is every call.
+//
+// Take the names from the constants of the generated code, OrdersServiceName and
+// OrdersPlaceFullMethodName: a name that is misspelt, or that the IDL no longer
+// has, guards nothing, and with a constant it does not compile. An inherited
+// method belongs to the service that is served or called: if Orders extends
+// Base, its calls are those of OrdersPingFullMethodName and OrdersServiceName,
+// and no name of Base chooses them.
+//
+// OnlyFor panics if interceptor is nil, or a name is none that an IDL could
+// have, such as "", "Orders." or "Orders:place": letters, digits and
+// underscores, with dots between.
 func OnlyFor(interceptor UnaryInterceptor, names ...string) UnaryInterceptor {
+	if interceptor == nil {
+		panic("fulmar: OnlyFor: the interceptor is nil")
+	}
 	type name struct{ service, method string }
 	chosen := make(map[name]struct{}, 2*len(names))
 	for _, text := range names {
+		if !qualifiedName.MatchString(text) {
+			panic(fmt.Sprintf("fulmar: OnlyFor: %q cannot be the name of a service or method (want one like \"Orders\" or \"Orders.place\")", text))
+		}
 		chosen[name{service: text}] = struct{}{}
 		if dot := strings.LastIndexByte(text, '.'); dot >= 0 {
 			chosen[name{text[:dot], text[dot+1:]}] = struct{}{}
@@ -116,6 +135,10 @@ func OnlyFor(interceptor UnaryInterceptor, names ...string) UnaryInterceptor {
 		return interceptor(ctx, call, next)
 	}
 }
+
+// qualifiedName matches what can name a service or a method. A service's name
+// has dots where it includes its package, as with gRPC.
+var qualifiedName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$`)
 
 // chain puts interceptors around last, once, when a server or client is made.
 func chain(interceptors []UnaryInterceptor, last UnaryNext) UnaryNext {

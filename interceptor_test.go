@@ -3,6 +3,7 @@ package fulmar_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -120,40 +121,90 @@ func TestInterceptors_PanicsCostOneCall(t *testing.T) {
 	}
 }
 
-// TestOnlyFor_ChoosesByServiceAndMethod: names are compared exactly.
+// TestOnlyFor_ChoosesByServiceAndMethod has the same interceptor at both ends.
+// Names are compared exactly, and inherited methods are those of the service
+// that inherits them.
 func TestOnlyFor_ChoosesByServiceAndMethod(t *testing.T) {
 	cases := map[string]struct {
 		names []string
-		want  string
+		want  []string
 	}{
-		"service":         {[]string{"Echo"}, "add nothing"},
-		"method":          {[]string{"Echo.add"}, "add"},
-		"both":            {[]string{"Echo.nothing", "Echo.add"}, "add nothing"},
-		"another service": {[]string{"Calculator", "Calculator.add", "add", "echo.add", "Echo:add"}, ""},
-		"none":            {nil, ""},
+		"service":          {[]string{testservice.EchoServiceName}, []string{"add", "nothing", "version"}},
+		"method":           {[]string{testservice.EchoAddFullMethodName}, []string{"add"}},
+		"methods":          {[]string{testservice.EchoNothingFullMethodName, testservice.EchoAddFullMethodName}, []string{"add", "nothing"}},
+		"inherited method": {[]string{testservice.EchoVersionFullMethodName}, []string{"version"}},
+		"parent":           {[]string{testservice.BaseServiceName, testservice.BaseVersionFullMethodName}, nil},
+		"another service":  {[]string{testservice.CalculatorServiceName, testservice.CalculatorAddFullMethodName}, nil},
+		"almost":           {[]string{"add", "echo.add", "Echo.Add", "x.Echo.add", "Echo.add.x"}, nil},
+		"none":             {nil, nil},
 	}
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {
-			var seen []string
+			var seen trace
 			record := func(ctx context.Context, call fulmar.Unary, next fulmar.UnaryNext) error {
-				seen = append(seen, call.Method())
+				seen.add(call.Side().String() + " " + call.Method())
 				return next(ctx, call)
 			}
-			server := serve(t, fulmar.ServerConfig{}, &testservice.Stub{
+			chosen := []fulmar.UnaryInterceptor{fulmar.OnlyFor(record, test.names...)}
+			server := serve(t, fulmar.ServerConfig{Interceptors: chosen}, &testservice.Stub{
 				OnAdd:     func(context.Context, int32, int32) (int32, error) { return 0, nil },
 				OnNothing: func(context.Context) error { return nil },
+				OnVersion: func(context.Context) (string, error) { return "1", nil },
 			})
-			api := dial(t, fulmar.ClientConfig{Target: server.address, Interceptors: []fulmar.UnaryInterceptor{fulmar.OnlyFor(record, test.names...)}})
-			if _, err := api.Add(context.Background(), 1, 2); err != nil {
+			api := dial(t, fulmar.ClientConfig{Target: server.address, Interceptors: chosen})
+			if _, err := api.Add(t.Context(), 1, 2); err != nil {
 				t.Error(err)
 			}
-			if err := api.Nothing(context.Background()); err != nil {
+			if err := api.Nothing(t.Context()); err != nil {
 				t.Error(err)
 			}
-			if got := strings.Join(seen, " "); got != test.want {
-				t.Errorf("it ran for %q, want %q", got, test.want)
+			if _, err := api.Version(t.Context()); err != nil {
+				t.Error(err)
+			}
+			var want []string
+			for _, method := range test.want {
+				want = append(want, "client "+method, "server "+method)
+			}
+			if !slices.Equal(seen.lines, want) {
+				t.Errorf("it ran for %q, want %q", seen.lines, want)
 			}
 		})
+	}
+}
+
+// TestOnlyFor_KnowsServicesWithPackages: the last dot of a method's name is the
+// one before the method.
+func TestOnlyFor_KnowsServicesWithPackages(t *testing.T) {
+	guarded := errors.New("guarded")
+	guard := func(context.Context, fulmar.Unary, fulmar.UnaryNext) error { return guarded }
+	passed := errors.New("passed")
+	pass := func(context.Context, fulmar.Unary, fulmar.UnaryNext) error { return passed }
+	for name, want := range map[string]error{
+		"acme.v1.Echo": guarded, "acme.v1.Echo.version": guarded,
+		"acme.v1": passed, "acme": passed, "Echo.version": passed, "acme.v1.Echo.add": passed,
+	} {
+		client := dialAny(t, fulmar.ClientConfig{
+			Target: "127.0.0.1:1", Interceptors: []fulmar.UnaryInterceptor{fulmar.OnlyFor(guard, name), pass},
+		})
+		method := &fulmar.MethodDesc{Service: "acme.v1.Echo", Name: "version", Codec: thrift.Binary}
+		if err := client.Call(t.Context(), method, &testservice.BaseVersionArgs{}, &testservice.BaseVersionResult{}); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", name, err, want)
+		}
+	}
+}
+
+func TestOnlyFor_MistakesPanic(t *testing.T) {
+	pass := func(ctx context.Context, call fulmar.Unary, next fulmar.UnaryNext) error { return next(ctx, call) }
+	for _, name := range []string{
+		"", " ", ".", "Echo.", ".add", "Echo..add", "Echo add", " Echo", "Echo\n", "Echo:add", "/Echo/add", "Echo.*", "1Echo", "Echo.2", "Écho", "Echo.add,Echo.nothing",
+	} {
+		want := fmt.Sprintf("OnlyFor: %q cannot be the name of a service or method", name)
+		if text := mustPanic(t, func() { fulmar.OnlyFor(pass, testservice.EchoServiceName, name) }); !strings.Contains(text, want) {
+			t.Errorf("%q: %q, want %q", name, text, want)
+		}
+	}
+	if text := mustPanic(t, func() { fulmar.OnlyFor(nil, testservice.EchoServiceName) }); !strings.Contains(text, "interceptor is nil") {
+		t.Errorf("nil: %q", text)
 	}
 }
 

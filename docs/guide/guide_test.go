@@ -127,10 +127,6 @@ func TestInterceptors_AreConfigured(t *testing.T) {
 	if err := config.Validate(); err != nil {
 		t.Error(err)
 	}
-	config.Interceptors = []fulmar.UnaryInterceptor{fulmar.OnlyFor(audit, "Orders.place", "Invoices")}
-	if err := config.Validate(); err != nil {
-		t.Error(err)
-	}
 }
 
 func TestConfig_ReportsAllProblems(t *testing.T) {

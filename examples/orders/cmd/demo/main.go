@@ -117,15 +117,13 @@ func startServer(ctx context.Context, implementation *shop.Shop) (*runningServer
 		MaxMessageBytes: messageLimit,
 		Logger:          log.logger(),
 		Interceptors: []fulmar.UnaryInterceptor{
-			func(ctx context.Context, call fulmar.Unary, next fulmar.UnaryNext) error {
-				if call.Method() == "stocktake" {
-					select {
-					case counting <- struct{}{}:
-					default:
-					}
+			fulmar.OnlyFor(func(ctx context.Context, call fulmar.Unary, next fulmar.UnaryNext) error {
+				select {
+				case counting <- struct{}{}:
+				default:
 				}
 				return next(ctx, call)
-			},
+			}, orders.OrdersStocktakeFullMethodName),
 		},
 	})
 	if err != nil {
