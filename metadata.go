@@ -93,7 +93,10 @@ func WithPersistent(ctx context.Context, key, value string) context.Context {
 }
 
 // WithTransient returns a context whose calls carry a pair for the called
-// server only: one hop. An empty value removes the key.
+// server only: one hop. An empty value removes the key. Keys that begin with
+// "UPSTREAM_" cannot be sent: every peer, Kitex too, takes their pairs for some
+// that have made their hop. A call with one fails before it is sent, with code
+// InvalidArgument; protocols without headers do not look at it.
 func WithTransient(ctx context.Context, key, value string) context.Context {
 	return withOutgoing(ctx, wire.TransientPrefix, key, value)
 }

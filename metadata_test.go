@@ -358,6 +358,54 @@ func TestMetadata_TooMuchFailsBeforeItIsSent(t *testing.T) {
 	}
 }
 
+// TestMetadata_KeysThatLookLikeThoseOfOldPairs: a transient key that begins with
+// UPSTREAM_ means something else on the wire, where its pair would be lost, so
+// the call says so instead. All other keys arrive.
+func TestMetadata_KeysThatLookLikeThoseOfOldPairs(t *testing.T) {
+	none := context.Background()
+	cases := map[string]struct {
+		ctx context.Context
+		// want is what arrives, refused the key that the error names.
+		want, refused string
+	}{
+		"transient":            {fulmar.WithTransient(none, "UPSTREAM_t", "1"), "", `(key "UPSTREAM_t")`},
+		"nothing behind it":    {fulmar.WithTransient(none, "UPSTREAM_", "1"), "", `(key "UPSTREAM_")`},
+		"among others":         {fulmar.WithTransient(fulmar.WithTransient(none, "UPSTREAM_t", "1"), "t", "2"), "", `(key "UPSTREAM_t")`},
+		"a long one":           {fulmar.WithTransient(none, "UPSTREAM_"+strings.Repeat("x", 1000), "1"), "", `(key "UPSTREAM_` + strings.Repeat("x", 91) + `")`},
+		"removed again":        {fulmar.WithTransient(fulmar.WithTransient(none, "UPSTREAM_t", "1"), "UPSTREAM_t", ""), "", ""},
+		"persistent":           {fulmar.WithPersistent(none, "UPSTREAM_p", "1"), "persistent UPSTREAM_p=1", ""},
+		"without its last":     {fulmar.WithTransient(none, "UPSTREAM", "1"), "transient UPSTREAM=1", ""},
+		"other spelling":       {fulmar.WithTransient(none, "Upstream_t", "1"), "transient Upstream_t=1", ""},
+		"not at the beginning": {fulmar.WithTransient(none, "X_UPSTREAM_t", "1"), "transient X_UPSTREAM_t=1", ""},
+	}
+	var arrived string
+	server := serve(t, fulmar.ServerConfig{}, &testservice.Stub{OnNothing: func(ctx context.Context) error {
+		arrived = seen(ctx)
+		return nil
+	}})
+	eachHeaded(t, func(t *testing.T, protocol fulmar.Protocol) {
+		api := dial(t, fulmar.ClientConfig{Target: server.address, Protocol: protocol})
+		for name, test := range cases {
+			arrived = "no call"
+			err := api.Nothing(test.ctx)
+			if test.refused == "" {
+				if err != nil || arrived != test.want {
+					t.Errorf("%s: %v, the server sees %q, want %q", name, err, arrived, test.want)
+				}
+				continue
+			}
+			e := asError(t, err)
+			if e.Code() != fulmar.InvalidArgument || e.Executed() != fulmar.ExecutedNo || e.Phase() != fulmar.PhaseEncode || !strings.Contains(e.Message(), test.refused) || arrived != "no call" {
+				t.Errorf("%s: %v: code %v, %v, the server sees %q; want %q", name, e, e.Code(), e.Executed(), arrived, test.refused)
+			}
+		}
+	})
+	// Without headers there is nothing to be mistaken.
+	if err := dial(t, fulmar.ClientConfig{Target: server.address, Protocol: fulmar.Framed}).Nothing(cases["transient"].ctx); err != nil || arrived != "" {
+		t.Errorf("framed: %v, the server sees %q", err, arrived)
+	}
+}
+
 // TestMetadata_UpToTheLimitArrives: a header that is as large as it may be, with
 // a message that is as large as it may be.
 func TestMetadata_UpToTheLimitArrives(t *testing.T) {

@@ -64,8 +64,14 @@ type BusinessStatus struct {
 
 // --- requests ---
 
-// put writes the head into the header of a request.
-func (h *RequestHead) put(r *Request) {
+// put writes the head into the header of a request. It fails for metadata that
+// the peer would take for something else.
+func (h *RequestHead) put(r *Request) error {
+	for i := range h.Metadata {
+		if pair := &h.Metadata[i]; pair.Prefix == wire.TransientPrefix && strings.HasPrefix(pair.Key, wire.UpstreamKeys) {
+			return fmt.Errorf("metadata: transient key begins with %q, so peers would drop its pair as one that has made its hop (key %.100q)", wire.UpstreamKeys, pair.Key)
+		}
+	}
 	header, maps := &r.header, new(headerMaps)
 	header.Strings, header.Ints = maps.strings[:0], maps.ints[:0]
 	header.Strings = append(header.Strings, Pair{Key: wire.Capabilities, Value: capabilityMux})
@@ -96,6 +102,7 @@ func (h *RequestHead) put(r *Request) {
 		messageType = thriftwire.Oneway
 	}
 	number(wire.KeyMessageType, messageTypeText(messageType))
+	return nil
 }
 
 // milliseconds rounds up, and to 1 at least: 0 would be no limit.
@@ -134,7 +141,8 @@ func (n *callerNames) read(info wire.Info) (head requestHead) {
 		case hasPrefix(key, wire.PersistentPrefix):
 			metadata.add(wire.PersistentPrefix, key, value)
 		case hasPrefix(key, wire.UpstreamPrefix):
-			// It has made its hop already: an old peer passes it on.
+			// It has made its hop already: an old peer passes it on. Kitex drops it
+			// too, before a handler sees it.
 		case hasPrefix(key, wire.TransientPrefix):
 			metadata.add(wire.TransientPrefix, key, value)
 		}

@@ -44,12 +44,14 @@ type Method struct {
 }
 
 // NewRequest returns a request of a method. The error is about a head that is
-// too long.
+// too long, or that has metadata which cannot be sent.
 func (p *Peer) NewRequest(method Method, head RequestHead) (*Request, error) {
 	r := &Request{method: method.Name, oneway: method.Oneway}
 	r.protocol, r.name = p.config.Protocol, method.Qualified
 	if hasTTHeader(r.protocol) {
-		head.put(r)
+		if err := head.put(r); err != nil {
+			return nil, err
+		}
 		r.full = r.header.Strings
 	}
 	if err := r.begin(p.pool.buffers); err != nil {

@@ -86,10 +86,12 @@ const (
 
 	// PersistentPrefix and TransientPrefix stand in front of the keys of
 	// metadata. UpstreamPrefix marks transient metadata that has made its one
-	// hop; as it begins with TransientPrefix, it is to be looked for first.
+	// hop; as it begins with TransientPrefix, it is to be looked for first. So no
+	// key of transient metadata can begin with UpstreamKeys.
 	PersistentPrefix = "RPC_PERSIST_"
 	TransientPrefix  = "RPC_TRANSIT_"
-	UpstreamPrefix   = "RPC_TRANSIT_UPSTREAM_"
+	UpstreamPrefix   = TransientPrefix + UpstreamKeys
+	UpstreamKeys     = "UPSTREAM_"
 	// TokenKey is the string key under which a reader finds the ACL token,
 	// although the token has a block of its own.
 	TokenKey = TransientPrefix + tokenName
