@@ -36,6 +36,9 @@ type muxConn struct {
 	mu       sync.Mutex
 	calls    map[int32]*muxCall
 	sequence int32
+	// claiming is closed when the call that tells the peer what this side can do
+	// is on its way; nil before there is one and afterwards.
+	claiming chan struct{}
 	// leaving: no call is added any more.
 	leaving bool
 	// writeErr is why nothing can be written any more.
@@ -50,8 +53,10 @@ type muxConn struct {
 type muxCall struct {
 	request *Request
 	began   time.Time
-	// claim: it tells the peer what this side can do.
-	claim bool
+	// claim: it tells the peer what this side can do. behind is closed when the
+	// call that does is on its way; nil if it need not be waited for.
+	claim  bool
+	behind <-chan struct{}
 	// outcome gets the reply or the failure, once.
 	outcome chan muxOutcome
 }
@@ -87,7 +92,16 @@ func (c *muxConn) call(ctx context.Context, request *Request) (*Response, error)
 	if request.oneway {
 		request.after = func() { c.handedOver(sequence, request) }
 	}
-	if err := c.sender.send(&request.outgoing); err != nil {
+	if call.behind != nil {
+		// Only what comes after the claim is answered in the light of it. The call
+		// that makes it waits for nobody.
+		<-call.behind
+	}
+	err = c.sender.send(&request.outgoing)
+	if call.claim {
+		c.claimed()
+	}
+	if err != nil {
 		// The connection has failed, and the call with it.
 		outcome := <-call.outcome
 		return outcome.response, outcome.err
@@ -129,11 +143,23 @@ func (c *muxConn) add(call *muxCall) (sequence int32, err error) {
 			break
 		}
 	}
-	call.claim = !c.lent.claimed
-	c.lent.claimed = true
+	if call.claim = !c.lent.claimed; call.claim {
+		c.lent.claimed = true
+		c.claiming = make(chan struct{})
+	} else {
+		call.behind = c.claiming
+	}
 	c.calls[c.sequence] = call
 	c.waiting.Store(int32(len(c.calls)))
 	return c.sequence, nil
+}
+
+// claimed lets the calls go that wait for the one with the claim.
+func (c *muxConn) claimed() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	close(c.claiming)
+	c.claiming = nil
 }
 
 // remove takes a call out, and returns nil if it is not there any more. The
