@@ -150,35 +150,42 @@ func withFake(t *testing.T, on simnet.Config, config fulmar.ClientConfig, serve 
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		network := simnet.New(on)
-		listener, err := network.Listen(simAddress)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var peers sync.WaitGroup
-		peers.Go(func() {
-			for {
-				conn, err := listener.Accept()
-				if err != nil {
-					return
-				}
-				peers.Go(func() {
-					serve(conn)
-					_ = conn.Close()
-				})
-			}
-		})
-		config.Target, config.Dial = simAddress, network.Dial
-		client, err := fulmar.NewClient(config)
-		if err != nil {
-			t.Fatal(err)
-		}
-		test(client)
-		if err := client.Close(); err != nil {
-			t.Error(err)
-		}
-		_ = listener.Close()
-		peers.Wait()
+		config.Dial = network.Dial
+		withFakeOn(t, network, config, serve, test)
 	})
+}
+
+// withFakeOn is withFake in a bubble that there is, with a Dial of its own.
+func withFakeOn(t *testing.T, network *simnet.Network, config fulmar.ClientConfig, serve func(conn net.Conn), test func(client *fulmar.Client)) {
+	t.Helper()
+	listener, err := network.Listen(simAddress)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var peers sync.WaitGroup
+	peers.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			peers.Go(func() {
+				serve(conn)
+				_ = conn.Close()
+			})
+		}
+	})
+	config.Target = simAddress
+	client, err := fulmar.NewClient(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	test(client)
+	if err := client.Close(); err != nil {
+		t.Error(err)
+	}
+	_ = listener.Close()
+	peers.Wait()
 }
 
 // reply returns the answer to a call, from a peer that shares connections.

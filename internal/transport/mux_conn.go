@@ -114,6 +114,17 @@ func (c *muxConn) call(ctx context.Context, request *Request) (*Response, error)
 	}
 }
 
+// callFirst makes the call for which the connection was opened. A connection that
+// is gone by then counts as one that was used before: the call may try another,
+// but not one after the other while the peer closes each at once.
+func (c *muxConn) callFirst(ctx context.Context, request *Request) (response *Response, used bool, err error) {
+	response, err = c.call(ctx, request)
+	if errors.Is(err, errLeaving) {
+		return nil, true, errBroke()
+	}
+	return response, false, err
+}
+
 // handedOver ends a oneway call, which nobody answers.
 func (c *muxConn) handedOver(sequence int32, request *Request) {
 	if request.state.Load() != stateSent {

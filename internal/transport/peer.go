@@ -88,16 +88,14 @@ func (p *Peer) attempt(ctx context.Context, request *Request) (response *Respons
 	switch {
 	case err != nil:
 		return nil, false, err
-	case ask:
-		response, used, err = p.first(ctx, request)
-		if shared == nil {
-			return response, used, err
-		}
-		p.grew(err == nil || errors.Is(err, errShared))
-		if err == nil || sent(err) || errors.Is(err, errShared) || ctx.Err() != nil {
+	case ask && shared != nil:
+		response, used, err = p.grow(ctx, request)
+		if err == nil || sent(err) || errors.Is(err, errShared) || ctx.Err() != nil || request.shared() {
 			return response, used, err
 		}
 		// There is a connection that works.
+	case ask:
+		return p.first(ctx, ctx, request)
 	case shared == nil:
 		return p.alone(ctx, request)
 	}
@@ -105,18 +103,45 @@ func (p *Peer) attempt(ctx context.Context, request *Request) (response *Respons
 	return response, !errors.Is(err, ErrExhausted), err
 }
 
-// first makes the first call on a connection that others wait for.
-func (p *Peer) first(ctx context.Context, request *Request) (response *Response, used bool, err error) {
-	defer p.asked()
-	if p.config.Multiplexed {
-		return nil, false, p.open(ctx)
+// grow makes a call on one more connection. What hinders that must not cost the
+// call its deadline, because it can go over one that works.
+func (p *Peer) grow(ctx context.Context, request *Request) (response *Response, used bool, err error) {
+	patience, cancel := ctx, context.CancelFunc(func() {})
+	if deadline, ok := ctx.Deadline(); ok {
+		patience, cancel = context.WithTimeout(ctx, time.Until(deadline)/2)
 	}
-	return p.alone(ctx, request)
+	defer cancel()
+	response, used, err = p.first(ctx, patience, request)
+	// A shared connection on which the first call timed out is there all the same.
+	stays := p.config.Multiplexed && ctx.Err() != nil && phaseOf(err) > PhaseConnect
+	p.grew(err == nil || errors.Is(err, errShared) || stays)
+	return response, used, err
+}
+
+// first makes the first call on a connection that others wait for. The call
+// waits for that until patience ends.
+func (p *Peer) first(ctx, patience context.Context, request *Request) (response *Response, used bool, err error) {
+	if !p.config.Multiplexed {
+		defer p.asked()
+		return p.aloneWithin(ctx, patience, request)
+	}
+	opened, err := p.open(patience)
+	p.asked()
+	if err != nil {
+		return nil, false, err
+	}
+	return opened.callFirst(ctx, request)
 }
 
 // alone makes a call on a connection of its own.
 func (p *Peer) alone(ctx context.Context, request *Request) (response *Response, used bool, err error) {
-	conn, err := p.pool.Acquire(ctx)
+	return p.aloneWithin(ctx, ctx, request)
+}
+
+// aloneWithin is alone for a call that waits for the connection until patience
+// ends.
+func (p *Peer) aloneWithin(ctx, patience context.Context, request *Request) (response *Response, used bool, err error) {
+	conn, err := p.pool.Acquire(patience)
 	if err != nil {
 		return nil, false, err
 	}
@@ -138,21 +163,23 @@ func (p *Peer) alone(ctx context.Context, request *Request) (response *Response,
 	return response, true, nil
 }
 
-// open opens a connection to a peer that is known to multiplex. It returns
-// errShared: the call is to look again.
-func (p *Peer) open(ctx context.Context) error {
+// open opens a connection to a peer that is known to multiplex.
+func (p *Peer) open(ctx context.Context) (*muxConn, error) {
 	conn, err := p.pool.Acquire(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	conn.mux = true
-	conn.Release()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.shared) == 0 {
-		return &CallError{Phase: PhaseConnect, Err: errors.New("the connection broke before it was used")}
+	opened := p.add(conn)
+	if opened == nil {
+		p.pool.discard(conn)
+		return nil, errBroke()
 	}
-	return errShared
+	return opened, nil
+}
+
+// errBroke is the error of a call whose connection ended before it could be used.
+func errBroke() error {
+	return &CallError{Phase: PhaseConnect, Err: errors.New("the connection broke before it was used")}
 }
 
 // grew notes whether a further connection could be opened. If not, the next
@@ -240,15 +267,19 @@ func (p *Peer) leastBusy() (best *muxConn, waiting int) {
 	return best, waiting
 }
 
-// share makes a connection one that calls share.
-func (p *Peer) share(conn *ClientConn) bool {
+// share makes a connection one that calls share, if it can.
+func (p *Peer) share(conn *ClientConn) bool { return p.add(conn) != nil }
+
+// add makes a connection one that calls share. It returns nil if that is not
+// possible.
+func (p *Peer) add(conn *ClientConn) *muxConn {
 	if conn.conn.SetDeadline(time.Time{}) != nil {
-		return false
+		return nil
 	}
 	p.mu.Lock()
 	if p.closed || len(p.shared) >= limits.MultiplexedConnections {
 		p.mu.Unlock()
-		return false
+		return nil
 	}
 	shared := newMuxConn(p, conn)
 	p.shared = append(p.shared, shared)
@@ -256,7 +287,7 @@ func (p *Peer) share(conn *ClientConn) bool {
 	p.mu.Unlock()
 	go shared.read()
 	p.pool.toShared()
-	return true
+	return shared
 }
 
 // leave takes a connection out of those that calls may be added to.
