@@ -214,7 +214,7 @@ func (s *sender) fail(err error) {
 		s.err = err
 	}
 	queue := s.queue
-	s.queue, s.withdrawn, s.writing = nil, 0, false
+	s.queue, s.withdrawn = nil, 0
 	s.mu.Unlock()
 	for _, o := range s.batch {
 		s.written -= int64(o.length())
@@ -232,6 +232,9 @@ func (s *sender) fail(err error) {
 	}
 	s.drop(queue)
 	s.reset()
+	s.mu.Lock()
+	s.writing = false
+	s.mu.Unlock()
 	// Last, because who learns of it may send a message again elsewhere.
 	s.failed(err)
 }
