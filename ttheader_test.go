@@ -1,6 +1,7 @@
 package fulmar_test
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -145,12 +146,22 @@ func sumBody(t *testing.T, sum int32) []byte {
 }
 
 // withFake runs test in a bubble, with a client whose connections lead to a peer
-// that serve plays, each on a goroutine of its own and closed afterwards.
-func withFake(t *testing.T, on simnet.Config, config fulmar.ClientConfig, serve func(conn net.Conn), test func(client *fulmar.Client)) {
+// that serve plays, each on a goroutine of its own and closed afterwards. around
+// may put something around the client's ends of them.
+func withFake(t *testing.T, on simnet.Config, config fulmar.ClientConfig, serve func(conn net.Conn), test func(client *fulmar.Client), around ...func(net.Conn) net.Conn) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		network := simnet.New(on)
-		config.Dial = network.Dial
+		config.Dial = func(ctx context.Context, kind, address string) (net.Conn, error) {
+			conn, err := network.Dial(ctx, kind, address)
+			if err != nil {
+				return nil, err
+			}
+			for _, wrap := range around {
+				conn = wrap(conn)
+			}
+			return conn, nil
+		}
 		withFakeOn(t, network, config, serve, test)
 	})
 }

@@ -8,7 +8,7 @@ import (
 
 // budget counts the bytes of messages that one Server or Pool holds for its
 // peers: those that are arriving, wait to be decoded, or wait to be read by the
-// peer. Small shares are not counted while they arrive, see budgetBytesMin.
+// peer, and the headers of calls that run. Small shares are not counted while they arrive, see budgetBytesMin.
 // Safe for concurrent use.
 type budget struct {
 	limit int64
