@@ -73,7 +73,7 @@ func TestMultiplex_LeavesPeersThatAnswerNothing(t *testing.T) {
 			peer.then = test.then(peer)
 			withFake(t, simnet.Config{}, fulmar.ClientConfig{Timeout: test.timeout}, peer.serve, func(client *fulmar.Client) {
 				api := testservice.NewEchoClient(client)
-				add := func() error { time.Sleep(1); _, err := api.Add(context.Background(), 1, 2); return err }
+				add := func() error { time.Sleep(time.Nanosecond); _, err := api.Add(context.Background(), 1, 2); return err }
 				if err := add(); err != nil {
 					t.Fatal(err)
 				}
@@ -107,7 +107,7 @@ func TestMultiplex_SlowCallsKeepTheirConnection(t *testing.T) {
 		peer.then = peer.answerEven
 		withFake(t, simnet.Config{}, fulmar.ClientConfig{Timeout: timeout}, peer.serve, func(client *fulmar.Client) {
 			api := testservice.NewEchoClient(client)
-			add := func(right int32) error { time.Sleep(1); _, err := api.Add(context.Background(), 0, right); return err }
+			add := func(right int32) error { time.Sleep(time.Nanosecond); _, err := api.Add(context.Background(), 0, right); return err }
 			slow := func(int) {
 				if err := add(1); fulmar.CodeOf(err) != fulmar.DeadlineExceeded {
 					t.Errorf("a slow call: %v", err)
