@@ -88,6 +88,9 @@ func (l *Listener) admit(socket net.Conn, handler Handler) {
 	c := newConn(socket, &l.config)
 	c.listener = l
 	c.served = &served{engine: l.engine, handler: handler}
+	if !l.engine.takes(socket) {
+		c.served.engine = stdEngine{}
+	}
 	if secure, ok := socket.(secureConn); ok {
 		c.served.handshake = secure.HandshakeContext
 	}
@@ -97,7 +100,7 @@ func (l *Listener) admit(socket net.Conn, handler Handler) {
 	l.connections[c] = struct{}{}
 	l.mu.Unlock()
 	l.stats.accepted.Add(1)
-	l.engine.serve(c)
+	c.served.engine.serve(c)
 }
 
 // refuse closes a connection that was accepted and may not be served, because

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"runtime"
 	"time"
 
 	"github.com/fulmar-rpc/fulmar/internal/limits"
@@ -28,6 +29,13 @@ type Config struct {
 	// Engine selects how served connections wait for bytes. Dialled ones wait in
 	// the reads of their users, whatever it says.
 	Engine Engine
+
+	// Dispatch selects on which goroutines EngineEpoll calls handlers.
+	Dispatch Dispatch
+
+	// Pollers is how many goroutines of EngineEpoll wait for connections, which
+	// are spread over them. Default: one for two processors.
+	Pollers int
 
 	// ReadBufferBytes is how many unread bytes a connection holds before it
 	// stops reading, and so the longest piece that a Reader can return. What
@@ -85,6 +93,12 @@ func (c Config) Validate() error {
 	if _, err := engineOf(c.Engine); err != nil {
 		report("%w", err)
 	}
+	if c.Dispatch > DispatchAuto {
+		report("Dispatch: unknown (limit %d, got %d)", DispatchAuto, c.Dispatch)
+	}
+	if c.Pollers < 0 || c.Pollers > limits.Pollers {
+		report("Pollers: must be 0 to %d (got %d)", limits.Pollers, c.Pollers)
+	}
 	if c.ReadBufferBytes > 0 && c.ReadBufferBytes < readBufferBytesMin {
 		report("ReadBufferBytes: too small (limit %d, got %d)", readBufferBytesMin, c.ReadBufferBytes)
 	}
@@ -106,6 +120,12 @@ func (c Config) withDefaults() Config {
 		c.MaxConnections = connectionsFor(descriptorLimit())
 	}
 	c.MaxConnections = limits.Or(c.MaxConnections, math.MaxInt, math.MaxInt)
+	if c.Dispatch == DispatchDefault {
+		c.Dispatch = DispatchSpawn
+	}
+	if c.Pollers == 0 {
+		c.Pollers = min((runtime.GOMAXPROCS(0)+1)/2, limits.Pollers)
+	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}

@@ -140,7 +140,7 @@ func TestDial_Failures(t *testing.T) {
 		{"refused", "tcp", t.Context(), eventloop.Config{}, "eventloop: dial tcp"},
 		{"unknown network", "udp", t.Context(), eventloop.Config{}, `got "udp"`},
 		{"ended context", "tcp", canceled, eventloop.Config{}, "canceled"},
-		{"bad config", "tcp", t.Context(), eventloop.Config{Engine: 9}, "Engine: unknown (limit 1, got 9)"},
+		{"bad config", "tcp", t.Context(), eventloop.Config{Engine: 9}, "Engine: unknown (limit 2, got 9)"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			conn, err := eventloop.Dial(test.ctx, test.network, address, test.config)

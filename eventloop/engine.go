@@ -1,26 +1,64 @@
 package eventloop
 
-import "fmt"
+import (
+	"fmt"
+	"net"
+	"runtime"
+)
 
 // Engine selects how a listener waits for bytes.
 type Engine uint8
 
 const (
-	// EngineDefault is the best engine for the platform, at present EngineStd.
+	// EngineDefault is the best engine for the platform: EngineEpoll on Linux,
+	// EngineStd elsewhere.
 	EngineDefault Engine = iota
 	// EngineStd runs one goroutine for each connection on Go's own network
 	// poller. It works with every net.Conn and on every platform.
 	EngineStd
+	// EngineEpoll waits for all connections on a few goroutines. It is for TCP
+	// and Unix sockets on Linux; connections of any other kind, such as TLS, run
+	// on EngineStd beside it.
+	EngineEpoll
 )
 
-// engineOf returns the implementation that a value selects. It is the only place
-// that knows them.
-func engineOf(selected Engine) (engine, error) {
+// Dispatch selects on which goroutines EngineEpoll calls handlers.
+type Dispatch uint8
+
+const (
+	// DispatchDefault is DispatchSpawn.
+	DispatchDefault Dispatch = iota
+	// DispatchSpawn calls each handler on a goroutine beside those that poll.
+	DispatchSpawn
+	// DispatchInline calls handlers on the goroutines that poll, so a handler
+	// that waits for something, or computes for long, stops others. It may wait
+	// for its own connection, with Read or Write: then another goroutine polls.
+	DispatchInline
+	// DispatchAuto runs handlers inline as long as they are short, and spawns
+	// them otherwise. A handler that takes long all the same is left behind by
+	// the goroutine that polls, within about 2 ms.
+	DispatchAuto
+)
+
+// engineOf returns what makes the selected engine for a listener. It is the only
+// place that knows them.
+func engineOf(selected Engine) (func(*Listener) engine, error) {
+	std := func(*Listener) engine { return stdEngine{} }
 	switch selected {
-	case EngineDefault, EngineStd:
-		return stdEngine{}, nil
+	case EngineDefault:
+		if epoll := epoll(); epoll != nil {
+			return epoll, nil
+		}
+		return std, nil
+	case EngineStd:
+		return std, nil
+	case EngineEpoll:
+		if epoll := epoll(); epoll != nil {
+			return epoll, nil
+		}
+		return nil, fmt.Errorf("Engine: EngineEpoll does not exist on %s", runtime.GOOS)
 	default:
-		return nil, fmt.Errorf("Engine: unknown (limit %d, got %d)", EngineStd, selected)
+		return nil, fmt.Errorf("Engine: unknown (limit %d, got %d)", EngineEpoll, selected)
 	}
 }
 
@@ -30,6 +68,8 @@ type action uint8
 const (
 	// actionWait: nothing, until poke.
 	actionWait action = iota
+	// actionOpen: call open. It comes first, and next never returns it.
+	actionOpen
 	// actionHandshake: call shake, then arrived. To interrupt it is to end it,
 	// so that is done only when the listener is draining.
 	actionHandshake
@@ -51,9 +91,17 @@ const (
 // engine runs served connections. For each it calls open, then does whatever
 // next says until that is finish, all of it one step at a time.
 type engine interface {
+	// accepts returns what accepts connections of its own kind, where it can, in
+	// place of socket. If exclusive is set nobody else has socket.
+	accepts(socket net.Listener, exclusive bool) (net.Listener, error)
+	// takes reports whether it can serve a connection that was accepted.
+	takes(socket net.Conn) bool
 	// serve takes over a connection. It returns at once.
 	serve(c *Conn)
 	// poke makes the engine ask next again, also while it waits for bytes. It
 	// is called with c.mu held.
 	poke(c *Conn)
+	// close ends what the engine has started, and waits for that. It is called,
+	// maybe more than once, when there are no connections any more.
+	close()
 }

@@ -1,7 +1,9 @@
 package eventloop
 
 import (
+	"fmt"
 	"net"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -15,18 +17,21 @@ func TestListener_UsesTheEngineOfItsConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer socket.Close()
-	for _, selected := range []Engine{EngineDefault, EngineStd} {
-		want, err := engineOf(selected)
-		if err != nil {
-			t.Fatal(err)
-		}
-		listener, err := newListener(socket, Config{Engine: selected})
-		if err != nil || listener.engine != want {
-			t.Errorf("engine %d: %+v, %v, want %+v", selected, listener, err, want)
+	best := "eventloop.stdEngine"
+	if runtime.GOOS == "linux" {
+		best = "*eventloop.epollEngine"
+	}
+	for selected, want := range map[Engine]string{EngineDefault: best, EngineStd: "eventloop.stdEngine"} {
+		listener, err := newListener(socket, Config{Engine: selected}, false)
+		if err != nil || fmt.Sprintf("%T", listener.engine) != want {
+			t.Errorf("engine %d: %+v, %v, want %s", selected, listener, err, want)
 		}
 	}
-	unknown := EngineStd + 1
-	if listener, err := newListener(socket, Config{Engine: unknown}); listener != nil || err == nil || !strings.Contains(err.Error(), "Engine: unknown") {
+	if listener, err := newListener(socket, Config{Engine: EngineEpoll}, false); (err == nil) != (runtime.GOOS == "linux") {
+		t.Errorf("EngineEpoll on %s: %v, %v", runtime.GOOS, listener, err)
+	}
+	unknown := EngineEpoll + 1
+	if listener, err := newListener(socket, Config{Engine: unknown}, false); listener != nil || err == nil || !strings.Contains(err.Error(), "Engine: unknown") {
 		t.Errorf("engine %d: %v, %v", unknown, listener, err)
 	}
 	if err := (Config{Engine: unknown}).Validate(); err == nil {

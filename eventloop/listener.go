@@ -54,7 +54,7 @@ func Listen(network, address string, config Config) (*Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("eventloop: %w", err)
 	}
-	return newListener(socket, config)
+	return newListener(socket, config, true)
 }
 
 func checkNetwork(network string) error {
@@ -78,31 +78,36 @@ func NewListener(listener net.Listener, config Config) (*Listener, error) {
 	if listener == nil {
 		return nil, errors.New("eventloop: new listener: listener is nil")
 	}
-	return newListener(listener, config)
+	return newListener(listener, config, false)
 }
 
-func newListener(socket net.Listener, config Config) (*Listener, error) {
-	engine, err := engineOf(config.Engine)
+// newListener makes a Listener of a socket, which nobody else has if exclusive is
+// set.
+func newListener(socket net.Listener, config Config, exclusive bool) (*Listener, error) {
+	newEngine, err := engineOf(config.Engine)
 	if err != nil {
 		return nil, fmt.Errorf("eventloop config: %w", err)
 	}
 	config = config.withDefaults()
-	return &Listener{
-		socket:      socket,
+	l := &Listener{
 		config:      config,
 		log:         peerlog.New(config.Logger),
-		engine:      engine,
 		connections: make(map[*Conn]struct{}),
 		stopAccept:  make(chan struct{}),
-		closeSocket: sync.OnceValue(func() error {
-			// That somebody else has closed it is what Serve reports.
-			if err := socket.Close(); !errors.Is(err, net.ErrClosed) {
-				return err
-			}
-			return nil
-		}),
-		ended: make(chan struct{}),
-	}, nil
+		ended:       make(chan struct{}),
+	}
+	l.closeSocket = sync.OnceValue(func() error {
+		// That somebody else has closed it is what Serve reports.
+		if err := l.socket.Close(); !errors.Is(err, net.ErrClosed) {
+			return err
+		}
+		return nil
+	})
+	l.engine = newEngine(l)
+	if l.socket, err = l.engine.accepts(socket, exclusive); err != nil {
+		return nil, fmt.Errorf("eventloop: listener %s: %w", text(socket.Addr()), err)
+	}
+	return l, nil
 }
 
 // Addr returns the address that the Listener listens on.
@@ -141,8 +146,14 @@ func (l *Listener) Serve(ctx context.Context, handler Handler) error {
 			return err
 		}
 	}
-	<-l.ended
+	l.waitEnded()
 	return nil
+}
+
+// waitEnded waits until nothing of the listener is left.
+func (l *Listener) waitEnded() {
+	<-l.ended
+	l.engine.close()
 }
 
 // remove forgets a connection that has ended.
@@ -156,7 +167,11 @@ func (l *Listener) remove(c *Conn) {
 // checkEnded is called with l.mu held whenever something of the listener ended.
 func (l *Listener) checkEnded() {
 	if l.ending && !l.accepting && len(l.connections) == 0 {
-		l.endedOnce.Do(func() { close(l.ended) })
+		l.endedOnce.Do(func() {
+			close(l.ended)
+			// Who waits for the end does it too, but maybe nobody does.
+			go l.engine.close()
+		})
 	}
 }
 
@@ -180,11 +195,12 @@ func (l *Listener) Shutdown(ctx context.Context) error {
 	l.draining.Store(true)
 	for _, c := range l.end() {
 		c.mu.Lock()
-		l.engine.poke(c)
+		c.served.engine.poke(c)
 		c.mu.Unlock()
 	}
 	select {
 	case <-l.ended:
+		l.engine.close()
 		return err
 	case <-ctx.Done():
 		_ = l.Close()

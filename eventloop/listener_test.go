@@ -29,7 +29,7 @@ func TestConfig_ValidateReportsAllProblems(t *testing.T) {
 	}
 	bad := eventloop.Config{Engine: 7, ReadBufferBytes: 1, WriteStallTimeout: 1, KeepAlive: 1}
 	err := bad.Validate()
-	want := "eventloop config: Engine: unknown (limit 1, got 7)\n" +
+	want := "eventloop config: Engine: unknown (limit 2, got 7)\n" +
 		"eventloop config: ReadBufferBytes: too small (limit 512, got 1)\n" +
 		"eventloop config: WriteStallTimeout: too short (limit 10ms, got 1ns)\n" +
 		"eventloop config: KeepAlive: too short (limit 1s, got 1ns)"

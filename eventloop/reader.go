@@ -42,6 +42,8 @@ type Reader struct {
 	// so their memory is left to the garbage collector.
 	pool *linkbuf.Pool
 
+	// borrowed: buf belongs to the goroutine that polls.
+	borrowed bool
 	// buf[start:end] is what arrived and was not consumed.
 	buf        []byte
 	start, end int
@@ -219,7 +221,28 @@ func (r *Reader) release() {
 }
 
 func (r *Reader) free(memory []byte) {
-	if r.pool != nil && memory != nil {
+	switch {
+	case r.borrowed:
+		r.borrowed = false
+	case r.pool != nil && memory != nil:
 		r.pool.Put(memory)
+	}
+}
+
+// borrow makes a Reader without memory read into somebody else's, until keep.
+func (r *Reader) borrow(memory []byte) {
+	if r.buf == nil {
+		r.buf, r.borrowed = memory, true
+	}
+}
+
+// keep puts what is unread into memory of the Reader's own.
+func (r *Reader) keep() {
+	switch {
+	case !r.borrowed:
+	case r.Len() == 0:
+		r.release()
+	default:
+		r.move(r.Len())
 	}
 }

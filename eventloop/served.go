@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/fulmar-rpc/fulmar/internal/assert"
+	"github.com/fulmar-rpc/fulmar/internal/limits"
 )
 
 // Handler is called when a connection has bytes to read, on a goroutine of the
@@ -42,6 +44,7 @@ type served struct {
 	engine  engine
 	handler Handler
 	std     stdState
+	loop    loopState
 	// handshake is that of TLS; nil when it is over, or there is none.
 	handshake func(context.Context) error
 
@@ -263,6 +266,28 @@ func (c *Conn) fail(err error) {
 		c.cause = err
 	}
 	c.served.failed = true
+}
+
+// linger tells the peer that nothing more will come, and reads until it has
+// closed its side or LingerTimeout or LingerBytes are used up. Closing with
+// unread bytes would reset the connection, and the peer could lose the reply
+// that says what it did wrong.
+func (c *Conn) linger() {
+	if c.CloseWrite() != nil {
+		return
+	}
+	c.mu.Lock()
+	c.ownsDeadline = true
+	_ = c.socket.SetReadDeadline(time.Now().Add(limits.LingerTimeout))
+	c.mu.Unlock()
+	for thrown := 0; thrown < limits.LingerBytes; {
+		c.reader.release()
+		n, err := c.fill()
+		if err != nil {
+			return
+		}
+		thrown += n
+	}
 }
 
 // finish closes the socket, calls OnClose and gives all memory back. It is the

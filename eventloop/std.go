@@ -2,11 +2,10 @@ package eventloop
 
 import (
 	"errors"
+	"net"
 	"os"
 	"sync"
 	"time"
-
-	"github.com/fulmar-rpc/fulmar/internal/limits"
 )
 
 // stdEngine runs each connection on a goroutine of its own, which waits in a
@@ -20,6 +19,12 @@ type stdState struct {
 	reading bool      // the goroutine is in fill, or about to be
 	shaking bool      // it is in shake, or about to be
 }
+
+func (stdEngine) accepts(socket net.Listener, _ bool) (net.Listener, error) { return socket, nil }
+
+func (stdEngine) takes(net.Conn) bool { return true }
+
+func (stdEngine) close() {}
 
 func (e stdEngine) serve(c *Conn) {
 	c.served.std.changed.L = &c.mu
@@ -43,7 +48,7 @@ func (e stdEngine) run(c *Conn) {
 		case actionEOF:
 			c.tellEOF()
 		case actionLinger:
-			e.linger(c)
+			c.linger()
 			return
 		case actionFinish:
 			return
@@ -100,26 +105,4 @@ func (stdEngine) poke(c *Conn) {
 		_ = c.socket.SetReadDeadline(time.Unix(1, 0))
 	}
 	std.changed.Signal()
-}
-
-// linger tells the peer that nothing more will come, and reads until it has
-// closed its side or LingerTimeout or LingerBytes are used up. Closing with
-// unread bytes would reset the connection, and the peer could lose the reply
-// that says what it did wrong.
-func (stdEngine) linger(c *Conn) {
-	if c.CloseWrite() != nil {
-		return
-	}
-	c.mu.Lock()
-	c.ownsDeadline = true
-	_ = c.socket.SetReadDeadline(time.Now().Add(limits.LingerTimeout))
-	c.mu.Unlock()
-	for thrown := 0; thrown < limits.LingerBytes; {
-		c.reader.release()
-		n, err := c.fill()
-		if err != nil {
-			return
-		}
-		thrown += n
-	}
 }

@@ -35,13 +35,20 @@ func (o *outbound) tryWrite(buffers [][]byte) (int64, error) {
 	if !o.plain {
 		return 0, nil
 	}
+	if o.polled != nil {
+		return o.tried(o.polled.tryWriteBuffers(buffers))
+	}
 	if o.sink == nil {
 		o.sink = newRawSink(o.socket)
 	}
 	// A deadline that passed long ago, when nothing was being written, would
 	// fail this write.
 	o.arm(time.Now())
-	n, err := o.sink.write(buffers[:min(len(buffers), tryWriteMost)])
+	return o.tried(o.sink.write(buffers[:min(len(buffers), tryWriteMost)]))
+}
+
+// tried notes a write that has left a gap.
+func (o *outbound) tried(n int64, err error) (int64, error) {
 	if err != nil && gap(n, err) {
 		o.broken = err
 	}

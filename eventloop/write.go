@@ -25,6 +25,9 @@ const scratchKept = 128
 // outbound is the writing side of a connection.
 type outbound struct {
 	socket net.Conn
+	// polled is socket if a poller watches it, which makes writes without
+	// deadlines possible; nil otherwise.
+	polled polledSocket
 	// plain: it is a socket of the system. That writes many pieces with one
 	// call, and a write whose deadline has passed can go on where it stopped.
 	// With others, such as TLS, a write that timed out is the last one.
@@ -53,10 +56,21 @@ type outbound struct {
 	armed time.Time
 }
 
+// polledSocket is a socket that the engine watches.
+type polledSocket interface {
+	// tryWriteBuffers writes what it can without waiting.
+	tryWriteBuffers(buffers [][]byte) (int64, error)
+	// writeBuffers writes until the deadline, and removes from buffers what it
+	// has written.
+	writeBuffers(buffers *[][]byte) (int64, error)
+}
+
 func (o *outbound) init(socket net.Conn, stall time.Duration) {
-	switch socket.(type) {
+	switch socket := socket.(type) {
 	case *net.TCPConn, *net.UnixConn:
 		o.plain = true
+	case polledSocket:
+		o.plain, o.polled = true, socket
 	}
 	o.socket = socket
 	o.locked = make(chan struct{}, 1)
@@ -129,7 +143,13 @@ func (o *outbound) write(buffers [][]byte, whole bool) (int64, error) {
 		o.gather()
 	}
 	o.pending = o.scratch
-	n, err := o.writePending()
+	n, err := o.writeAtOnce()
+	if err == nil && len(o.pending) > 0 {
+		var rest int64
+		rest, err = o.writePending()
+		n += rest
+		o.disarm()
+	}
 	o.pending = nil
 	clear(o.scratch)
 	if cap(o.scratch) > scratchKept {
@@ -139,6 +159,29 @@ func (o *outbound) write(buffers [][]byte, whole bool) (int64, error) {
 		o.broken = err
 	}
 	return n, err
+}
+
+// writeAtOnce writes what a polled socket takes without waiting, which is all of
+// it as a rule: then nobody has to look at a clock.
+func (o *outbound) writeAtOnce() (int64, error) {
+	if o.polled == nil {
+		return 0, nil
+	}
+	n, err := o.polled.tryWriteBuffers(o.pending)
+	o.pending = advance(o.pending, n)
+	return n, err
+}
+
+// advance removes n bytes from the start of buffers, and what is empty there.
+func advance(buffers [][]byte, n int64) [][]byte {
+	for len(buffers) > 0 && n >= int64(len(buffers[0])) {
+		n -= int64(len(buffers[0]))
+		buffers = buffers[1:]
+	}
+	if n > 0 {
+		buffers[0] = buffers[0][n:]
+	}
+	return buffers
 }
 
 // gather copies short pieces together.
@@ -194,6 +237,9 @@ func (o *outbound) writePending() (written int64, err error) {
 // writeSome writes all of a plain socket's pending bytes, or one piece to
 // another connection, unless a deadline passes.
 func (o *outbound) writeSome() (int64, error) {
+	if o.polled != nil {
+		return o.polled.writeBuffers((*[][]byte)(&o.pending))
+	}
 	if o.plain && len(o.pending) != 1 {
 		return o.pending.WriteTo(o.socket)
 	}
@@ -231,6 +277,21 @@ func (o *outbound) arm(now time.Time) {
 		o.armed = earliest.Add(step)
 		// An error means that the socket is closed; the write will say so.
 		_ = o.socket.SetWriteDeadline(o.earlier())
+	}
+}
+
+// disarm leaves a polled socket the user's deadline only, as writeAtOnce needs
+// it.
+func (o *outbound) disarm() {
+	if o.polled == nil {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.armed.IsZero() {
+		o.armed = time.Time{}
+		// An error means that the socket is closed, as the next write will say.
+		_ = o.socket.SetWriteDeadline(o.user)
 	}
 }
 

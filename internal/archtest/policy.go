@@ -74,6 +74,7 @@ func runtimePolicy() []place {
 		{folder: "internal/linkbuf", group: runtimeGroup, line: 1},
 		{folder: "internal/clock", group: runtimeGroup, line: 1},
 		{folder: "internal/peerlog", group: runtimeGroup, line: 1},
+		{folder: "internal/workers", group: runtimeGroup, line: 1},
 		{
 			folder: "internal/thriftwire", group: runtimeGroup, line: 1, standard: pure,
 			why: "bytes in, bytes out: no sockets, clocks, goroutines or locks (D9)",

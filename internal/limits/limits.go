@@ -132,6 +132,14 @@ const (
 	AcceptBackoffMin = 5 * time.Millisecond
 	AcceptBackoffMax = time.Second
 
+	// Pollers bounds the goroutines that one listener polls with. More than
+	// processors are of no use.
+	Pollers = 256
+
+	// PollerBuffers is how many read buffers of 64 KiB a poller keeps for
+	// goroutines that take its role over, beyond the one in use.
+	PollerBuffers = 4
+
 	// PeerLogsPerSecond bounds log lines that peers can cause, per kind.
 	PeerLogsPerSecond = 10
 )

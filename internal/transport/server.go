@@ -13,6 +13,7 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
 	"github.com/fulmar-rpc/fulmar/internal/peerlog"
+	"github.com/fulmar-rpc/fulmar/internal/workers"
 	"github.com/fulmar-rpc/fulmar/internal/wire"
 )
 
@@ -41,7 +42,8 @@ type Server struct {
 	config  ServerConfig
 	buffers *linkbuf.Pool
 	budget  budget
-	workers workers
+	// workers run the calls.
+	workers *workers.Pool[*Inbound]
 	log     *peerlog.Log
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -64,6 +66,7 @@ func NewServer(config ServerConfig) *Server {
 		log:     peerlog.New(config.Logger),
 	}
 	s.budget.limit = config.BufferedBytes
+	s.workers = workers.New(s.run)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
@@ -102,7 +105,7 @@ func (s *Server) Serve(ctx context.Context, listener *eventloop.Listener) error 
 	}()
 	stopSweep := s.startSweep(listener)
 	defer stopSweep()
-	defer s.workers.close()
+	defer s.workers.Close()
 	defer s.cancel()
 	var failed error
 	select {
@@ -211,7 +214,6 @@ func (s *Server) startSweep(listener *eventloop.Listener) (stop func()) {
 		for {
 			select {
 			case now := <-ticker.C:
-				s.workers.trim()
 				listener.Connections(func(conn *eventloop.Conn) bool {
 					if c := connOf(conn); c != nil {
 						c.expire(now)
@@ -236,18 +238,7 @@ func (s *Server) startSweep(listener *eventloop.Listener) (stop func()) {
 func (s *Server) start(call *Inbound) {
 	s.running.Add(1)
 	call.conn.conn.Hold()
-	if !s.workers.take(call) {
-		go s.work(call)
-	}
-}
-
-// work runs a call, and others after it.
-func (s *Server) work(call *Inbound) {
-	w := &worker{calls: make(chan *Inbound, 1)}
-	for call != nil {
-		s.run(call)
-		call = s.workers.wait(w)
-	}
+	s.workers.Do(call)
 }
 
 func (s *Server) run(call *Inbound) {

@@ -1,0 +1,354 @@
+package eventloop
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fulmar-rpc/fulmar/internal/workers"
+)
+
+// epollEngine runs connections on pollers. A connection is owned by the
+// goroutine that runs it, or by nobody while it waits:
+//
+//	waiting --- event, poke ---> owned --- next is to wait or read ---> waiting
+//
+// Only its owner uses a connection's Reader and calls its handler. While it is
+// owned its socket is watched still; if bytes arrive the poller stops watching,
+// and the owner starts that again.
+type epollEngine struct {
+	listener *Listener
+	pollers  []*poller
+	next     atomic.Uint32
+	choice   *choice
+	workers  *workers.Pool[epollJob]
+	stats    epollCounters
+	// single: there is one processor, so others run only when the leader lets
+	// them.
+	single bool
+
+	mu      sync.Mutex
+	started bool
+	closed  bool
+}
+
+type epollCounters struct {
+	wakeups, events, parks, rescues, spawned atomic.Uint64
+	buffers                                  atomic.Int64
+}
+
+// loopState is what epollEngine keeps for a connection, guarded by Conn.mu.
+type loopState struct {
+	socket *socket
+	// owned: a goroutine runs the connection.
+	owned bool
+	// drained: the last read took everything there was.
+	drained bool
+	// leader runs the handler now, on the goroutine that polls; nil if none does.
+	leader atomic.Pointer[leader]
+}
+
+// epollJob is a connection for another goroutine, with the action that its last
+// owner has begun; actionWait if none.
+type epollJob struct {
+	conn   *Conn
+	action action
+	// measure: the time of its handler decides where later ones run.
+	measure bool
+}
+
+// epoll is the constructor of EngineEpoll.
+func epoll() func(*Listener) engine { return newEpollEngine }
+
+func newEpollEngine(l *Listener) engine {
+	e := &epollEngine{listener: l, single: runtime.GOMAXPROCS(0) == 1}
+	e.workers = workers.New(e.work)
+	e.choice = newChoice(l.config.Dispatch, e.leaders)
+	return e
+}
+
+func (e *epollEngine) leaders(yield func(*leader) bool) {
+	for _, p := range e.pollers {
+		if !yield(p.leader.Load()) {
+			return
+		}
+	}
+}
+
+func (e *epollEngine) takes(conn net.Conn) bool {
+	_, ok := conn.(*socket)
+	return ok
+}
+
+func (e *epollEngine) accepts(socket net.Listener, exclusive bool) (net.Listener, error) {
+	if !exclusive {
+		return converter{socket, e}, nil
+	}
+	a, err := newAcceptor(socket, e)
+	if a == nil {
+		return socket, err
+	}
+	return a, nil
+}
+
+// start makes the pollers, when there is a first connection.
+func (e *epollEngine) start() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case e.closed:
+		return net.ErrClosed
+	case e.started:
+		return nil
+	}
+	var pollers []*poller
+	for range e.listener.config.Pollers {
+		p, err := newPoller(e)
+		if err != nil {
+			for _, p := range pollers {
+				p.close()
+			}
+			return err
+		}
+		pollers = append(pollers, p)
+	}
+	e.pollers, e.started = pollers, true
+	return nil
+}
+
+// adopt makes a connected socket one that a poller watches. It takes over fd.
+func (e *epollEngine) adopt(fd int) (*socket, error) {
+	if err := e.start(); err != nil {
+		_ = unix.Close(fd)
+		return nil, fmt.Errorf("starting the pollers: %w", err)
+	}
+	s := &socket{fd: fd, poller: e.pollers[e.next.Add(1)%uint32(len(e.pollers))]}
+	s.in.event, s.out.event = readEvents, unix.EPOLLOUT
+	s.poller.slots.add(s)
+	return s, nil
+}
+
+// close ends pollers and goroutines, when the listener has no connections.
+func (e *epollEngine) close() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return
+	}
+	e.closed = true
+	e.choice.close()
+	for _, p := range e.pollers {
+		p.close()
+	}
+	e.workers.Close()
+}
+
+// failed is told that a poller cannot wait any more, which must not happen.
+func (e *epollEngine) failed(err error) {
+	e.listener.log.Error("eventloop: connections are not served any more", "address", text(e.listener.Addr()), "reason", err.Error())
+	go func() { _ = e.listener.Close() }()
+}
+
+// --- the engine of a connection ---
+
+func (e *epollEngine) serve(c *Conn) {
+	loop := &c.served.loop
+	loop.socket = c.socket.(*socket)
+	loop.socket.conn = c
+	loop.owned, loop.drained = true, true
+	e.workers.Do(epollJob{conn: c, action: actionOpen})
+}
+
+func (e *epollEngine) poke(c *Conn) {
+	loop := &c.served.loop
+	if !loop.owned {
+		loop.owned = true
+		e.workers.Do(epollJob{conn: c})
+	}
+}
+
+// readable runs a connection whose socket has something to read. It reports
+// whether the leader still leads.
+func (e *epollEngine) readable(c *Conn, l *leader) bool {
+	loop := &c.served.loop
+	c.mu.Lock()
+	if loop.owned {
+		// Its owner looks again. Until then this would be reported for ever.
+		loop.socket.watchReads(false)
+		c.mu.Unlock()
+		return true
+	}
+	loop.owned, loop.drained = true, false
+	c.mu.Unlock()
+	return e.run(c, l, actionWait)
+}
+
+// work runs a connection on a goroutine that does not poll.
+func (e *epollEngine) work(job epollJob) {
+	if !job.measure {
+		e.run(job.conn, nil, job.action)
+		return
+	}
+	began := time.Now()
+	e.run(job.conn, nil, job.action)
+	e.choice.ranSpawned(time.Since(began))
+}
+
+// run does what a connection needs until it has to wait, the first action
+// first. With a leader it runs on the goroutine that polls; it reports whether
+// that still leads.
+func (e *epollEngine) run(c *Conn, l *leader, first action) (leads bool) {
+	leads = l != nil
+	for next := first; ; next = actionWait {
+		if next == actionWait {
+			if next = e.await(c); next == actionWait {
+				return leads
+			}
+		}
+		switch {
+		case next == actionRead:
+			e.read(c, l, leads)
+		case next == actionLook:
+			c.look()
+		case !leads:
+			e.act(c, nil, next)
+		case next != actionLinger && e.choice.runInline():
+			l.inlined++
+			leads = e.act(c, l, next)
+		default:
+			e.spawn(c, l, next)
+			return true
+		}
+		if next == actionFinish || next == actionLinger {
+			return leads
+		}
+	}
+}
+
+// spawn lets another goroutine go on with a connection.
+func (e *epollEngine) spawn(c *Conn, l *leader, next action) {
+	// The leader's buffer is needed for the next connection.
+	c.reader.keep()
+	l.spawned++
+	e.stats.spawned.Add(1)
+	e.workers.Do(epollJob{conn: c, action: next, measure: next == actionHandle && e.choice.measures()})
+}
+
+// act does what calls code of the user, on the goroutine that polls if there is
+// a leader. It reports whether that still leads.
+func (e *epollEngine) act(c *Conn, l *leader, next action) (leads bool) {
+	loop := &c.served.loop
+	if l != nil {
+		l.enter()
+		loop.leader.Store(l)
+	}
+	returned := false
+	defer func() {
+		if l != nil {
+			loop.leader.Store(nil)
+		}
+		if returned {
+			return
+		}
+		// The user's code has ended its goroutine. Others go on.
+		if l != nil {
+			l.release()
+			l.retire()
+		}
+		if next != actionFinish && next != actionLinger {
+			e.workers.Do(epollJob{conn: c})
+		}
+	}()
+	switch next {
+	case actionOpen:
+		c.open()
+	case actionHandle:
+		c.handle()
+	case actionEOF:
+		c.tellEOF()
+	case actionLinger:
+		c.linger()
+		c.finish()
+	case actionFinish:
+		c.finish()
+	}
+	returned = true
+	return l != nil && l.leave()
+}
+
+// await returns the next action. If that is to wait, or there is nothing to
+// read, the connection is owned by nobody any more.
+func (e *epollEngine) await(c *Conn) action {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	loop := &c.served.loop
+	next := c.next()
+	switch {
+	case next == actionRead && loop.drained:
+		c.reader.keep()
+		loop.owned = false
+		loop.socket.watchReads(true)
+		return actionWait
+	case next == actionWait:
+		c.reader.keep()
+		loop.owned = false
+		loop.socket.watchReads(false)
+	}
+	return next
+}
+
+// read reads once, without waiting.
+func (e *epollEngine) read(c *Conn, l *leader, leads bool) {
+	loop := &c.served.loop
+	if leads {
+		c.reader.borrow(l.buffer)
+	}
+	err := loop.socket.unusable(&loop.socket.in)
+	n, drained := 0, false
+	if err == nil {
+		room := c.reader.room(readBytes, readBytesMin)
+		n, err = loop.socket.tryRead(room)
+		drained = n < len(room)
+	}
+	c.reader.end += n
+	c.countRead(n)
+	if err == unix.EAGAIN {
+		err = nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	loop.drained = drained
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = loop.socket.failure("read", err)
+	}
+	c.served.arrived(n, err)
+}
+
+// waits is told that the goroutine is going to wait for this connection's
+// socket: if it is the one that polls, another has to.
+func (c *Conn) waits() {
+	if c.served == nil {
+		return
+	}
+	if l := c.served.loop.leader.Load(); l != nil {
+		l.release()
+	}
+}
+
+// readExpired is told that the deadline for reading has passed.
+func (c *Conn) readExpired() {
+	if c.served == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.served.loop.drained = false
+	c.served.engine.poke(c)
+}

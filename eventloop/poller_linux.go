@@ -1,0 +1,351 @@
+package eventloop
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fulmar-rpc/fulmar/internal/limits"
+)
+
+// readEvents say that bytes have arrived, or that the peer stopped sending.
+const readEvents = unix.EPOLLIN | unix.EPOLLRDHUP
+
+// batchEvents is how many events one look at epoll brings at most: what a
+// leader leaves to its successor has to be copied, and 128 connections with
+// 5 us of work each are half a millisecond.
+const batchEvents = 128
+
+// poller watches sockets. One goroutine at a time, its leader, waits for events
+// and acts on them. While the leader runs what a user wrote, its role can be
+// taken from it: then it goes on as an ordinary goroutine, and another leads.
+//
+//	            events                       code of the user
+//	waiting --------------> handing out --------------------------> lent
+//	   ^                         |  ^                                 | |
+//	   +---- batch is done ------+  +-------- it has returned --------+ |
+//	                                                                    |
+//	(another goroutine: handing out the rest) <--- release, monitor ----+
+type poller struct {
+	engine *epollEngine
+	epoll  int
+	// file is epoll, by which the leader waits in the runtime's poller: a
+	// goroutine that waits there holds no thread.
+	file  *os.File
+	raw   syscall.RawConn
+	slots slots
+	// leader is who has the role.
+	leader atomic.Pointer[leader]
+
+	mu sync.Mutex
+	// buffers wait for the next leader.
+	buffers [][]byte
+	closed  bool
+	ended   chan struct{}
+}
+
+func newPoller(engine *epollEngine) (*poller, error) {
+	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, os.NewSyscallError("epoll_create1", err)
+	}
+	// Only what does not block gets into the runtime's poller.
+	if err := unix.SetNonblock(epoll, true); err != nil {
+		_ = unix.Close(epoll)
+		return nil, os.NewSyscallError("fcntl", err)
+	}
+	file := os.NewFile(uintptr(epoll), "epoll")
+	raw, err := file.SyscallConn()
+	if err != nil {
+		_ = file.Close()
+		return nil, err
+	}
+	p := &poller{engine: engine, epoll: epoll, file: file, raw: raw, ended: make(chan struct{})}
+	l := p.newLeader()
+	p.leader.Store(l)
+	go l.lead()
+	return p, nil
+}
+
+// close ends the poller, which has no sockets any more, and waits for that.
+func (p *poller) close() {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	// It makes the leader look. To close the file here would free a number that
+	// the leader may be about to use.
+	_ = p.file.SetReadDeadline(time.Unix(1, 0))
+	<-p.ended
+}
+
+func (p *poller) isClosed() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.closed
+}
+
+// watch changes what is reported for a socket from one set of events to another;
+// 0 is none.
+func (p *poller) watch(s *socket, from, to uint32) error {
+	operation := unix.EPOLL_CTL_MOD
+	switch {
+	case from == 0:
+		operation = unix.EPOLL_CTL_ADD
+	case to == 0:
+		operation = unix.EPOLL_CTL_DEL
+	}
+	event := unix.EpollEvent{Events: to, Fd: int32(s.token.slot), Pad: int32(s.token.generation)}
+	return unix.EpollCtl(p.epoll, operation, s.fd, &event)
+}
+
+// poll looks for events without waiting. Waits for 0 ms cannot block, so the
+// scheduler need not be told: 54 ns of 373.
+func (p *poller) poll(events []unix.EpollEvent) (int, error) {
+	for {
+		n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.epoll), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), 0, 0, 0)
+		switch errno {
+		case 0:
+			return int(n), nil
+		case unix.EINTR:
+		default:
+			return 0, os.NewSyscallError("epoll_pwait", errno)
+		}
+	}
+}
+
+// --- leading ---
+
+// leader is a goroutine that has, or had, the role of its poller.
+type leader struct {
+	poller *poller
+	// buffer is what it reads into. It keeps it when it loses the role, because
+	// what the user's code looks at may be in it.
+	buffer []byte
+	events [batchEvents]unix.EpollEvent
+	// next is the event to look at, count how many there are.
+	next, count int
+	// attempt polls once, for raw.Read; made once instead of for every wait.
+	attempt func(uintptr) bool
+	pollErr error
+	// spawned is how many handlers of this batch other goroutines run, inlined
+	// how many ran here, since began.
+	spawned, inlined int
+	began            time.Time
+	// calls numbers the calls of users' code, in steps of two.
+	calls uint64
+	// state is calls, one more while such a call runs, and lost when another has
+	// the role.
+	state atomic.Uint64
+}
+
+const lost = ^uint64(0)
+
+func (p *poller) newLeader() *leader {
+	l := &leader{poller: p}
+	l.attempt = func(uintptr) bool {
+		l.count, l.pollErr = p.poll(l.events[:])
+		return l.pollErr != nil || l.count > 0
+	}
+	p.mu.Lock()
+	if last := len(p.buffers) - 1; last >= 0 {
+		l.buffer = p.buffers[last]
+		p.buffers = p.buffers[:last]
+	}
+	p.mu.Unlock()
+	if l.buffer == nil {
+		l.buffer = make([]byte, readBytes)
+		p.engine.stats.buffers.Add(1)
+	}
+	return l
+}
+
+// retire gives back what a former leader kept.
+func (l *leader) retire() {
+	p := l.poller
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.buffers) < limits.PollerBuffers && !p.closed {
+		p.buffers = append(p.buffers, l.buffer)
+	} else {
+		p.engine.stats.buffers.Add(-1)
+	}
+	l.buffer = nil
+}
+
+// lead waits and acts until the role is lost or the poller closed.
+func (l *leader) lead() {
+	p := l.poller
+	for {
+		for l.next < l.count {
+			event := &l.events[l.next]
+			l.next++
+			s := p.slots.find(token{uint32(event.Fd), uint32(event.Pad)})
+			if s == nil || !s.event(event.Events) {
+				continue
+			}
+			if !p.engine.readable(s.conn, l) {
+				l.retire()
+				return
+			}
+		}
+		if err := l.wait(); err != nil {
+			l.retire()
+			if !p.isClosed() {
+				p.engine.failed(fmt.Errorf("eventloop: poller: %w", err))
+			}
+			_ = p.file.Close()
+			close(p.ended)
+			return
+		}
+	}
+}
+
+// wait waits for the next batch.
+func (l *leader) wait() (err error) {
+	p := l.poller
+	choice := p.engine.choice
+	if l.inlined > 0 {
+		choice.ranInline(l.inlined, time.Since(l.began))
+		l.inlined = 0
+	}
+	if l.spawned > 0 || p.engine.single {
+		// What was started runs before the next batch: else, on one processor, a
+		// steady stream of events would let calls wait for milliseconds.
+		l.spawned = 0
+		runtime.Gosched()
+	}
+	stats := &p.engine.stats
+	l.next = 0
+	if l.count, err = p.poll(l.events[:]); err != nil {
+		return err
+	}
+	if l.count == 0 {
+		stats.parks.Add(1)
+		if err := p.raw.Read(l.attempt); err != nil {
+			return err
+		}
+		if l.pollErr != nil {
+			return l.pollErr
+		}
+	}
+	stats.wakeups.Add(1)
+	stats.events.Add(uint64(l.count))
+	choice.arrived(l.count)
+	if choice.runInline() {
+		l.began = time.Now()
+	}
+	return nil
+}
+
+// enter says that code of the user runs now.
+func (l *leader) enter() {
+	l.calls += 2
+	l.state.Store(l.calls | 1)
+}
+
+// leave says that it has returned. It reports whether l has the role still.
+func (l *leader) leave() bool {
+	return l.state.CompareAndSwap(l.calls|1, l.calls)
+}
+
+// release gives the role to another goroutine, because the code of the user that
+// l runs is going to wait.
+func (l *leader) release() {
+	if state := l.state.Load(); state&1 == 1 && state != lost {
+		l.take(state)
+	}
+}
+
+// take gives the role to another goroutine if l is in the call that state is
+// about.
+func (l *leader) take(state uint64) {
+	if !l.state.CompareAndSwap(state, lost) {
+		return
+	}
+	p := l.poller
+	p.engine.stats.rescues.Add(1)
+	p.engine.choice.rescued()
+	successor := p.newLeader()
+	// l is in that call, or will find that it has lost the role.
+	successor.count = copy(successor.events[:], l.events[l.next:l.count])
+	p.leader.Store(successor)
+	go successor.lead()
+}
+
+// --- which socket an event is about ---
+
+// token names a socket in the kernel's events: the index of its slot, and how
+// often that was used before. A pointer would be a dangling one when an event
+// comes after the end of its connection.
+type token struct{ slot, generation uint32 }
+
+// slotsPerBlock slots are allocated at a time. They stay where they are.
+const slotsPerBlock = 256
+
+type slotBlock [slotsPerBlock]struct {
+	socket     atomic.Pointer[socket]
+	generation uint32 // guarded by slots.mu
+}
+
+// slots is the table of a poller's sockets. Safe for concurrent use.
+type slots struct {
+	blocks atomic.Pointer[[]*slotBlock]
+	mu     sync.Mutex
+	free   []uint32
+}
+
+// add gives a socket its token.
+func (t *slots) add(s *socket) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var blocks []*slotBlock
+	if known := t.blocks.Load(); known != nil {
+		blocks = *known
+	}
+	if len(t.free) == 0 {
+		first := uint32(len(blocks) * slotsPerBlock)
+		blocks = append(blocks[:len(blocks):len(blocks)], new(slotBlock))
+		t.blocks.Store(&blocks)
+		for i := uint32(slotsPerBlock); i > 0; i-- {
+			t.free = append(t.free, first+i-1)
+		}
+	}
+	last := len(t.free) - 1
+	index := t.free[last]
+	t.free = t.free[:last]
+	slot := &blocks[index/slotsPerBlock][index%slotsPerBlock]
+	slot.generation++
+	s.token = token{index, slot.generation}
+	slot.socket.Store(s)
+}
+
+// find returns the socket of a token, nil if it is gone.
+func (t *slots) find(k token) *socket {
+	blocks := t.blocks.Load()
+	if blocks == nil || int(k.slot) >= len(*blocks)*slotsPerBlock {
+		return nil
+	}
+	s := (*blocks)[k.slot/slotsPerBlock][k.slot%slotsPerBlock].socket.Load()
+	if s == nil || s.token != k {
+		return nil
+	}
+	return s
+}
+
+// remove frees a token.
+func (t *slots) remove(k token) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	slot := &(*t.blocks.Load())[k.slot/slotsPerBlock][k.slot%slotsPerBlock]
+	if s := slot.socket.Load(); s != nil && s.token == k {
+		slot.socket.Store(nil)
+		t.free = append(t.free, k.slot)
+	}
+}

@@ -1,0 +1,510 @@
+package eventloop
+
+import (
+	"errors"
+	"io"
+	"math"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// socket is a connected stream socket that a poller watches. It is a net.Conn:
+// Read and Write wait, in their goroutine, until the poller says that they can
+// go on. The engine uses the parts that do not wait.
+type socket struct {
+	fd     int
+	poller *poller
+	// token is what the kernel's events for this socket carry.
+	token token
+	// conn is whose bytes these are; set before the socket is watched.
+	conn *Conn
+	// The addresses, those of TCP without the memory that a net.Addr takes.
+	unixLocal, unixRemote *net.UnixAddr
+	local, remote         netip.AddrPort
+
+	// state counts those who use fd; closedSocket is added once it is closed. The
+	// last of them closes fd: before that its number could name another socket.
+	state atomic.Int64
+
+	// mu guards what follows.
+	mu sync.Mutex
+	// watched are the events that the poller reports now; 0 if it has forgotten
+	// the socket.
+	watched uint32
+	in, out direction
+}
+
+// closedSocket is negative, whatever is added to it.
+const closedSocket = math.MinInt64
+
+// direction is one of the two of a socket.
+type direction struct {
+	// event is the one that says that it can go on.
+	event uint32
+	// changed is closed when those who wait have to look again; nil while nobody
+	// waits.
+	changed chan struct{}
+	// expired: the deadline has passed, whose timer is the last one that counts.
+	expired bool
+	timer   *time.Timer
+}
+
+var (
+	_ net.Conn     = (*socket)(nil)
+	_ syscall.Conn = (*socket)(nil)
+	_ idleChecker  = (*socket)(nil)
+)
+
+// --- who may use the descriptor ---
+
+// acquire makes sure that fd stays this socket until release. It returns false
+// if the socket is closed.
+func (s *socket) acquire() bool {
+	for {
+		state := s.state.Load()
+		if state < 0 {
+			return false
+		}
+		if s.state.CompareAndSwap(state, state+1) {
+			return true
+		}
+	}
+}
+
+func (s *socket) release() {
+	if s.state.Add(-1) == closedSocket {
+		s.destroy()
+	}
+}
+
+// Close makes all calls fail, also those that wait.
+func (s *socket) Close() error {
+	for {
+		state := s.state.Load()
+		if state < 0 {
+			return net.ErrClosed
+		}
+		// One use for this function, so that nobody else destroys it meanwhile.
+		if s.state.CompareAndSwap(state, closedSocket+state+1) {
+			break
+		}
+	}
+	s.mu.Lock()
+	s.watchLocked(0)
+	for _, d := range []*direction{&s.in, &s.out} {
+		d.wakeLocked()
+		if d.timer != nil {
+			d.timer.Stop()
+		}
+	}
+	s.mu.Unlock()
+	s.poller.slots.remove(s.token)
+	s.release()
+	return nil
+}
+
+// destroy runs once, when nobody uses fd any more.
+func (s *socket) destroy() {
+	// Whatever is wrong with it, the descriptor is gone.
+	_ = unix.Close(s.fd)
+}
+
+// --- waiting ---
+
+// watchLocked makes the poller report exactly these events, 0 for none.
+func (s *socket) watchLocked(events uint32) {
+	if s.watched == events {
+		return
+	}
+	// An error would mean that the kernel has no memory for it, or that a limit
+	// of the user's watches is reached; those who wait must not wait for ever.
+	if s.poller.watch(s, s.watched, events) != nil && events != 0 {
+		s.in.wakeLocked()
+		s.out.wakeLocked()
+		events = 0
+	}
+	s.watched = events
+}
+
+// watchReads makes the poller report that bytes have arrived, or not.
+func (s *socket) watchReads(on bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.state.Load() < 0:
+	case on:
+		s.watchLocked(s.watched | readEvents)
+	case s.in.changed == nil: // else somebody waits in Read
+		s.watchLocked(s.watched &^ readEvents)
+	}
+}
+
+// event takes a report of the poller. It returns true if bytes, or the end, are
+// there for whoever serves the connection.
+func (s *socket) event(events uint32) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	const ended = unix.EPOLLERR | unix.EPOLLHUP
+	if events&(unix.EPOLLOUT|ended) != 0 && s.watched&unix.EPOLLOUT != 0 {
+		s.out.wakeLocked()
+		s.watchLocked(s.watched &^ unix.EPOLLOUT)
+	}
+	if events&(readEvents|ended) == 0 {
+		return false
+	}
+	if s.in.changed != nil {
+		s.in.wakeLocked()
+		s.watchLocked(s.watched &^ readEvents)
+		return false
+	}
+	if s.watched&readEvents == 0 {
+		// An error that nobody asked for is reported as long as the socket is
+		// watched at all.
+		s.watchLocked(0)
+		return false
+	}
+	return true
+}
+
+func (d *direction) wakeLocked() {
+	if d.changed != nil {
+		close(d.changed)
+		d.changed = nil
+	}
+}
+
+// wait returns when it may be possible to go on, or with the error that says
+// that it will not be.
+func (s *socket) wait(d *direction) error {
+	if s.conn != nil {
+		s.conn.waits()
+	}
+	s.mu.Lock()
+	if err := s.unusableLocked(d); err != nil {
+		s.mu.Unlock()
+		return err
+	}
+	if d.changed == nil {
+		d.changed = make(chan struct{})
+	}
+	changed := d.changed
+	s.watchLocked(s.watched | d.event)
+	s.mu.Unlock()
+	<-changed
+	return nil
+}
+
+// unusable returns why nothing can be read or written now, nil if it may be.
+func (s *socket) unusable(d *direction) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.unusableLocked(d)
+}
+
+func (s *socket) unusableLocked(d *direction) error {
+	switch {
+	case s.state.Load() < 0:
+		return net.ErrClosed
+	case d.expired:
+		return os.ErrDeadlineExceeded
+	default:
+		return nil
+	}
+}
+
+// --- reading and writing ---
+
+// tryRead reads once. The error is EAGAIN if nothing is there, io.EOF at the end.
+func (s *socket) tryRead(p []byte) (int, error) {
+	if !s.acquire() {
+		return 0, net.ErrClosed
+	}
+	defer s.release()
+	for {
+		n, err := unix.Read(s.fd, p)
+		switch {
+		case n > 0:
+			return n, nil
+		case err == nil && len(p) > 0:
+			return 0, io.EOF
+		case err != unix.EINTR:
+			return 0, err
+		}
+	}
+}
+
+// tryWrite writes once. It writes nothing if the socket takes nothing.
+func (s *socket) tryWrite(buffers [][]byte) (int, error) {
+	if !s.acquire() {
+		return 0, net.ErrClosed
+	}
+	defer s.release()
+	for {
+		var n int
+		var err error
+		if len(buffers) == 1 {
+			n, err = unix.Write(s.fd, buffers[0])
+		} else {
+			n, err = unix.Writev(s.fd, buffers)
+		}
+		switch err {
+		case nil:
+			return n, nil
+		case unix.EINTR:
+		case unix.EAGAIN:
+			return 0, nil
+		default:
+			return 0, err
+		}
+	}
+}
+
+// Read waits for bytes and returns them.
+func (s *socket) Read(p []byte) (int, error) {
+	for {
+		err := s.unusable(&s.in)
+		var n int
+		if err == nil {
+			if n, err = s.tryRead(p); err == unix.EAGAIN {
+				err = s.wait(&s.in)
+				if err == nil {
+					continue
+				}
+			}
+		}
+		return n, s.failure("read", err)
+	}
+}
+
+// Write writes all of p.
+func (s *socket) Write(p []byte) (int, error) {
+	buffers := [][]byte{p}
+	n, err := s.writeBuffers(&buffers)
+	return int(n), err
+}
+
+// writeMost bounds what one system call writes: Linux takes no more at once.
+const writeMost = 1 << 30
+
+// writeBuffers writes all of buffers, in calls that the kernel accepts, and
+// removes from them what it has written.
+func (s *socket) writeBuffers(buffers *[][]byte) (written int64, err error) {
+	for {
+		n, err := s.tryWriteBuffers(*buffers)
+		written += n
+		*buffers = advance(*buffers, n)
+		if err != nil || len(*buffers) == 0 {
+			return written, err
+		}
+		if n > 0 {
+			continue
+		}
+		if err := s.wait(&s.out); err != nil {
+			return written, s.failure("write", err)
+		}
+	}
+}
+
+// tryWriteBuffers makes one system call. It writes nothing if the socket takes
+// nothing.
+func (s *socket) tryWriteBuffers(buffers [][]byte) (int64, error) {
+	if err := s.unusable(&s.out); err != nil {
+		return 0, s.failure("write", err)
+	}
+	if buffers = chunk(buffers); len(buffers) == 0 {
+		return 0, nil
+	}
+	n, err := s.tryWrite(buffers)
+	return int64(n), s.failure("write", err)
+}
+
+// chunk returns the start of buffers that one system call may take.
+func chunk(buffers [][]byte) [][]byte {
+	for len(buffers) > 0 && len(buffers[0]) == 0 {
+		buffers = buffers[1:]
+	}
+	buffers = buffers[:min(len(buffers), tryWriteMost)]
+	length := 0
+	for i, b := range buffers {
+		if length += len(b); length <= writeMost && length >= 0 {
+			continue
+		}
+		if i == 0 {
+			return [][]byte{b[:writeMost]}
+		}
+		return buffers[:i]
+	}
+	return buffers
+}
+
+// failure says in the words of package net what went wrong.
+func (s *socket) failure(operation string, err error) error {
+	if err == nil || err == io.EOF {
+		return err
+	}
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		err = os.NewSyscallError(operation, errno)
+	}
+	local := s.LocalAddr()
+	return &net.OpError{Op: operation, Net: local.Network(), Source: local, Addr: s.RemoteAddr(), Err: err}
+}
+
+// --- deadlines ---
+
+// SetDeadline sets both deadlines.
+func (s *socket) SetDeadline(t time.Time) error {
+	return errors.Join(s.SetReadDeadline(t), s.SetWriteDeadline(t))
+}
+
+// SetReadDeadline bounds reads. The engine is told when it passes.
+func (s *socket) SetReadDeadline(t time.Time) error { return s.setDeadline(&s.in, t) }
+
+// SetWriteDeadline bounds writes.
+func (s *socket) SetWriteDeadline(t time.Time) error { return s.setDeadline(&s.out, t) }
+
+func (s *socket) setDeadline(d *direction, t time.Time) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state.Load() < 0 {
+		return s.failure("set", net.ErrClosed)
+	}
+	if d.timer != nil {
+		d.timer.Stop()
+		d.timer = nil
+	}
+	d.expired = false
+	if t.IsZero() {
+		return nil
+	}
+	left := time.Until(t)
+	if left <= 0 {
+		s.expireLocked(d)
+		return nil
+	}
+	var timer *time.Timer
+	timer = time.AfterFunc(left, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if d.timer == timer {
+			s.expireLocked(d)
+		}
+	})
+	d.timer = timer
+	return nil
+}
+
+func (s *socket) expireLocked(d *direction) {
+	d.expired = true
+	d.wakeLocked()
+	if d == &s.in && s.conn != nil {
+		// Not here: whoever set the deadline may hold Conn.mu.
+		go s.conn.readExpired()
+	}
+}
+
+// --- the rest of a connection ---
+
+// LocalAddr returns the address of this end.
+func (s *socket) LocalAddr() net.Addr {
+	if s.unixLocal != nil {
+		return s.unixLocal
+	}
+	return net.TCPAddrFromAddrPort(s.local)
+}
+
+// RemoteAddr returns the address of the peer.
+func (s *socket) RemoteAddr() net.Addr {
+	if s.unixRemote != nil {
+		return s.unixRemote
+	}
+	return net.TCPAddrFromAddrPort(s.remote)
+}
+
+// CloseWrite tells the peer that nothing more will be sent.
+func (s *socket) CloseWrite() error {
+	return s.control("shutdown", func(fd int) error { return unix.Shutdown(fd, unix.SHUT_WR) })
+}
+
+// SetLinger decides what Close does with bytes that are not sent: 0 throws them
+// away and resets the connection, a negative number sends them.
+func (s *socket) SetLinger(seconds int) error {
+	linger := unix.Linger{Onoff: 1, Linger: int32(seconds)}
+	if seconds < 0 {
+		linger = unix.Linger{}
+	}
+	return s.control("setsockopt", func(fd int) error { return unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &linger) })
+}
+
+// CheckIdle looks whether bytes wait, or the end.
+func (s *socket) CheckIdle() error {
+	var first [1]byte
+	n := 0
+	err := s.control("recvfrom", func(fd int) (err error) {
+		n, _, err = unix.Recvfrom(fd, first[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		return err
+	})
+	switch {
+	case errors.Is(err, unix.EAGAIN):
+		return nil
+	case err != nil:
+		return err
+	case n == 0:
+		return io.EOF
+	default:
+		return ErrUnread
+	}
+}
+
+// control calls what takes the descriptor, again when a signal interrupts it.
+func (s *socket) control(operation string, call func(fd int) error) error {
+	if !s.acquire() {
+		return s.failure(operation, net.ErrClosed)
+	}
+	defer s.release()
+	for {
+		if err := call(s.fd); err != unix.EINTR {
+			return s.failure(operation, err)
+		}
+	}
+}
+
+// SyscallConn gives access to the descriptor, which is non-blocking.
+func (s *socket) SyscallConn() (syscall.RawConn, error) { return rawSocketConn{s}, nil }
+
+// rawSocketConn is the syscall.RawConn of a socket.
+type rawSocketConn struct{ s *socket }
+
+func (r rawSocketConn) Control(call func(fd uintptr)) error {
+	return r.s.control("control", func(fd int) error { call(uintptr(fd)); return nil })
+}
+
+func (r rawSocketConn) Read(call func(fd uintptr) (done bool)) error {
+	return r.repeat("read", &r.s.in, call)
+}
+
+func (r rawSocketConn) Write(call func(fd uintptr) (done bool)) error {
+	return r.repeat("write", &r.s.out, call)
+}
+
+func (r rawSocketConn) repeat(operation string, d *direction, call func(fd uintptr) (done bool)) error {
+	for {
+		if err := r.s.unusable(d); err != nil {
+			return r.s.failure(operation, err)
+		}
+		done := false
+		if err := r.s.control(operation, func(fd int) error { done = call(uintptr(fd)); return nil }); err != nil || done {
+			return err
+		}
+		if err := r.s.wait(d); err != nil {
+			return r.s.failure(operation, err)
+		}
+	}
+}
