@@ -29,7 +29,6 @@ type epollEngine struct {
 	next     atomic.Uint32
 	choice   *choice
 	workers  *workers.Pool[epollJob]
-	stats    epollCounters
 	// single: there is one processor, so others run only when the leader lets
 	// them.
 	single bool
@@ -37,11 +36,6 @@ type epollEngine struct {
 	mu      sync.Mutex
 	started bool
 	closed  bool
-}
-
-type epollCounters struct {
-	wakeups, events, parks, rescues, spawned atomic.Uint64
-	buffers                                  atomic.Int64
 }
 
 // loopState is what epollEngine keeps for a connection, guarded by Conn.mu.
@@ -237,7 +231,7 @@ func (e *epollEngine) spawn(c *Conn, l *leader, next action) {
 	// The leader's buffer is needed for the next connection.
 	c.reader.keep()
 	l.spawned++
-	e.stats.spawned.Add(1)
+	e.listener.stats.spawned.Add(1)
 	e.workers.Do(epollJob{conn: c, action: next, measure: next == actionHandle && e.choice.measures()})
 }
 

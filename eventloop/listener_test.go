@@ -143,7 +143,11 @@ func TestListener_StatsAndConnections(t *testing.T) {
 	}
 	want := eventloop.Stats{Accepted: 2, Open: 2, BytesRead: 12, BytesWritten: 12}
 	// A reply may arrive before it is counted.
-	eventually(t, fmt.Sprintf("%+v", want), func() bool { return s.Stats() == want })
+	eventually(t, fmt.Sprintf("%+v", want), func() bool {
+		got := s.Stats()
+		got.Loop = eventloop.LoopStats{} // has tests of its own
+		return got == want
+	})
 	seen := map[string]bool{}
 	s.Connections(func(conn *eventloop.Conn) bool {
 		seen[conn.RemoteAddr().String()] = true

@@ -2,6 +2,7 @@ package eventloop_test
 
 import (
 	"context"
+	"flag"
 	"io"
 	"log/slog"
 	"net"
@@ -121,7 +122,25 @@ func serveSocket(t *testing.T, socket net.Listener, config eventloop.Config, han
 	return s
 }
 
+// Flags that make the tests run on another engine than the default one; `make
+// test` runs them on all.
+var (
+	testEngine   = flag.String("engine", "", "std or epoll")
+	testDispatch = flag.String("dispatch", "", "spawn, inline or auto")
+)
+
 func newServer(t *testing.T, config *eventloop.Config) *server {
+	engines := map[string]eventloop.Engine{"": config.Engine, "std": eventloop.EngineStd, "epoll": eventloop.EngineEpoll}
+	dispatches := map[string]eventloop.Dispatch{
+		"": config.Dispatch, "spawn": eventloop.DispatchSpawn, "inline": eventloop.DispatchInline, "auto": eventloop.DispatchAuto,
+	}
+	var known bool
+	if config.Engine, known = engines[*testEngine]; !known {
+		t.Fatalf("-engine %q is none", *testEngine)
+	}
+	if config.Dispatch, known = dispatches[*testDispatch]; !known {
+		t.Fatalf("-dispatch %q is none", *testDispatch)
+	}
 	s := &server{t: t, served: make(chan error, 1), closed: make(chan error, 20000)}
 	onClose := config.OnClose
 	config.OnClose = func(conn *eventloop.Conn, err error) {

@@ -161,7 +161,7 @@ func (p *poller) newLeader() *leader {
 	p.mu.Unlock()
 	if l.buffer == nil {
 		l.buffer = make([]byte, readBytes)
-		p.engine.stats.buffers.Add(1)
+		p.engine.listener.stats.buffers.Add(1)
 	}
 	return l
 }
@@ -174,7 +174,7 @@ func (l *leader) retire() {
 	if len(p.buffers) < limits.PollerBuffers && !p.closed {
 		p.buffers = append(p.buffers, l.buffer)
 	} else {
-		p.engine.stats.buffers.Add(-1)
+		p.engine.listener.stats.buffers.Add(-1)
 	}
 	l.buffer = nil
 }
@@ -221,7 +221,7 @@ func (l *leader) wait() (err error) {
 		l.spawned = 0
 		runtime.Gosched()
 	}
-	stats := &p.engine.stats
+	stats := &p.engine.listener.stats
 	l.next = 0
 	if l.count, err = p.poll(l.events[:]); err != nil {
 		return err
@@ -270,7 +270,7 @@ func (l *leader) take(state uint64) {
 		return
 	}
 	p := l.poller
-	p.engine.stats.rescues.Add(1)
+	p.engine.listener.stats.rescues.Add(1)
 	p.engine.choice.rescued()
 	successor := p.newLeader()
 	// l is in that call, or will find that it has lost the role.

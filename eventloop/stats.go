@@ -25,10 +25,30 @@ type Stats struct {
 	// BytesRead and BytesWritten count what all connections carried, in bytes
 	// of the net.Conn: for TLS without what TLS adds.
 	BytesRead, BytesWritten uint64
+	// Loop is what EngineEpoll did, zero for others.
+	Loop LoopStats
+}
+
+// LoopStats count what the goroutines do that poll.
+type LoopStats struct {
+	// Wakeups counts polls that brought events, Events how many these were. Parks
+	// counts polls without any, after which the goroutine waited.
+	Wakeups, Events, Parks uint64
+	// Spawned counts connections that were handed to other goroutines, because
+	// their handler had to run there.
+	Spawned uint64
+	// Rescues counts handlers that kept a goroutine from polling until another
+	// took over.
+	Rescues uint64
+	// Buffers is how many read buffers there are now. Unlike the others
+	// it can become less.
+	Buffers uint64
 }
 
 type counters struct {
 	accepted, refused, acceptErrors, writeStalls, panics, bytesRead, bytesWritten atomic.Uint64
+	wakeups, events, parks, spawned, rescues                                      atomic.Uint64
+	buffers                                                                       atomic.Int64
 }
 
 // Stats returns the counters, also after the end of the Listener. Each is exact,
@@ -47,6 +67,14 @@ func (l *Listener) Stats() Stats {
 		Panics:       l.stats.panics.Load(),
 		BytesRead:    l.stats.bytesRead.Load(),
 		BytesWritten: l.stats.bytesWritten.Load(),
+		Loop: LoopStats{
+			Wakeups: l.stats.wakeups.Load(),
+			Events:  l.stats.events.Load(),
+			Parks:   l.stats.parks.Load(),
+			Spawned: l.stats.spawned.Load(),
+			Rescues: l.stats.rescues.Load(),
+			Buffers: uint64(max(l.stats.buffers.Load(), 0)),
+		},
 	}
 }
 

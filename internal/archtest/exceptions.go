@@ -74,7 +74,27 @@ func goroutineExceptions() []exception {
 		},
 		{
 			rule: "goroutine", file: "eventloop/listener.go", what: "go",
-			reason: "closes the listener when the context of Serve ends; Serve takes it back before it returns",
+			reason: "closes the listener when the context of Serve ends; Serve takes it back before it returns. One ends the engine with the last connection",
+		},
+		{
+			rule: "goroutine", file: "eventloop/choice_linux.go", what: "go",
+			reason: "the monitor of handlers that run inline; it ends when there is little to do, or with the engine, which waits for it",
+		},
+		{
+			rule: "goroutine", file: "eventloop/epoll_linux.go", what: "go",
+			reason: "closes the listener when a poller has failed; it ends when the listening socket is closed",
+		},
+		{
+			rule: "goroutine", file: "eventloop/poller_linux.go", what: "go",
+			reason: "one for each poller, and one for each role that is taken over; they end with the engine, which waits for who has the role, or with the handler that they run",
+		},
+		{
+			rule: "goroutine", file: "eventloop/socket_linux.go", what: "go",
+			reason: "timers of deadlines, which Close stops; one tells the engine that a deadline for reading has passed, and runs briefly",
+		},
+		{
+			rule: "goroutine", file: "internal/workers/workers.go", what: "go",
+			reason: "one for each job that nobody was free for; it ends when nobody needs it for a while, and when the owner closes the pool",
 		},
 		{
 			rule: "goroutine", file: "eventloop/std.go", what: "go",
@@ -106,7 +126,7 @@ func goroutineExceptions() []exception {
 		},
 		{
 			rule: "goroutine", file: "internal/transport/server.go", what: "go",
-			reason: "the accept loop and the sweep, which Serve ends and waits for; one for each call, which a graceful stop waits for",
+			reason: "the accept loop and the sweep, which Serve ends and waits for",
 		},
 	}
 }
@@ -120,6 +140,10 @@ func unsafeExceptions() []exception {
 			reason: "a pooled slice is kept as the pointer to its first byte, because a slice in an interface would cost an allocation; its capacity is that of its class",
 		},
 		{rule: "unsafe", file: "internal/linkbuf/linkbuf_invariants.go", what: "unsafe", reason: "the address of a chunk is its identity; it is never turned back into a pointer"},
+		{
+			rule: "unsafe", file: "eventloop/poller_linux.go", what: "unsafe",
+			reason: "the address of an array of events, for a system call that is not in package unix: epoll_pwait without telling the scheduler",
+		},
 		{rule: "unsafe", file: "thrift/map_bytes.go", what: "unsafe", reason: "Sizeof only"},
 		{rule: "unsafe", file: "thrift/reader.go", what: "unsafe", reason: "Sizeof only"},
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
 	"github.com/fulmar-rpc/fulmar/internal/peerlog"
-	"github.com/fulmar-rpc/fulmar/internal/workers"
 	"github.com/fulmar-rpc/fulmar/internal/wire"
+	"github.com/fulmar-rpc/fulmar/internal/workers"
 )
 
 // ServerConfig configures a Server. Every field must be set; limits.Or has been
@@ -80,6 +80,8 @@ func (s *Server) Log() *peerlog.Log { return s.log }
 // EventLoop adds what the Server needs to the configuration of its listener.
 func (s *Server) EventLoop(config eventloop.Config) eventloop.Config {
 	config.ReadBufferBytes = ReadBufferBytes(s.config.Limits)
+	// What is called there finds messages and starts calls, and waits for nothing.
+	config.Dispatch = eventloop.DispatchInline
 	config.OnOpen = func(conn *eventloop.Conn) { conn.SetContext(newServerConn(s, conn)) }
 	config.OnEOF = func(conn *eventloop.Conn) { connOf(conn).heardFarewell() }
 	config.OnClose = func(conn *eventloop.Conn, _ error) { connOf(conn).closed() }

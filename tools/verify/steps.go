@@ -27,6 +27,7 @@ func testSteps() []step {
 			{"tests with -race", raceTests},
 			{"tests with -tags invariants", invariantsTests},
 			{"tests with 32 bits", narrowTests},
+			{"event loop on each engine", engineTests},
 			{"simulation seeds", simulation},
 			{"interop", interop},
 			{"examples", examples},
@@ -290,6 +291,17 @@ func runsHere(ctx context.Context, binary string) error {
 		return fmt.Errorf("this system runs no 32-bit programs (%v): %w", err, errAbsent)
 	}
 	return nil
+}
+
+// engineTests runs the tests of the event loop on the engines and ways of
+// dispatching that are not the default.
+func engineTests(ctx context.Context, v *verifier, log *log) error {
+	var failures []error
+	for _, flags := range [][]string{{"-engine=std"}, {"-engine=epoll", "-dispatch=inline"}, {"-engine=epoll", "-dispatch=auto"}} {
+		_, err := v.goTest(ctx, log, []string{"."}, []string{"CGO_ENABLED=1"}, append([]string{"-race", "-timeout=5m", "./eventloop"}, flags...)...)
+		failures = append(failures, err)
+	}
+	return errors.Join(failures...)
 }
 
 // simulationSeeds is how many seeds `make test` gives each simulation.
