@@ -40,8 +40,12 @@ type Conn struct {
 	idle   *idleCheck
 
 	outbound outbound
-	stalled  sync.Once // the listener was told that the peer takes nothing
-	served   *served   // nil for dialled connections
+	// inFlight is served.holds, for those that only look.
+	inFlight atomic.Int32
+	// aborted: bytes that are not sent yet may be lost.
+	aborted atomic.Bool
+	stalled sync.Once // the listener was told that the peer takes nothing
+	served  *served   // nil for dialled connections
 
 	// mu guards what follows and the fields of served.
 	mu     sync.Mutex
@@ -53,6 +57,8 @@ type Conn struct {
 	readDeadline time.Time
 	ownsDeadline bool
 	closeSocket  sync.Once
+	// drained is closed with the socket, if that is later than closeSocket.
+	drained <-chan struct{}
 }
 
 var _ net.Conn = (*Conn)(nil)
@@ -61,7 +67,7 @@ func newConn(socket net.Conn, config *Config) *Conn {
 	c := &Conn{socket: socket, config: config}
 	c.reader.conn = c
 	c.writer.conn = c
-	c.outbound.init(socket, config.WriteStallTimeout)
+	c.outbound.init(c, socket, config.WriteStallTimeout)
 	return c
 }
 
@@ -185,6 +191,7 @@ func (c *Conn) Close() error { return c.CloseWithError(nil) }
 // resets the connection, and bytes that were not delivered yet are lost. What
 // else has a method SetLinger, as net.TCPConn has it, does the same.
 func (c *Conn) Abort() error {
+	c.aborted.Store(true)
 	if socket, ok := c.socket.(interface{ SetLinger(seconds int) error }); ok {
 		// An error means that the socket is closed already.
 		_ = socket.SetLinger(0)
@@ -216,7 +223,13 @@ func (c *Conn) CloseWithError(err error) error {
 
 // shutSocket closes the socket unless that has happened.
 func (c *Conn) shutSocket() (err error) {
-	c.closeSocket.Do(func() { err = c.socket.Close() })
+	c.closeSocket.Do(func() {
+		if c.aborted.Load() {
+			err = c.socket.Close()
+			return
+		}
+		c.drained, err = c.outbound.close()
+	})
 	return err
 }
 

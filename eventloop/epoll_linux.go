@@ -336,6 +336,12 @@ func (c *Conn) waits() {
 	}
 }
 
+// isPolling reports whether the connection's handler runs on a goroutine that
+// polls.
+func (c *Conn) isPolling() bool {
+	return c.served != nil && c.served.loop.leader.Load() != nil
+}
+
 // readExpired is told that the deadline for reading has passed.
 func (c *Conn) readExpired() {
 	if c.served == nil {

@@ -9,3 +9,5 @@ type loopState struct{}
 func epoll() func(*Listener) engine { return nil }
 
 func (*Conn) waits() {}
+
+func (*Conn) isPolling() bool { return false }

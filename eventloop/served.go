@@ -75,6 +75,7 @@ func (c *Conn) Hold() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.served.holds++
+	c.inFlight.Store(int32(c.served.holds))
 }
 
 // Release ends a Hold. If the peer has stopped sending and it was the last one,
@@ -88,6 +89,7 @@ func (c *Conn) Release() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s.holds--
+	c.inFlight.Store(int32(s.holds))
 	assert.That(s.holds >= 0, "eventloop: Release without Hold")
 	if s.holds == 0 {
 		s.released = s.eof
@@ -298,6 +300,10 @@ func (c *Conn) finish() {
 	defer c.reader.release()
 	defer c.writer.buffer.Release()
 	_ = c.shutSocket()
+	if c.drained != nil {
+		c.waits()
+		<-c.drained
+	}
 	c.mu.Lock()
 	c.closed = true
 	cause := c.cause

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -24,6 +25,7 @@ const scratchKept = 128
 
 // outbound is the writing side of a connection.
 type outbound struct {
+	conn   *Conn
 	socket net.Conn
 	// polled is socket if a poller watches it, which makes writes without
 	// deadlines possible; nil otherwise.
@@ -40,6 +42,9 @@ type outbound struct {
 	// pending is what is still to be written, a view into scratch.
 	pending net.Buffers
 	scratch [][]byte
+	// combined takes what others write meanwhile. Many connections never need it:
+	// nil until goroutines write at the same time.
+	combined atomic.Pointer[combined]
 	// broken is why nothing more can be written, set when a piece was written
 	// in part.
 	broken error
@@ -65,7 +70,8 @@ type polledSocket interface {
 	writeBuffers(buffers *[][]byte) (int64, error)
 }
 
-func (o *outbound) init(socket net.Conn, stall time.Duration) {
+func (o *outbound) init(conn *Conn, socket net.Conn, stall time.Duration) {
+	o.conn = conn
 	switch socket := socket.(type) {
 	case *net.TCPConn, *net.UnixConn:
 		o.plain = true
@@ -133,15 +139,35 @@ func (c *Conn) countWritten(n int64) {
 
 // write writes buffers. If whole is set, a gap makes all later writes fail.
 func (o *outbound) write(buffers [][]byte, whole bool) (int64, error) {
+	if combined := o.combined.Load(); combined != nil {
+		if n, ok := combined.leave(buffers); ok {
+			return n, nil
+		}
+	} else if o.polled != nil && o.conn.crowded() {
+		o.combined.CompareAndSwap(nil, newCombined(o.conn))
+	}
 	o.lock()
-	defer o.unlock()
 	if o.broken != nil {
+		defer o.unlock()
 		return 0, o.broken
 	}
+	if o.combined.Load() != nil {
+		return o.writeCombined(buffers, whole)
+	}
+	defer o.unlock()
 	o.scratch = append(o.scratch[:0], buffers...)
 	if !o.plain {
 		o.gather()
 	}
+	n, err := o.writeScratch()
+	if err != nil && whole && gap(n, err) {
+		o.broken = err
+	}
+	return n, err
+}
+
+// writeScratch writes what is in scratch, and empties it.
+func (o *outbound) writeScratch() (int64, error) {
 	o.pending = o.scratch
 	n, err := o.writeAtOnce()
 	if err == nil && len(o.pending) > 0 {
@@ -154,9 +180,6 @@ func (o *outbound) write(buffers [][]byte, whole bool) (int64, error) {
 	clear(o.scratch)
 	if cap(o.scratch) > scratchKept {
 		o.scratch = nil
-	}
-	if err != nil && whole && gap(n, err) {
-		o.broken = err
 	}
 	return n, err
 }

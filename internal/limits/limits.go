@@ -136,6 +136,10 @@ const (
 	// processors are of no use.
 	Pollers = 256
 
+	// CombinedBytes is how many bytes goroutines leave to the one that writes to
+	// their connection before they have to wait for it: four reads of a fast peer.
+	CombinedBytes = 256 << 10
+
 	// PollerBuffers is how many read buffers of 64 KiB a poller keeps for
 	// goroutines that take its role over, beyond the one in use.
 	PollerBuffers = 4
