@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"net"
 	"runtime"
 	"time"
 
@@ -60,6 +61,19 @@ type Config struct {
 	// accepts and Dial opens. Default: what package net takes. Negative: off.
 	KeepAlive time.Duration
 
+	// UserTimeout ends a TCP connection whose peer has not acknowledged what was
+	// sent for this long, as a peer does that has vanished (TCP_USER_TIMEOUT). It
+	// has an effect on Linux, for connections that Listen accepts and Dial opens.
+	// It must not be shorter than WriteStallTimeout: a peer that takes no bytes
+	// counts too. Default: UserTimeout. Negative: off, and the system retries for
+	// about 15 minutes.
+	UserTimeout time.Duration
+
+	// ReusePort lets several listeners, also of other processes of the same user,
+	// have one address; the system spreads connections over them (SO_REUSEPORT).
+	// Listen only, on Linux, macOS and the BSDs.
+	ReusePort bool
+
 	// OnOpen is called for each connection before its first byte is read.
 	OnOpen func(*Conn) `json:"-"`
 
@@ -108,13 +122,30 @@ func (c Config) Validate() error {
 	if c.KeepAlive > 0 && c.KeepAlive < keepAliveMin {
 		report("KeepAlive: too short (limit %v, got %v)", keepAliveMin, c.KeepAlive)
 	}
+	user := limits.Or(c.UserTimeout, limits.UserTimeout, math.MaxInt64)
+	if stall := limits.Or(c.WriteStallTimeout, limits.WriteStallTimeout, 0); user < stall {
+		report("UserTimeout: shorter than WriteStallTimeout (limit %v, got %v)", stall, user)
+	}
+	if c.ReusePort && !canReusePort {
+		report("ReusePort: %s cannot do that", runtime.GOOS)
+	}
 	return errors.Join(problems...)
+}
+
+// keepAlive returns the configuration for package net, which would otherwise
+// take the interval for the first probe only.
+func (c Config) keepAlive() net.KeepAliveConfig {
+	if c.KeepAlive <= 0 {
+		return net.KeepAliveConfig{}
+	}
+	return net.KeepAliveConfig{Enable: true, Idle: c.KeepAlive, Interval: c.KeepAlive}
 }
 
 // withDefaults returns c with every 0 replaced and every "off" turned into the
 // value that has no effect: the largest limit, or a timeout of 0.
 func (c Config) withDefaults() Config {
 	c.ReadBufferBytes = limits.Or(c.ReadBufferBytes, limits.MessageBytes+limits.ReadAheadBytes, math.MaxInt)
+	c.UserTimeout = limits.Or(c.UserTimeout, limits.UserTimeout, 0)
 	c.WriteStallTimeout = limits.Or(c.WriteStallTimeout, limits.WriteStallTimeout, 0)
 	if c.MaxConnections == 0 {
 		c.MaxConnections = connectionsFor(descriptorLimit())

@@ -6,6 +6,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
@@ -155,6 +156,17 @@ func (c *Conn) LocalAddr() net.Addr { return c.socket.LocalAddr() }
 
 // RemoteAddr returns the address of the peer.
 func (c *Conn) RemoteAddr() net.Addr { return c.socket.RemoteAddr() }
+
+// SyscallConn gives access to the descriptor, for options that have no method
+// here. Who reads or writes through it gets in the way of the Reader and of
+// other writers. The error is errors.ErrUnsupported if there is none.
+func (c *Conn) SyscallConn() (syscall.RawConn, error) {
+	socket, ok := c.socket.(syscall.Conn)
+	if !ok {
+		return nil, fmt.Errorf("eventloop: descriptor of %T: %w", c.socket, errors.ErrUnsupported)
+	}
+	return socket.SyscallConn()
+}
 
 // SetDeadline sets both deadlines.
 func (c *Conn) SetDeadline(t time.Time) error {

@@ -15,7 +15,7 @@ func Dial(ctx context.Context, network, address string, config Config) (*Conn, e
 	if err := checkNetwork(network); err != nil {
 		return nil, err
 	}
-	dialer := net.Dialer{KeepAlive: config.KeepAlive}
+	dialer := net.Dialer{KeepAlive: config.KeepAlive, KeepAliveConfig: config.keepAlive(), Control: config.withDefaults().dialControl()}
 	socket, err := dialer.DialContext(ctx, network, address)
 	if err != nil {
 		return nil, fmt.Errorf("eventloop: %w", err)

@@ -308,6 +308,7 @@ func (e *epollEngine) read(c *Conn, l *leader, leads bool) {
 	n, drained := 0, false
 	if err == nil {
 		room := c.reader.room(readBytes, readBytesMin)
+		e.listener.stats.reads.Add(1)
 		n, err = loop.socket.tryRead(room)
 		drained = n < len(room)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"sync"
 	"sync/atomic"
 
@@ -15,12 +16,13 @@ import (
 // Listener accepts connections and serves them. Its methods are safe for
 // concurrent use.
 type Listener struct {
-	socket net.Listener
-	config Config
-	engine engine
-	pool   linkbuf.Pool
-	stats  counters
-	log    *peerlog.Log
+	// brought is what the user or package net made, socket what accepts from it.
+	brought, socket net.Listener
+	config          Config
+	engine          engine
+	pool            linkbuf.Pool
+	stats           counters
+	log             *peerlog.Log
 	// draining makes connections close as soon as they are idle. Whoever sets
 	// it pokes them afterwards.
 	draining atomic.Bool
@@ -49,7 +51,9 @@ func Listen(network, address string, config Config) (*Listener, error) {
 		return nil, err
 	}
 	// A Listener keeps listening after its caller's context has ended.
-	listen := net.ListenConfig{KeepAlive: config.KeepAlive}
+	listen := net.ListenConfig{KeepAlive: config.KeepAlive, KeepAliveConfig: config.keepAlive(), Control: config.withDefaults().control()}
+	// The default would be MPTCP, which does not have all options and is slower.
+	listen.SetMultipathTCP(false)
 	socket, err := listen.Listen(context.Background(), network, address)
 	if err != nil {
 		return nil, fmt.Errorf("eventloop: %w", err)
@@ -63,6 +67,52 @@ func checkNetwork(network string) error {
 		return nil
 	default:
 		return fmt.Errorf("eventloop: unknown network (want tcp, tcp4, tcp6 or unix, got %q)", network)
+	}
+}
+
+// ListenFile listens on a socket that listens already, such as one that another
+// process left to this one: its Listener.File, or a descriptor from a service
+// manager. It must be a TCP or Unix stream socket. The caller may close file
+// afterwards.
+func ListenFile(file *os.File, config Config) (*Listener, error) {
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	if config.ReusePort {
+		return nil, errors.New("eventloop: listen file: ReusePort is for sockets that are not open yet")
+	}
+	socket, err := net.FileListener(file)
+	if err != nil {
+		return nil, fmt.Errorf("eventloop: listen file: %w", err)
+	}
+	return newListener(socket, config, true)
+}
+
+// File returns another descriptor of the listening socket, for a process that is
+// to go on with it: pass it in exec.Cmd.ExtraFiles and open it there with
+// ListenFile. Connections that arrive until one of the two accepts them wait in
+// the socket, so none is refused. Closing the Listener does not close the file;
+// for Unix sockets it does not remove the path either, from now on. The error is
+// errors.ErrUnsupported for a listener without descriptor.
+func (l *Listener) File() (*os.File, error) {
+	file, err := fileOf(l.brought)
+	if err != nil {
+		return nil, fmt.Errorf("eventloop: listener %s: file: %w", text(l.Addr()), err)
+	}
+	return file, nil
+}
+
+// fileOf returns another descriptor of a listening socket. Whoever gets it goes
+// on listening, so the path of a Unix socket stays.
+func fileOf(socket net.Listener) (*os.File, error) {
+	switch socket := socket.(type) {
+	case *net.TCPListener:
+		return socket.File()
+	case *net.UnixListener:
+		socket.SetUnlinkOnClose(false)
+		return socket.File()
+	default:
+		return nil, errors.ErrUnsupported
 	}
 }
 
@@ -90,6 +140,7 @@ func newListener(socket net.Listener, config Config, exclusive bool) (*Listener,
 	}
 	config = config.withDefaults()
 	l := &Listener{
+		brought:     socket,
 		config:      config,
 		log:         peerlog.New(config.Logger),
 		connections: make(map[*Conn]struct{}),

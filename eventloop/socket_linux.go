@@ -321,6 +321,7 @@ func (s *socket) tryWriteBuffers(buffers [][]byte) (int64, error) {
 	if buffers = chunk(buffers); len(buffers) == 0 {
 		return 0, nil
 	}
+	s.poller.engine.listener.stats.writes.Add(1)
 	n, err := s.tryWrite(buffers)
 	return int64(n), s.failure("write", err)
 }

@@ -34,6 +34,8 @@ type LoopStats struct {
 	// Wakeups counts polls that brought events, Events how many these were. Parks
 	// counts polls without any, after which the goroutine waited.
 	Wakeups, Events, Parks uint64
+	// Reads and Writes count system calls.
+	Reads, Writes uint64
 	// Spawned counts connections that were handed to other goroutines, because
 	// their handler had to run there.
 	Spawned uint64
@@ -47,7 +49,7 @@ type LoopStats struct {
 
 type counters struct {
 	accepted, refused, acceptErrors, writeStalls, panics, bytesRead, bytesWritten atomic.Uint64
-	wakeups, events, parks, spawned, rescues                                      atomic.Uint64
+	wakeups, events, parks, reads, writes, spawned, rescues                       atomic.Uint64
 	buffers                                                                       atomic.Int64
 }
 
@@ -71,6 +73,8 @@ func (l *Listener) Stats() Stats {
 			Wakeups: l.stats.wakeups.Load(),
 			Events:  l.stats.events.Load(),
 			Parks:   l.stats.parks.Load(),
+			Reads:   l.stats.reads.Load(),
+			Writes:  l.stats.writes.Load(),
 			Spawned: l.stats.spawned.Load(),
 			Rescues: l.stats.rescues.Load(),
 			Buffers: uint64(max(l.stats.buffers.Load(), 0)),

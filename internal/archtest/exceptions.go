@@ -81,6 +81,10 @@ func goroutineExceptions() []exception {
 			reason: "the monitor of handlers that run inline; it ends when there is little to do, or with the engine, which waits for it",
 		},
 		{
+			rule: "goroutine", file: "eventloop/combine.go", what: "go",
+			reason: "at most one for each connection, while others leave bytes faster than a writer can stay; it ends when none are left or a write fails",
+		},
+		{
 			rule: "goroutine", file: "eventloop/epoll_linux.go", what: "go",
 			reason: "closes the listener when a poller has failed; it ends when the listening socket is closed",
 		},

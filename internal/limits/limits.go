@@ -132,6 +132,10 @@ const (
 	AcceptBackoffMin = 5 * time.Millisecond
 	AcceptBackoffMax = time.Second
 
+	// UserTimeout is how long sent bytes may stay without acknowledgement: no
+	// shorter than WriteStallTimeout, which says why it ended the connection.
+	UserTimeout = 30 * time.Second
+
 	// Pollers bounds the goroutines that one listener polls with. More than
 	// processors are of no use.
 	Pollers = 256

@@ -1,0 +1,180 @@
+package eventloop_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fulmar-rpc/fulmar/eventloop"
+	"github.com/fulmar-rpc/fulmar/internal/limits"
+)
+
+// fanOut answers each byte, which says how many goroutines are to write a message
+// of a length at once. Each message is its length in two bytes, and as many
+// bytes that are the number of its goroutine. The caller adds to done.
+func fanOut(writers, length int, done *sync.WaitGroup) eventloop.Handler {
+	return func(conn *eventloop.Conn) error {
+		if err := conn.Reader().Skip(1); err != nil {
+			return err
+		}
+		for range writers {
+			conn.Hold()
+		}
+		for number := range writers {
+			go func() {
+				defer done.Done()
+				defer conn.Release()
+				message := make([]byte, 2+length)
+				binary.BigEndian.PutUint16(message, uint16(length))
+				for i := range length {
+					message[2+i] = byte(number)
+				}
+				half := len(message) / 2
+				_, _ = conn.WriteBuffers([][]byte{message[:half], message[half:]}) // the test reads what arrives
+				clear(message)                                                     // nobody keeps it
+			}()
+		}
+		return nil
+	}
+}
+
+// readMessages reads what fanOut wrote, and fails if bytes of two messages mix.
+func readMessages(t *testing.T, client net.Conn, want int) {
+	t.Helper()
+	seen := map[byte]int{}
+	var head [2]byte
+	for range want {
+		if _, err := io.ReadFull(client, head[:]); err != nil {
+			t.Fatalf("after %d messages: %v", len(seen), err)
+		}
+		body := make([]byte, binary.BigEndian.Uint16(head[:]))
+		if _, err := io.ReadFull(client, body); err != nil {
+			t.Fatal(err)
+		}
+		for _, b := range body {
+			if b != body[0] {
+				t.Fatalf("message of goroutine %d has a byte of %d", body[0], b)
+			}
+		}
+		if seen[body[0]]++; seen[body[0]] > 1 {
+			t.Fatalf("goroutine %d was heard twice", body[0])
+		}
+	}
+}
+
+func TestCombine_MessagesOfManyLeaveWholeAndTogether(t *testing.T) {
+	for name, length := range map[string]int{"small": 40, "1 KiB": 1 << 10, "too long to copy": 20 << 10} {
+		t.Run(name, func(t *testing.T) {
+			const writers, rounds = 100, 20
+			var done sync.WaitGroup
+			s := serve(t, eventloop.Config{Engine: eventloop.EngineEpoll}, fanOut(writers, length, &done))
+			client := s.connect()
+			for range rounds {
+				done.Add(writers)
+				send(t, client, "x")
+				readMessages(t, client, writers)
+				done.Wait()
+			}
+			if *testEngine == "std" || length > 16<<10 {
+				return // no combining there
+			}
+			if got := s.Stats().Loop.Writes; got > writers*rounds/2 {
+				t.Errorf("%d system calls wrote %d messages", got, writers*rounds)
+			}
+		})
+	}
+}
+
+// TestCombine_CloseSendsWhatWasWritten: bytes that were left to another goroutine
+// count as written.
+func TestCombine_CloseSendsWhatWasWritten(t *testing.T) {
+	for range 50 {
+		const writers = 50
+		var closed sync.WaitGroup
+		closed.Add(1)
+		s := serve(t, eventloop.Config{}, func(conn *eventloop.Conn) error {
+			if err := conn.Reader().Skip(1); err != nil {
+				return err
+			}
+			conn.Hold()
+			conn.Hold() // two calls in flight, so that writes are combined
+			go func() {
+				defer closed.Done()
+				var written sync.WaitGroup
+				for range writers {
+					written.Go(func() {
+						if n, err := conn.WriteBuffers([][]byte{[]byte("0123456789")}); n != 10 || err != nil {
+							t.Errorf("WriteBuffers = %d, %v", n, err)
+						}
+					})
+				}
+				written.Wait()
+				_ = conn.Close()
+				conn.Release()
+				conn.Release()
+			}()
+			return nil
+		})
+		client := s.connect()
+		send(t, client, "x")
+		got, err := io.ReadAll(client)
+		if len(got) != 10*writers || err != nil {
+			t.Fatalf("read %d bytes, %v, want %d", len(got), err, 10*writers)
+		}
+		closed.Wait()
+		s.stop()
+	}
+}
+
+// TestCombine_SlowPeersBoundWhatIsKept: beyond CombinedBytes writers wait, and a
+// peer that never reads ends the connection for all of them.
+func TestCombine_SlowPeersBoundWhatIsKept(t *testing.T) {
+	const writers, length = 2000, 8 << 10
+	var done sync.WaitGroup
+	conns := make(chan *eventloop.Conn, 1)
+	s := serve(t, eventloop.Config{Engine: eventloop.EngineEpoll, OnOpen: func(c *eventloop.Conn) { conns <- c }}, fanOut(writers, length, &done))
+	client := s.connect()
+	done.Add(writers)
+	send(t, client, "x")
+	conn := receive(t, conns, "the connection")
+	eventually(t, "the socket to be full", func() bool { return s.Stats().BytesWritten > limits.CombinedBytes })
+	_ = conn.Abort()
+	done.Wait()
+	if err := receive(t, s.closed, "OnClose"); err != nil {
+		t.Errorf("OnClose was told %v", err)
+	}
+	if _, err := conn.WriteBuffers([][]byte{[]byte("late")}); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("a write after the end: %v", err)
+	}
+}
+
+// TestCombine_AResetFailsAllWriters: each learns of it, or its bytes were taken
+// before.
+func TestCombine_AResetFailsAllWriters(t *testing.T) {
+	const writers, length = 1000, 8 << 10
+	var done sync.WaitGroup
+	conns := make(chan *eventloop.Conn, 1)
+	s := serve(t, eventloop.Config{OnOpen: func(c *eventloop.Conn) { conns <- c }}, fanOut(writers, length, &done))
+	client := s.connect()
+	done.Add(writers)
+	send(t, client, "x")
+	conn := receive(t, conns, "the connection")
+	eventually(t, "some bytes", func() bool { return s.Stats().BytesWritten > 64<<10 })
+	if err := client.(*net.TCPConn).SetLinger(0); err != nil {
+		t.Fatal(err)
+	}
+	_ = client.Close()
+	done.Wait()
+	err := receive(t, s.closed, "OnClose")
+	if !errors.Is(err, unix.ECONNRESET) && !errors.Is(err, unix.EPIPE) {
+		t.Errorf("OnClose was told %v, want that the peer has reset the connection", err)
+	}
+	if _, err := conn.WriteBuffers([][]byte{[]byte("late")}); err == nil {
+		t.Error("a write after the end succeeded")
+	}
+}

@@ -1,0 +1,198 @@
+package eventloop_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fulmar-rpc/fulmar/eventloop"
+)
+
+// option returns an option of a connection's socket.
+func option(t *testing.T, conn *eventloop.Conn, level, name int) (value int) {
+	t.Helper()
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = raw.Control(func(fd uintptr) {
+		var err error
+		if value, err = unix.GetsockoptInt(int(fd), level, name); err != nil {
+			t.Error(err)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return value
+}
+
+// TestListen_SetsOptionsOfConnections looks at the sockets of both ends.
+func TestListen_SetsOptionsOfConnections(t *testing.T) {
+	for name, test := range map[string]struct {
+		config                     eventloop.Config
+		user, keepAlive, keepEvery int
+	}{
+		"default": {eventloop.Config{}, 30_000, 1, 15},
+		"set":     {eventloop.Config{UserTimeout: 40 * time.Second, KeepAlive: 7 * time.Second}, 40_000, 1, 7},
+		"off":     {eventloop.Config{UserTimeout: -1, KeepAlive: -1}, 0, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conns := make(chan *eventloop.Conn, 1)
+			config := test.config
+			config.OnOpen = func(c *eventloop.Conn) { conns <- c }
+			s := serve(t, config, echoLines)
+			dialled, err := eventloop.Dial(t.Context(), "tcp", s.Addr().String(), test.config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer dialled.Close()
+			for end, conn := range map[string]*eventloop.Conn{"accepted": receive(t, conns, "a connection"), "dialled": dialled} {
+				if got := option(t, conn, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT); got != test.user {
+					t.Errorf("%s: user timeout %d ms, want %d", end, got, test.user)
+				}
+				if got := option(t, conn, unix.SOL_SOCKET, unix.SO_KEEPALIVE); got != test.keepAlive {
+					t.Errorf("%s: keep-alive %d, want %d", end, got, test.keepAlive)
+				}
+				if got := option(t, conn, unix.IPPROTO_TCP, unix.TCP_KEEPINTVL); test.keepEvery != 0 && got != test.keepEvery {
+					t.Errorf("%s: keep-alive every %d s, want %d", end, got, test.keepEvery)
+				}
+				if got := option(t, conn, unix.IPPROTO_TCP, unix.TCP_NODELAY); got != 1 {
+					t.Errorf("%s: TCP_NODELAY %d", end, got)
+				}
+			}
+		})
+	}
+}
+
+func TestListen_ReusePort(t *testing.T) {
+	first := serve(t, eventloop.Config{ReusePort: true}, echoLines)
+	address := first.Addr().String()
+	second := serveNetwork(t, "tcp", address, eventloop.Config{ReusePort: true}, echoLines)
+	if _, err := eventloop.Listen("tcp", address, eventloop.Config{}); !errors.Is(err, unix.EADDRINUSE) {
+		t.Errorf("a third without the option: %v", err)
+	}
+	// The system chooses by the client's port, so with 64 of them each has some.
+	for range 64 {
+		client := first.connect()
+		send(t, client, "x\n")
+		expect(t, client, "x\n")
+	}
+	if a, b := first.Stats().Accepted, second.Stats().Accepted; a == 0 || b == 0 || a+b != 64 {
+		t.Errorf("they accepted %d and %d connections of 64", a, b)
+	}
+}
+
+// TestListenFile_GoesOnInAnotherListener: while one hands over to the other
+// every connection is served.
+func TestListenFile_GoesOnInAnotherListener(t *testing.T) {
+	for network, address := range map[string]string{"tcp": "127.0.0.1:0", "unix": filepath.Join(t.TempDir(), "socket")} {
+		t.Run(network, func(t *testing.T) {
+			first := serveNetwork(t, network, address, eventloop.Config{}, echoLines)
+			waiting := first.connect()
+			send(t, waiting, "first\n")
+			expect(t, waiting, "first\n")
+			file, err := first.File()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := first.StopAccepting(); err != nil {
+				t.Fatal(err)
+			}
+			between := first.connect() // nobody accepts at this moment
+			send(t, between, "between\n")
+			listener, err := eventloop.ListenFile(file, eventloop.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := file.Close(); err != nil {
+				t.Fatal(err)
+			}
+			second := newServer(t, &eventloop.Config{})
+			second.start(listener, echoLines)
+			expect(t, between, "between\n")
+			send(t, waiting, "still here\n")
+			expect(t, waiting, "still here\n")
+			if got, want := listener.Addr().String(), first.Addr().String(); got != want {
+				t.Errorf("the second listens on %s, the first on %s", got, want)
+			}
+		})
+	}
+}
+
+// TestListenFile_InAnotherProcess passes the socket as a service manager does.
+func TestListenFile_InAnotherProcess(t *testing.T) {
+	if os.Getenv("FULMAR_TEST_INHERIT") != "" {
+		listener, err := eventloop.ListenFile(os.NewFile(3, "inherited"), eventloop.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		go func() {
+			_, _ = io.Copy(io.Discard, os.Stdin)
+			stop()
+		}()
+		if err := listener.Serve(ctx, echoLines); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	listener, err := eventloop.Listen("tcp", "127.0.0.1:0", eventloop.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := listener.File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
+	child.Env, child.ExtraFiles = append(os.Environ(), "FULMAR_TEST_INHERIT=1"), []*os.File{file}
+	var output strings.Builder
+	child.Stdout, child.Stderr = &output, &output
+	stdin, err := child.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = file.Close(), listener.Close()
+	conn, err := net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	send(t, conn, "hello\n")
+	expect(t, conn, "hello\n")
+	_ = stdin.Close()
+	if err := child.Wait(); err != nil {
+		t.Errorf("the other process: %v\n%s", err, output.String())
+	}
+}
+
+func TestListenFile_Refuses(t *testing.T) {
+	file, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if _, err := eventloop.ListenFile(file, eventloop.Config{}); err == nil || !strings.Contains(err.Error(), "listen file") {
+		t.Errorf("a file that is no socket: %v", err)
+	}
+	if _, err := eventloop.ListenFile(file, eventloop.Config{ReusePort: true}); err == nil || !strings.Contains(err.Error(), "ReusePort") {
+		t.Errorf("ReusePort for an open socket: %v", err)
+	}
+	bad := eventloop.Config{UserTimeout: time.Second}
+	if err := bad.Validate(); err == nil || !strings.Contains(err.Error(), "UserTimeout: shorter than WriteStallTimeout (limit 30s, got 1s)") {
+		t.Errorf("a user timeout of a second: %v", err)
+	}
+}
