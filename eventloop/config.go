@@ -18,6 +18,9 @@ const (
 	writeStallTimeoutMin = 10 * time.Millisecond
 	// keepAliveMin is the resolution of TCP keep-alive.
 	keepAliveMin = time.Second
+
+	// spinTimeMax is the longest that makes sense: more than waking up takes.
+	spinTimeMax = time.Millisecond
 )
 
 // Config describes listeners and connections. The zero value is ready to use:
@@ -37,6 +40,12 @@ type Config struct {
 	// Pollers is how many goroutines of EngineEpoll wait for connections, which
 	// are spread over them. Default: one for two processors.
 	Pollers int
+
+	// SpinTime is how long a goroutine of EngineEpoll looks for events before it
+	// waits, while they come that fast; a fifth of a processor at most. It never
+	// does with one processor (GOMAXPROCS), or when a control group allows less
+	// than one. Default: SpinTime. Negative: never.
+	SpinTime time.Duration
 
 	// ReadBufferBytes is how many unread bytes a connection holds before it
 	// stops reading, and so the longest piece that a Reader can return. What
@@ -122,6 +131,9 @@ func (c Config) Validate() error {
 	if c.KeepAlive > 0 && c.KeepAlive < keepAliveMin {
 		report("KeepAlive: too short (limit %v, got %v)", keepAliveMin, c.KeepAlive)
 	}
+	if c.SpinTime > spinTimeMax {
+		report("SpinTime: too long (limit %v, got %v)", spinTimeMax, c.SpinTime)
+	}
 	user := limits.Or(c.UserTimeout, limits.UserTimeout, math.MaxInt64)
 	if stall := limits.Or(c.WriteStallTimeout, limits.WriteStallTimeout, 0); user < stall {
 		report("UserTimeout: shorter than WriteStallTimeout (limit %v, got %v)", stall, user)
@@ -145,6 +157,7 @@ func (c Config) keepAlive() net.KeepAliveConfig {
 // value that has no effect: the largest limit, or a timeout of 0.
 func (c Config) withDefaults() Config {
 	c.ReadBufferBytes = limits.Or(c.ReadBufferBytes, limits.MessageBytes+limits.ReadAheadBytes, math.MaxInt)
+	c.SpinTime = limits.Or(c.SpinTime, limits.SpinTime, 0)
 	c.UserTimeout = limits.Or(c.UserTimeout, limits.UserTimeout, 0)
 	c.WriteStallTimeout = limits.Or(c.WriteStallTimeout, limits.WriteStallTimeout, 0)
 	if c.MaxConnections == 0 {

@@ -41,6 +41,8 @@ type poller struct {
 	file  *os.File
 	raw   syscall.RawConn
 	slots slots
+	// spinner belongs to the leader.
+	spinner spinner
 	// leader is who has the role.
 	leader atomic.Pointer[leader]
 
@@ -67,7 +69,7 @@ func newPoller(engine *epollEngine) (*poller, error) {
 		_ = file.Close()
 		return nil, err
 	}
-	p := &poller{engine: engine, epoll: epoll, file: file, raw: raw, ended: make(chan struct{})}
+	p := &poller{engine: engine, epoll: epoll, file: file, raw: raw, spinner: newSpinner(engine.listener.config.SpinTime), ended: make(chan struct{})}
 	l := p.newLeader()
 	p.leader.Store(l)
 	go l.lead()
@@ -227,12 +229,8 @@ func (l *leader) wait() (err error) {
 		return err
 	}
 	if l.count == 0 {
-		stats.parks.Add(1)
-		if err := p.raw.Read(l.attempt); err != nil {
+		if err := l.waitLonger(); err != nil {
 			return err
-		}
-		if l.pollErr != nil {
-			return l.pollErr
 		}
 	}
 	stats.wakeups.Add(1)
@@ -241,6 +239,37 @@ func (l *leader) wait() (err error) {
 	if choice.runInline() {
 		l.began = time.Now()
 	}
+	return nil
+}
+
+// waitLonger waits when there are no events, spinning at first if that pays.
+func (l *leader) waitLonger() (err error) {
+	p := l.poller
+	stats := &p.engine.listener.stats
+	began := time.Now()
+	if p.spinner.worth(began) {
+		stats.spins.Add(1)
+		spun := time.Duration(0)
+		for l.count == 0 && spun < p.spinner.most {
+			// Whoever else is ready runs first.
+			runtime.Gosched()
+			if l.count, err = p.poll(l.events[:]); err != nil {
+				return err
+			}
+			spun = time.Since(began)
+		}
+		p.spinner.spent += spun
+	}
+	if l.count == 0 {
+		stats.parks.Add(1)
+		if err := p.raw.Read(l.attempt); err != nil {
+			return err
+		}
+		if l.pollErr != nil {
+			return l.pollErr
+		}
+	}
+	p.spinner.waited(time.Since(began))
 	return nil
 }
 

@@ -191,6 +191,9 @@ func TestListenFile_Refuses(t *testing.T) {
 	if _, err := eventloop.ListenFile(file, eventloop.Config{ReusePort: true}); err == nil || !strings.Contains(err.Error(), "ReusePort") {
 		t.Errorf("ReusePort for an open socket: %v", err)
 	}
+	if err := (eventloop.Config{SpinTime: time.Second}).Validate(); err == nil || !strings.Contains(err.Error(), "SpinTime: too long (limit 1ms, got 1s)") {
+		t.Errorf("a second of spinning: %v", err)
+	}
 	bad := eventloop.Config{UserTimeout: time.Second}
 	if err := bad.Validate(); err == nil || !strings.Contains(err.Error(), "UserTimeout: shorter than WriteStallTimeout (limit 30s, got 1s)") {
 		t.Errorf("a user timeout of a second: %v", err)

@@ -32,8 +32,9 @@ type Stats struct {
 // LoopStats count what the goroutines do that poll.
 type LoopStats struct {
 	// Wakeups counts polls that brought events, Events how many these were. Parks
-	// counts polls without any, after which the goroutine waited.
-	Wakeups, Events, Parks uint64
+	// counts waits of a goroutine without events, Spins those before which it
+	// looked again and again for up to SpinTime.
+	Wakeups, Events, Parks, Spins uint64
 	// Reads and Writes count system calls.
 	Reads, Writes uint64
 	// Spawned counts connections that were handed to other goroutines, because
@@ -49,7 +50,7 @@ type LoopStats struct {
 
 type counters struct {
 	accepted, refused, acceptErrors, writeStalls, panics, bytesRead, bytesWritten atomic.Uint64
-	wakeups, events, parks, reads, writes, spawned, rescues                       atomic.Uint64
+	wakeups, events, parks, spins, reads, writes, spawned, rescues                atomic.Uint64
 	buffers                                                                       atomic.Int64
 }
 
@@ -73,6 +74,7 @@ func (l *Listener) Stats() Stats {
 			Wakeups: l.stats.wakeups.Load(),
 			Events:  l.stats.events.Load(),
 			Parks:   l.stats.parks.Load(),
+			Spins:   l.stats.spins.Load(),
 			Reads:   l.stats.reads.Load(),
 			Writes:  l.stats.writes.Load(),
 			Spawned: l.stats.spawned.Load(),

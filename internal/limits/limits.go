@@ -136,6 +136,10 @@ const (
 	// shorter than WriteStallTimeout, which says why it ended the connection.
 	UserTimeout = 30 * time.Second
 
+	// SpinTime is how long a poller looks for events before it waits: twice what
+	// waking up takes on a virtual machine.
+	SpinTime = 50 * time.Microsecond
+
 	// Pollers bounds the goroutines that one listener polls with. More than
 	// processors are of no use.
 	Pollers = 256
