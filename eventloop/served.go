@@ -43,7 +43,7 @@ type Handler func(conn *Conn) error
 type served struct {
 	engine  engine
 	handler Handler
-	std     stdState
+	std     *stdState
 	loop    loopState
 	// handshake is that of TLS; nil when it is over, or there is none.
 	handshake func(context.Context) error

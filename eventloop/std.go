@@ -27,6 +27,7 @@ func (stdEngine) takes(net.Conn) bool { return true }
 func (stdEngine) close() {}
 
 func (e stdEngine) serve(c *Conn) {
+	c.served.std = &stdState{}
 	c.served.std.changed.L = &c.mu
 	go e.run(c)
 }
@@ -58,7 +59,7 @@ func (e stdEngine) run(c *Conn) {
 
 // await returns the next action that is not waiting.
 func (stdEngine) await(c *Conn) action {
-	std := &c.served.std
+	std := c.served.std
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for {
@@ -79,7 +80,7 @@ func (stdEngine) await(c *Conn) action {
 
 // readReturned records how fill or shake ended.
 func (stdEngine) readReturned(c *Conn, n int, err error) {
-	std := &c.served.std
+	std := c.served.std
 	if n == 0 {
 		c.reader.settle()
 	}
@@ -98,7 +99,7 @@ func (stdEngine) readReturned(c *Conn, n int, err error) {
 }
 
 func (stdEngine) poke(c *Conn) {
-	std := &c.served.std
+	std := c.served.std
 	if (std.reading || std.shaking && c.listener.draining.Load()) && !c.ownsDeadline {
 		c.ownsDeadline = true
 		// It fails only if the socket is closed, which ends the read as well.

@@ -23,9 +23,7 @@ func (c *Conn) TryWriteBuffers(buffers [][]byte) (int64, error) {
 }
 
 func (o *outbound) tryWrite(buffers [][]byte) (int64, error) {
-	select {
-	case o.locked <- struct{}{}:
-	default:
+	if !o.tryLock() {
 		return 0, nil
 	}
 	defer o.unlock()

@@ -36,8 +36,10 @@ type outbound struct {
 	plain bool
 	// locked holds a token while someone writes. It is a channel because in a
 	// bubble of testing/synctest time must go on while others wait for a writer
-	// that waits for its peer; it stands still while one waits for a Mutex.
+	// that waits for its peer; it stands still while one waits for a Mutex. No
+	// bubble has polled sockets, which have the mutex: 112 bytes less each.
 	locked chan struct{}
+	mutex  sync.Mutex
 
 	// pending is what is still to be written, a view into scratch.
 	pending net.Buffers
@@ -79,12 +81,39 @@ func (o *outbound) init(conn *Conn, socket net.Conn, stall time.Duration) {
 		o.plain, o.polled = true, socket
 	}
 	o.socket = socket
-	o.locked = make(chan struct{}, 1)
+	if o.polled == nil {
+		o.locked = make(chan struct{}, 1)
+	}
 	o.stall = stall
 }
 
-func (o *outbound) lock()   { o.locked <- struct{}{} }
-func (o *outbound) unlock() { <-o.locked }
+func (o *outbound) lock() {
+	if o.polled != nil {
+		o.mutex.Lock()
+		return
+	}
+	o.locked <- struct{}{}
+}
+
+func (o *outbound) tryLock() bool {
+	if o.polled != nil {
+		return o.mutex.TryLock()
+	}
+	select {
+	case o.locked <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+func (o *outbound) unlock() {
+	if o.polled != nil {
+		o.mutex.Unlock()
+		return
+	}
+	<-o.locked
+}
 
 // Write writes p. Concurrent calls of Write and WriteBuffers do not mix their
 // bytes.
