@@ -1,6 +1,6 @@
 // Command bench compares Fulmar with its peers.
 //
-//	bench run -suite rpc [-quick]     measures; `make bench SUITE=rpc` does this
+//	bench run -suite net [-quick]     measures; `make bench SUITE=net` does this
 //	bench compare old.json new.json   compares two files of results
 //
 // Start it in the root of the repository. See docs/guide/benchmarks.md.
@@ -21,6 +21,7 @@ import (
 
 	"github.com/fulmar-rpc/fulmar/bench/harness"
 	"github.com/fulmar-rpc/fulmar/bench/machine"
+	"github.com/fulmar-rpc/fulmar/bench/netsuite"
 	"github.com/fulmar-rpc/fulmar/bench/rpc"
 )
 
@@ -50,7 +51,7 @@ func run(ctx context.Context, arguments []string) error {
 	return fmt.Errorf("want one of run, compare (got %q)", arguments[0])
 }
 
-func suites() []harness.Suite { return []harness.Suite{rpc.Suite()} }
+func suites() []harness.Suite { return []harness.Suite{rpc.Suite(), netsuite.Suite()} }
 
 func findSuite(name string) (harness.Suite, error) {
 	var known []string

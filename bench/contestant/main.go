@@ -26,7 +26,12 @@ type Contestant struct {
 	Modules []string
 	// Serve serves a case on the listener until ctx ends.
 	Serve func(ctx context.Context, listener net.Listener, name string) error
-	// Load connects to a server and returns what the case's callers do.
+	// ServeAddress stands in place of Serve for libraries that listen by
+	// themselves: on a network "tcp" or "unix". It calls ready with the address,
+	// once clients can connect.
+	ServeAddress func(ctx context.Context, network, address, name string, ready func(address string) error) error
+	// Load connects to a server and returns what the case's callers do. It is nil
+	// where a suite has one client for all.
 	Load func(address, name string) (Load, error)
 }
 
@@ -54,7 +59,8 @@ func run(ctx context.Context, contestants []Contestant, arguments []string, in i
 	flags.SetOutput(io.Discard) // The error says it, and a runner has no use for the list.
 	name := flags.String("contestant", "", "which contestant to be")
 	caseName := flags.String("case", "", "which case to play")
-	address := flags.String("address", "127.0.0.1:0", "where to listen, or where the server listens")
+	network := flags.String("network", "tcp", "what a server listens on: tcp or unix")
+	address := flags.String("address", "", "where to listen (default: wherever is free), or where the server listens")
 	var options loadOptions
 	options.flags(flags)
 	if err := flags.Parse(arguments); err != nil {
@@ -69,7 +75,7 @@ func run(ctx context.Context, contestants []Contestant, arguments []string, in i
 	}
 	switch command {
 	case "serve":
-		return serve(ctx, chosen, *address, *caseName, in, out)
+		return serve(ctx, chosen, endpoint{*network, *address}, *caseName, in, out)
 	case "load":
 		return load(ctx, chosen, *address, *caseName, options, out)
 	}
@@ -125,19 +131,46 @@ func info(contestants []Contestant) []Info {
 // the runner has to get on.
 const stopTimeout = 2 * time.Second
 
+// endpoint is where a server listens.
+type endpoint struct{ network, address string }
+
+// withDefault returns an endpoint that no other process has. A Unix socket gets
+// a name of Linux's abstract namespace, so that no file is left behind.
+func (e endpoint) withDefault() (endpoint, error) {
+	switch {
+	case e.network != "tcp" && e.network != "unix":
+		return e, fmt.Errorf("network %q (want tcp or unix)", e.network)
+	case e.address != "":
+	case e.network == "tcp":
+		e.address = "127.0.0.1:0"
+	default:
+		e.address = fmt.Sprintf("@fulmar-bench-%d", os.Getpid())
+	}
+	return e, nil
+}
+
 // serve runs a server until the runner closes in.
-func serve(ctx context.Context, c Contestant, address, caseName string, in io.Reader, out io.Writer) error {
+func serve(ctx context.Context, c Contestant, at endpoint, caseName string, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	listener, err := net.Listen("tcp", address)
+	at, err := at.withDefault()
 	if err != nil {
 		return err
 	}
+	ready := func(address string) error { return printEvent(out, Event{Ready: &Ready{Address: address}}) }
 	served := make(chan error, 1)
-	go func() { served <- c.Serve(ctx, listener, caseName) }()
-	// Connections that come before Serve accepts wait in the kernel.
-	if err := printEvent(out, Event{Ready: &Ready{Address: listener.Addr().String()}}); err != nil {
-		return err
+	if c.ServeAddress != nil {
+		go func() { served <- c.ServeAddress(ctx, at.network, at.address, caseName, ready) }()
+	} else {
+		listener, err := net.Listen(at.network, at.address)
+		if err != nil {
+			return err
+		}
+		go func() { served <- c.Serve(ctx, listener, caseName) }()
+		// Connections that come before Serve accepts wait in the kernel.
+		if err := ready(listener.Addr().String()); err != nil {
+			return err
+		}
 	}
 	ended := make(chan error, 1)
 	go func() {
@@ -179,6 +212,9 @@ const startDelay = 10 * time.Millisecond
 
 // load makes the calls of a case and reports what was measured.
 func load(ctx context.Context, c Contestant, address, caseName string, o loadOptions, out io.Writer) error {
+	if c.Load == nil {
+		return fmt.Errorf("%s has no client", c.Name)
+	}
 	client, err := c.Load(address, caseName)
 	if err != nil {
 		return err

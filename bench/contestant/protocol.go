@@ -3,9 +3,9 @@
 //
 // A program understands
 //
-//	info                                    what it can do
-//	serve -contestant N -case N             a server, until standard input ends
-//	load  -contestant N -case N -address A  calls, for as long as it was told
+//	info                                      what it can do
+//	serve -contestant N -case N [-network N]  a server, until standard input ends
+//	load  -contestant N -case N -address A    calls, for as long as it was told
 //
 // and answers with lines of JSON on standard output, one Event each. It may be
 // written in any language; Main does all of it for programs in Go.
@@ -68,6 +68,14 @@ type Report struct {
 	ServerPeak int64   `json:"server_peak_bytes"`
 	ClientPeak int64   `json:"client_peak_bytes"`
 	Latency    Latency `json:"latency_ns"`
+	// CallBytes is the payload of a call, where bytes a second say more than
+	// calls.
+	CallBytes int64 `json:"call_bytes,omitempty"`
+	// ConnectionBytes is what an idle connection costs the server, and HeapBytes
+	// its heap at the end, both after a garbage collection; nil where the case
+	// does not ask.
+	ConnectionBytes *float64 `json:"connection_bytes,omitempty"`
+	HeapBytes       *float64 `json:"heap_bytes,omitempty"`
 }
 
 // Latency sums up latencies, in nanoseconds.
@@ -163,6 +171,10 @@ func (r Report) Validate() error {
 	refuse(r.Rate == 0 && r.Due > 0, "%d calls due in a closed loop", r.Due)
 	refuse(r.ServerCPU < 0 || r.ClientCPU < 0, "processor time of %d and %d ns is negative", r.ServerCPU, r.ClientCPU)
 	refuse(r.ServerPeak < 0 || r.ClientPeak < 0, "memory of %d and %d bytes is negative", r.ServerPeak, r.ClientPeak)
+	refuse(r.CallBytes < 0 || r.CallBytes > bytesMax, "calls of %d bytes (limit %d)", r.CallBytes, int64(bytesMax))
+	for _, bytes := range []*float64{r.ConnectionBytes, r.HeapBytes} {
+		refuse(bytes != nil && !finite(*bytes, 0, bytesMax), "memory of the server (limit %d bytes)", int64(bytesMax))
+	}
 	l := r.Latency
 	refuse(l.Count > callsMax, "%d latencies (limit %d)", l.Count, uint64(callsMax))
 	refuse(!finite(l.Mean, 0, math.MaxInt64), "mean latency %v", l.Mean)
@@ -173,11 +185,12 @@ func (r Report) Validate() error {
 }
 
 // More than these cannot be true, and would spoil arithmetic: a day, a call
-// every nanosecond, and a day of those.
+// every nanosecond, a day of those, and a petabyte.
 const (
 	secondsMax = 86400
 	rateMax    = 1e9
 	callsMax   = 86400 * 1_000_000_000
+	bytesMax   = 1e15
 )
 
 func finite(value, low, high float64) bool { return value >= low && value <= high }

@@ -9,10 +9,12 @@ import (
 )
 
 func goodReport() Report {
+	perConnection, heap := 40.5, 4e6
 	return Report{
 		Calls: 1000, Seconds: 2, Rate: 500, Due: 1000, Missed: 3, Failed: 1, Failure: "refused",
 		ServerCPU: 5e8, ClientCPU: 6e8, ServerPeak: 1 << 20, ClientPeak: 2 << 20,
-		Latency: Latency{Count: 1000, Mean: 1.5e5, P50: 1e5, P90: 2e5, P99: 3e5, P999: 4e5, Max: 5e5},
+		Latency:   Latency{Count: 1000, Mean: 1.5e5, P50: 1e5, P90: 2e5, P99: 3e5, P999: 4e5, Max: 5e5},
+		CallBytes: 1 << 20, ConnectionBytes: &perConnection, HeapBytes: &heap,
 	}
 }
 
@@ -78,6 +80,10 @@ func TestParseEvent_RefusesWhatCannotBeTrue(t *testing.T) {
 		"falling latencies":  report(func(r *Report) { r.Latency.P99 = r.Latency.P90 - 1 }),
 		"negative latencies": report(func(r *Report) { r.Latency.P50 = -1 }),
 		"negative mean":      report(func(r *Report) { r.Latency.Mean = -1 }),
+		"calls too long":     report(func(r *Report) { r.CallBytes = 1 << 60 }),
+		"negative bytes":     report(func(r *Report) { r.CallBytes = -1 }),
+		"negative cost":      report(func(r *Report) { *r.ConnectionBytes = -1 }),
+		"endless heap":       report(func(r *Report) { *r.HeapBytes = 1e300 }),
 		"failure with lines": report(func(r *Report) { r.Failure = "a\nRATIO b" }),
 	} {
 		if event, err := ParseEvent([]byte(line)); err == nil || errors.Is(err, ErrNotEvent) {

@@ -59,13 +59,13 @@ func mirror(name string, correct bool) Contestant {
 
 // start runs the command serve, and returns the server's address and what ends
 // it.
-func start(t *testing.T, c Contestant) (address string, stop func() error) {
+func start(t *testing.T, c Contestant, arguments ...string) (address string, stop func() error) {
 	t.Helper()
 	in, closer := io.Pipe()
 	lines, out := io.Pipe()
 	served := make(chan error, 1)
 	go func() {
-		served <- run(t.Context(), []Contestant{c}, []string{"serve", "-contestant", c.Name, "-case", "any"}, in, out)
+		served <- run(t.Context(), []Contestant{c}, append([]string{"serve", "-contestant", c.Name, "-case", "any"}, arguments...), in, out)
 		out.Close()
 	}()
 	reader := bufio.NewReader(lines)
@@ -124,8 +124,54 @@ func TestRun_ReportsWrongReplies(t *testing.T) {
 	}
 }
 
+// Whether the program or the library listens, the runner learns where.
+func TestRun_TellsWhereItListens(t *testing.T) {
+	byItself := mirror("by itself", true)
+	serve := byItself.Serve
+	byItself.Serve = nil
+	byItself.ServeAddress = func(ctx context.Context, network, address, name string, ready func(string) error) error {
+		listener, err := net.Listen(network, address)
+		if err != nil {
+			return err
+		}
+		return errors.Join(ready(listener.Addr().String()), serve(ctx, listener, name))
+	}
+	for _, c := range []Contestant{mirror("mirror", true), byItself} {
+		for network, prefix := range map[string]string{"tcp": "127.0.0.1:", "unix": "@"} {
+			address, stop := start(t, c, "-network", network)
+			if !strings.HasPrefix(address, prefix) {
+				t.Errorf("%s listens on %q for %s, want something that begins with %q", c.Name, address, network, prefix)
+			}
+			conn, err := net.Dial(network, address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(conn.Close(), stop()); err != nil {
+				t.Errorf("%s, %s: %v", c.Name, network, err)
+			}
+		}
+	}
+}
+
+func TestRun_TellsWhyALibraryCannotListen(t *testing.T) {
+	inUse := errors.New("the address is in use")
+	c := Contestant{Name: "own", ServeAddress: func(context.Context, string, string, string, func(string) error) error { return inUse }}
+	in, closer := io.Pipe()
+	defer closer.Close()
+	var out strings.Builder
+	err := run(t.Context(), []Contestant{c}, []string{"serve", "-contestant", "own", "-case", "any"}, in, &out)
+	if !errors.Is(err, inUse) || out.Len() > 0 {
+		t.Errorf("%v, printed %q; want the library's error", err, out.String())
+	}
+	// The pipe's reader goroutine ends with its input.
+	if err := closer.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestRun_RefusesWhatItDoesNotKnow(t *testing.T) {
 	gone := Contestant{Name: "gone", Unavailable: "not built"}
+	own := Contestant{Name: "own", ServeAddress: func(context.Context, string, string, string, func(string) error) error { return nil }}
 	for name, arguments := range map[string][]string{
 		"no command":         nil,
 		"unknown command":    {"dance", "-contestant", "mirror"},
@@ -134,9 +180,11 @@ func TestRun_RefusesWhatItDoesNotKnow(t *testing.T) {
 		"not available":      {"serve", "-contestant", "gone"},
 		"no server":          {"load", "-contestant", "mirror", "-address", "127.0.0.1:1"},
 		"bad address":        {"serve", "-contestant", "mirror", "-address", "nowhere"},
+		"bad network":        {"serve", "-contestant", "mirror", "-network", "udp"},
+		"no client":          {"load", "-contestant", "own"},
 	} {
 		var out strings.Builder
-		if err := run(t.Context(), []Contestant{mirror("mirror", true), gone}, arguments, strings.NewReader(""), &out); err == nil {
+		if err := run(t.Context(), []Contestant{mirror("mirror", true), gone, own}, arguments, strings.NewReader(""), &out); err == nil {
 			t.Errorf("%s: no error, printed %q", name, out.String())
 		}
 	}

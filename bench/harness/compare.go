@@ -55,7 +55,7 @@ func compareCase(table io.Writer, before, after CaseResult) {
 		for _, m := range metrics() {
 			old := before.seriesFor(name, before.pairFor(name), m)
 			now := after.seriesFor(name, after.pairFor(name), m)
-			row(table, name, m.name, old.median(), now.median(), "%.0f", overlap(old, now))
+			row(table, name, m.name, old.median(), now.median(), m.format, overlap(old, now))
 		}
 	}
 	for i := range before.Pairs {

@@ -12,12 +12,17 @@ type metric struct {
 	name string
 	// open tells whether it is taken from open loops.
 	open bool
+	// format prints a value.
+	format string
+	// column is the heading in tables of what only some cases measure.
+	column string
 	// value returns the figure, NaN if the run does not tell it.
 	value func(Sample) float64
 }
 
-// metrics are the figures that the lines report. Throughput and processor time
-// are those of the closed loop, latencies those of the open loop.
+// metrics are the figures that the lines report. Latencies are those of the open
+// loop, all others those of the closed loop. What only some cases measure comes
+// last.
 func metrics() []metric {
 	nanoseconds := func(pick func(Sample) int64) func(Sample) float64 {
 		return func(r Sample) float64 {
@@ -28,17 +33,33 @@ func metrics() []metric {
 		}
 	}
 	return []metric{
-		{name: "calls_per_s", value: func(r Sample) float64 {
+		{name: "calls_per_s", format: "%.0f", value: func(r Sample) float64 {
 			if r.Calls == 0 || r.Seconds <= 0 {
 				return math.NaN()
 			}
 			return float64(r.Calls) / r.Seconds
 		}},
-		{name: "cpu_ns", value: func(r Sample) float64 { return perCall(r, r.ServerCPU) }},
-		{name: "p50", open: true, value: nanoseconds(func(r Sample) int64 { return r.Latency.P50 })},
-		{name: "p99", open: true, value: nanoseconds(func(r Sample) int64 { return r.Latency.P99 })},
-		{name: "p999", open: true, value: nanoseconds(func(r Sample) int64 { return r.Latency.P999 })},
+		{name: "cpu_ns", format: "%.0f", value: func(r Sample) float64 { return perCall(r, r.ServerCPU) }},
+		{name: "p50", open: true, format: "%.0f", value: nanoseconds(func(r Sample) int64 { return r.Latency.P50 })},
+		{name: "p99", open: true, format: "%.0f", value: nanoseconds(func(r Sample) int64 { return r.Latency.P99 })},
+		{name: "p999", open: true, format: "%.0f", value: nanoseconds(func(r Sample) int64 { return r.Latency.P999 })},
+		{name: "mb_per_s", column: "MB/s", format: "%.1f", value: func(r Sample) float64 {
+			if r.CallBytes == 0 || r.Seconds <= 0 {
+				return math.NaN()
+			}
+			return float64(r.Calls) * float64(r.CallBytes) / r.Seconds / 1e6
+		}},
+		{name: "bytes", column: "bytes/connection", format: "%.1f", value: func(r Sample) float64 { return known(r.ConnectionBytes) }},
+		{name: "heap_mb", column: "heap MiB", format: "%.2f", value: func(r Sample) float64 { return known(r.HeapBytes) / (1 << 20) }},
 	}
+}
+
+// known is a figure that not every case measures.
+func known(value *float64) float64 {
+	if value == nil {
+		return math.NaN()
+	}
+	return *value
 }
 
 func perCall(r Sample, processorTime int64) float64 {
@@ -170,11 +191,18 @@ func (c CaseResult) lines(suite string) []string {
 	for _, name := range c.contestants() {
 		for _, m := range metrics() {
 			if value := c.seriesFor(name, c.pairFor(name), m).median(); !math.IsNaN(value) {
-				lines = append(lines, fmt.Sprintf("VALUE %s/%s %s %s %.0f", suite, c.Name, m.name, name, value))
+				lines = append(lines, fmt.Sprintf("VALUE %s/%s %s %s "+m.format, suite, c.Name, m.name, name, value))
 			}
 		}
 	}
 	return lines
+}
+
+// columns returns the metrics that this case measures and others do not.
+func (c CaseResult) columns() []metric {
+	return slices.DeleteFunc(metrics(), func(m metric) bool {
+		return m.column == "" || !slices.ContainsFunc(c.Runs, func(r Sample) bool { return !math.IsNaN(m.value(r)) })
+	})
 }
 
 // allLines returns the lines of all cases, ratios first.

@@ -85,6 +85,15 @@ func fixture() *Results {
 	}
 	settings := DefaultSettings(true)
 	settings.Rounds = 3
+	memory := CaseResult{Name: "memory", Placement: Pinned, Pairs: []Pair{pair}}
+	for _, who := range []struct {
+		name            string
+		connection, max float64
+	}{{"ours", 0, 2 << 20}, {"peer", 15800.25, 800 << 20}} {
+		run := sample(0, who.name, nil, 1)
+		run.CallBytes, run.ConnectionBytes, run.HeapBytes = 1<<20, &who.connection, &who.max
+		memory.Runs = append(memory.Runs, run)
+	}
 	r := &Results{
 		Format: resultsFormat, Suite: "demo", Date: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Commit: "abc123",
 		Machine:     machine.Facts{System: "linux/amd64", Kernel: "6.1.0", Go: "go1.26.0", CPU: "Some CPU", Processors: 2, MemoryBytes: 8 << 30},
@@ -94,7 +103,7 @@ func fixture() *Results {
 		Settings:    settings,
 		Contestants: []contestant.Info{{Name: "ours"}, {Name: "peer"}, {Name: "other"}, {Name: "gone", Unavailable: "not built"}},
 		Warnings:    []string{"the load average is high"},
-		Cases:       []CaseResult{c, {Name: "echo@free", Placement: Free}},
+		Cases:       []CaseResult{c, {Name: "echo@free", Placement: Free}, memory},
 	}
 	r.Lines = r.allLines()
 	return r
@@ -109,12 +118,22 @@ func TestResults_Lines(t *testing.T) {
 		"VALUE demo/echo calls_per_s ours 10000",
 		"VALUE demo/echo cpu_ns peer 10000",
 		"VALUE demo/echo p999 peer 800000",
+		"RATIO demo/memory mb_per_s ours/peer 1.000",
+		"VALUE demo/memory mb_per_s ours 5242.9",
+		"RATIO demo/memory bytes ours/peer 0.000", // Nothing is a figure too.
+		"VALUE demo/memory bytes ours 0.0",
+		"VALUE demo/memory bytes peer 15800.2",
+		"RATIO demo/memory heap_mb ours/peer 0.003",
+		"VALUE demo/memory heap_mb ours 2.00",
 	} {
 		if !slices.Contains(fixture().Lines, want) {
 			t.Errorf("no line %q in\n%s", want, strings.Join(fixture().Lines, "\n"))
 		}
 	}
 	for _, line := range fixture().Lines {
+		if strings.Contains(line, "demo/echo heap_mb") {
+			t.Errorf("%q was not measured", line)
+		}
 		// Nobody measured an open loop against other.
 		if strings.Contains(line, "p99 ours/other") || strings.Contains(line, "p99 other") {
 			t.Errorf("%q was not measured", line)
@@ -170,7 +189,9 @@ func TestCompare_RefusesWhatCannotBeCompared(t *testing.T) {
 		t.Error("different suites were compared")
 	}
 	other = fixture()
-	other.Cases[0].Name, other.Cases[1].Name = "x", "y"
+	for i := range other.Cases {
+		other.Cases[i].Name += " of another suite"
+	}
 	if err := Compare(&bytes.Buffer{}, fixture(), other); err == nil {
 		t.Error("files without a common case were compared")
 	}

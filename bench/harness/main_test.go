@@ -43,6 +43,14 @@ func playFake(kind, command string) {
 		_, _ = os.Stdin.Read(make([]byte, 1))
 	case "load":
 		switch kind {
+		case "client":
+			// It tells in its report what it was told.
+			arguments := strings.Join(os.Args, " ")
+			if !strings.Contains(arguments, "-contestant good -case a -address 127.0.0.1:1 ") || !strings.HasSuffix(arguments, " -bytes 128") {
+				fmt.Printf(report, 100, 1, arguments)
+				return
+			}
+			fmt.Printf(report, 300, 0, "")
 		case "crash":
 			os.Exit(4)
 		case "liar":

@@ -13,7 +13,10 @@ import (
 type Suite struct {
 	Name     string
 	Programs []Program
-	Cases    []Case
+	// Client makes the calls of all contestants. Its Package is empty if each
+	// contestant's program brings its own.
+	Client Program
+	Cases  []Case
 	// Deciding is the placement that a plain case name stands for.
 	Deciding Placement
 }
@@ -21,7 +24,8 @@ type Suite struct {
 // Program is built from a package of a module, and knows contestants.
 type Program struct {
 	// Module is the folder of the module, relative to the root of the
-	// repository; Package is relative to the module.
+	// repository; Package is relative to the module, and is a Go package or one
+	// file in C.
 	Module, Package string
 	Contestants     []string
 }
@@ -34,6 +38,28 @@ type Case struct {
 	Pairs []Pair
 	// Quick are those of the pairs that run in a quick run.
 	Quick []Pair
+	// Open says when open loops follow the closed ones.
+	Open OpenLoops
+	// Serve and Load are what servers and clients are told beside the name of the
+	// case.
+	Serve, Load []string
+}
+
+// OpenLoops says when a case has open loops.
+type OpenLoops uint8
+
+// The choices.
+const (
+	OpenAlways OpenLoops = iota
+	// OpenUnlessQuick is for cases of which no floor names a latency.
+	OpenUnlessQuick
+	// OpenNever is for cases that are about something other than calls.
+	OpenNever
+)
+
+// wanted tells whether there are open loops in a run of that kind.
+func (o OpenLoops) wanted(quick bool) bool {
+	return o == OpenAlways || o == OpenUnlessQuick && !quick
 }
 
 // Pair is one comparison.

@@ -128,6 +128,7 @@ func TestProgram_BinariesDoNotCollide(t *testing.T) {
 	}{
 		{Program{Module: "bench", Package: "fulmar"}, "fulmar"},
 		{Program{Module: "bench/peers", Package: "kitex"}, "peers-kitex"},
+		{Program{Module: "bench", Package: "net/client.c"}, "net-client"},
 	} {
 		if got := c.program.binary(); got != c.want {
 			t.Errorf("%v is built as %q, want %q", c.program, got, c.want)

@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -29,7 +31,7 @@ const (
 // turn is one run that is asked for.
 type turn struct {
 	contestant string
-	caseName   string
+	played     Case
 	placement  Placement
 	rate       float64
 	settings   Settings
@@ -60,8 +62,8 @@ func (r *runner) playPair(ctx context.Context, t turn) (report contestant.Report
 	if !ok {
 		return report, 0, fmt.Errorf("suite %s: no program knows %q", r.suite.Name, t.contestant)
 	}
-	common := []string{"-contestant", t.contestant, "-case", t.caseName}
-	server, err := r.start(ctx, t.placement, 0, binary, append([]string{"serve"}, common...)...)
+	common := []string{"-contestant", t.contestant, "-case", t.played.Name}
+	server, err := r.start(ctx, t.placement, 0, binary, slices.Concat([]string{"serve"}, common, t.played.Serve)...)
 	if err != nil {
 		return report, 0, fmt.Errorf("server of %s: %w", t.contestant, err)
 	}
@@ -70,12 +72,16 @@ func (r *runner) playPair(ctx context.Context, t turn) (report contestant.Report
 	if err != nil || ready.Ready == nil {
 		return report, 0, fmt.Errorf("server of %s is not ready: %w", t.contestant, unexpected(err))
 	}
-	client, err := r.start(ctx, t.placement, 1, binary, append(append([]string{"load"}, common...),
+	if r.suite.Client.Package != "" {
+		binary = filepath.Join(r.options.Binaries, r.suite.Client.binary())
+	}
+	client, err := r.start(ctx, t.placement, 1, binary, slices.Concat([]string{"load"}, common, []string{
 		"-address", ready.Ready.Address,
 		"-server", strconv.Itoa(server.command.Process.Pid),
 		"-rate", strconv.FormatFloat(t.rate, 'f', 3, 64),
 		"-warm-up", t.settings.WarmUp.String(),
-		"-duration", t.settings.Duration.String())...)
+		"-duration", t.settings.Duration.String(),
+	}, t.played.Load)...)
 	if err != nil {
 		return report, 0, fmt.Errorf("client of %s: %w", t.contestant, err)
 	}

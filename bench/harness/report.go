@@ -41,16 +41,24 @@ func (r *Results) Print(out io.Writer) error {
 func (c CaseResult) print(out io.Writer, suite string) {
 	fmt.Fprintf(out, "\n%s/%s (%s)\n", suite, c.Name, c.Placement)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "contestant\tcalls/s\tlowest\thighest\tserver us/call\tclient us/call\tserver MB\tclient MB\tfailed\t")
+	fmt.Fprint(table, "contestant\tcalls/s\tlowest\thighest\tserver us/call\tclient us/call\tserver MB\tclient MB\tfailed\t")
+	for _, m := range c.columns() {
+		fmt.Fprintf(table, "%s\t", m.column)
+	}
+	fmt.Fprintln(table)
 	for _, name := range c.contestants() {
 		rate := c.seriesFor(name, nil, metrics()[0])
 		low, high := rate.spread()
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t\n", name, whole(rate.median()), whole(low), whole(high),
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t", name, whole(rate.median()), whole(low), whole(high),
 			micro(c.median(name, nil, func(r Sample) float64 { return perCall(r, r.ServerCPU) })),
 			micro(c.median(name, nil, func(r Sample) float64 { return perCall(r, r.ClientCPU) })),
 			whole(c.median(name, nil, func(r Sample) float64 { return float64(r.ServerPeak) / 1e6 })),
 			whole(c.median(name, nil, func(r Sample) float64 { return float64(r.ClientPeak) / 1e6 })),
 			c.failed(name))
+		for _, m := range c.columns() {
+			fmt.Fprintf(table, "%s\t", number(m.format, c.seriesFor(name, nil, m).median()))
+		}
+		fmt.Fprintln(table)
 	}
 	table.Flush()
 	if !slices.ContainsFunc(c.Runs, func(r Sample) bool { return r.Pair != nil }) {
@@ -98,24 +106,17 @@ func (c CaseResult) failed(contestant string) uint64 {
 	return failed
 }
 
-func whole(value float64) string {
+// number prints a value, or "-" if there is none.
+func number(format string, value float64) string {
 	if math.IsNaN(value) {
 		return "-"
 	}
-	return fmt.Sprintf("%.0f", value)
+	return fmt.Sprintf(format, value)
 }
 
-func hundredths(value float64) string {
-	if math.IsNaN(value) {
-		return "-"
-	}
-	return fmt.Sprintf("%.2f", value)
-}
+func whole(value float64) string { return number("%.0f", value) }
+
+func hundredths(value float64) string { return number("%.2f", value) }
 
 // micro prints nanoseconds as microseconds.
-func micro(value float64) string {
-	if math.IsNaN(value) {
-		return "-"
-	}
-	return fmt.Sprintf("%.1f", value/1000)
-}
+func micro(value float64) string { return number("%.1f", value/1000) }

@@ -1,14 +1,11 @@
 package harness
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -172,12 +169,14 @@ func (r *runner) runCase(ctx context.Context, c Case, placement Placement) error
 	result := CaseResult{Name: r.suite.Suffixed(c.Name, placement), Placement: placement, Pairs: pairs}
 	fmt.Fprintf(r.progress, "%s/%s: ", r.suite.Name, result.Name)
 	begun := time.Now()
-	state := caseRun{runner: r, name: c.Name, result: &result, dropped: map[string]error{}}
+	state := caseRun{runner: r, Case: c, result: &result, dropped: map[string]error{}}
 	for round := range r.options.Settings.Rounds {
 		state.closed(ctx, round, contestants)
 	}
 	for round := range r.options.Settings.Rounds {
-		state.open(ctx, round)
+		if c.Open.wanted(r.options.Settings.Quick) {
+			state.open(ctx, round)
+		}
 	}
 	fmt.Fprintf(r.progress, " %.0f s\n", time.Since(begun).Seconds())
 	r.results.Cases = append(r.results.Cases, result)
@@ -191,7 +190,7 @@ func (r *runner) runCase(ctx context.Context, c Case, placement Placement) error
 // caseRun is a case being run in one placement.
 type caseRun struct {
 	*runner
-	name    string
+	Case
 	result  *CaseResult
 	dropped map[string]error // contestants that failed
 }
@@ -251,7 +250,7 @@ func (c *caseRun) play(ctx context.Context, run Sample, rate float64) {
 // figures do not count.
 func (c *caseRun) try(ctx context.Context, run Sample, rate float64) error {
 	report, others, err := c.runner.play(ctx, turn{
-		contestant: run.Contestant, caseName: c.name, placement: c.result.Placement, rate: rate, settings: c.options.Settings,
+		contestant: run.Contestant, played: c.Case, placement: c.result.Placement, rate: rate, settings: c.options.Settings,
 	})
 	if err != nil {
 		return err
@@ -269,27 +268,3 @@ func (c *caseRun) try(ctx context.Context, run Sample, rate float64) error {
 }
 
 func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
-
-// binary is the file name of a program: its package, with the module in front
-// of it where that is not the benchmark's own.
-func (p Program) binary() string {
-	return strings.ReplaceAll(strings.TrimPrefix(filepath.ToSlash(filepath.Join(p.Module, p.Package)), "bench/"), "/", "-")
-}
-
-// Build builds the programs of a suite into a folder.
-func Build(ctx context.Context, root string, suite Suite, folder string, log io.Writer) error {
-	if err := os.MkdirAll(folder, 0o777); err != nil {
-		return err
-	}
-	for _, program := range suite.Programs {
-		command := exec.CommandContext(ctx, cmp.Or(os.Getenv("GO"), "go"), "build",
-			"-o", filepath.Join(folder, program.binary()), "./"+program.Package)
-		command.Dir = filepath.Join(root, program.Module)
-		command.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0")
-		command.Stdout, command.Stderr = log, log
-		if err := command.Run(); err != nil {
-			return fmt.Errorf("building %s of module %s: %w", program.Package, program.Module, err)
-		}
-	}
-	return nil
-}

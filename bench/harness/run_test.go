@@ -97,6 +97,50 @@ func TestRun_ComparesWhoIsThere(t *testing.T) {
 	}
 }
 
+// A suite may have one client for all, and cases that tell it more.
+func TestRun_UsesTheClientOfTheSuite(t *testing.T) {
+	suite, options := fakeSuite(t, "good", "client")
+	suite.Programs, suite.Client = suite.Programs[:1], suite.Programs[1]
+	suite.Cases = []Case{{Name: "a", Pairs: Against("good", "good"), Load: []string{"-bytes", "128"}}}
+	results, err := Run(t.Context(), suite, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "VALUE fakes/a calls_per_s good 150"; !slices.Contains(results.Lines, want) {
+		t.Errorf("no line %q in\n%s", want, strings.Join(results.Lines, "\n"))
+	}
+}
+
+func TestRun_MakesOpenLoopsWhereTheyAreWanted(t *testing.T) {
+	for _, c := range []struct {
+		open  OpenLoops
+		quick bool
+		want  int
+	}{
+		{OpenAlways, false, 6}, {OpenAlways, true, 6},
+		{OpenUnlessQuick, false, 6}, {OpenUnlessQuick, true, 0},
+		{OpenNever, false, 0}, {OpenNever, true, 0},
+	} {
+		suite, options := fakeSuite(t, "good")
+		options.Settings.Quick = c.quick
+		pairs := Against("good", "good")
+		suite.Cases = []Case{{Name: "a", Pairs: pairs, Quick: pairs, Open: c.open}}
+		results, err := Run(t.Context(), suite, options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		open := 0
+		for _, run := range results.Cases[0].Runs {
+			if run.Pair != nil {
+				open++
+			}
+		}
+		if open != c.want {
+			t.Errorf("choice %d, quick %v: %d open loops in three rounds, want %d", c.open, c.quick, open, c.want)
+		}
+	}
+}
+
 // A contestant that fails is named and left out; the others' figures stay.
 func TestRun_LeavesOutWhoFails(t *testing.T) {
 	for kind, complaint := range map[string]string{
