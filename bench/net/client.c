@@ -53,9 +53,6 @@ enum {
 	ONCE_LARGE_CONCURRENT = 8,
 };
 
-// How long the server may take to answer what it was asked before the warm-up
-// and after the window.
-static const uint64_t once_timeout = 20 * SECOND, drain_timeout = 10 * SECOND;
 // What a server may still do when it has replied, such as giving memory back.
 static const uint64_t settle = SECOND / 5;
 
@@ -221,7 +218,7 @@ static void dial(struct connection *c, bool waits) {
 		struct pollfd ready = {.fd = c->fd, .events = POLLOUT};
 		int result = 0;
 		socklen_t size = sizeof result;
-		if (poll(&ready, 1, (int)(drain_timeout / 1000000)) != 1)
+		if (poll(&ready, 1, (int)(options.patience / 1000000)) != 1)
 			fail("connection %" PRIu64 ": not accepted", opened);
 		else if (getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &result, &size) < 0 || result != 0)
 			fail("connection %" PRIu64 ": %s", opened, strerror(result));
@@ -445,7 +442,7 @@ static void once(size_t from, size_t end, uint32_t bytes, size_t concurrent) {
 	mode = ONCE;
 	once_next = from;
 	once_end = end;
-	uint64_t limit = now_ns() + once_timeout;
+	uint64_t limit = now_ns() + options.patience;
 	while (once_next < once_end && outstanding < concurrent && failed == 0) {
 		struct caller *caller = &callers[once_next++];
 		begin(caller, bytes, now_ns());
@@ -461,11 +458,11 @@ static void once(size_t from, size_t end, uint32_t bytes, size_t concurrent) {
 // drain waits for what is in flight.
 static void drain(void) {
 	mode = DRAIN;
-	uint64_t limit = now_ns() + drain_timeout;
+	uint64_t limit = now_ns() + options.patience;
 	while (outstanding > 0 && failed == 0) {
 		wait_until(limit);
 		if (now_ns() >= limit)
-			fail("%" PRIu64 " replies are missing %d s after the last call", outstanding, (int)(drain_timeout / SECOND));
+			fail("%" PRIu64 " replies are missing %.1f s after the last call", outstanding, (double)options.patience / 1e9);
 	}
 }
 
@@ -581,7 +578,7 @@ static struct memory ask_memory(int fd) {
 
 static int dial_control(void) {
 	int fd = socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	struct timeval timeout = {.tv_sec = (time_t)(once_timeout / SECOND)};
+	struct timeval timeout = {.tv_sec = (time_t)(options.patience / SECOND + 1)};
 	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout) < 0)
 		give_up("socket");
 	if (connect(fd, (struct sockaddr *)&address, address_size) < 0)

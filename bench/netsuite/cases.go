@@ -68,8 +68,8 @@ func FindCase(name string) (Case, error) {
 	return Case{}, fmt.Errorf("suite net: no case %.40q", name)
 }
 
-// client returns what the client is told about a case.
-func (c Case) client() []string {
+// Load returns what the client is told about a case.
+func (c Case) Load() []string {
 	var arguments []string
 	add := func(name string, value int) {
 		if value != 0 {
@@ -96,8 +96,8 @@ func (c Case) client() []string {
 	return arguments
 }
 
-// server returns what a server is told about a case, beside its name.
-func (c Case) server() []string {
+// Serve returns what a server is told about a case, beside its name.
+func (c Case) Serve() []string {
 	if c.Unix {
 		return []string{"-network", "unix"}
 	}

@@ -1,4 +1,4 @@
-package netsuite
+package netsuite_test
 
 import (
 	"testing"

@@ -29,7 +29,7 @@ func Suite() harness.Suite {
 	}
 	for _, c := range Cases() {
 		suite.Cases = append(suite.Cases, harness.Case{
-			Name: c.Name, Pairs: pairs(), Quick: quick(c.Name), Open: open(c.Name), Serve: c.server(), Load: c.client(),
+			Name: c.Name, Pairs: pairs(), Quick: quick(c.Name), Open: open(c.Name), Serve: c.Serve(), Load: c.Load(),
 		})
 	}
 	return suite
