@@ -184,7 +184,7 @@ func (c CaseResult) lines(suite string) []string {
 		for _, m := range metrics() {
 			value := ratio(c.seriesFor(pair.Ours, &c.Pairs[i], m), c.seriesFor(pair.Peer, &c.Pairs[i], m))
 			if !math.IsNaN(value) {
-				lines = append(lines, fmt.Sprintf("RATIO %s/%s %s %s/%s %.3f", suite, c.Name, m.name, pair.Ours, pair.Peer, value))
+				lines = append(lines, fmt.Sprintf("RATIO %s/%s %s %s/%s %s", suite, c.Name, m.name, pair.Ours, pair.Peer, fraction(value)))
 			}
 		}
 	}
@@ -196,6 +196,14 @@ func (c CaseResult) lines(suite string) []string {
 		}
 	}
 	return lines
+}
+
+// fraction prints a ratio, with more digits where three would leave nothing of it.
+func fraction(value float64) string {
+	if 0 < value && value < 0.01 {
+		return fmt.Sprintf("%.6f", value)
+	}
+	return fmt.Sprintf("%.3f", value)
 }
 
 // columns returns the metrics that this case measures and others do not.

@@ -123,7 +123,7 @@ func TestResults_Lines(t *testing.T) {
 		"RATIO demo/memory bytes ours/peer 0.000", // Nothing is a figure too.
 		"VALUE demo/memory bytes ours 0.0",
 		"VALUE demo/memory bytes peer 15800.2",
-		"RATIO demo/memory heap_mb ours/peer 0.003",
+		"RATIO demo/memory heap_mb ours/peer 0.002500",
 		"VALUE demo/memory heap_mb ours 2.00",
 	} {
 		if !slices.Contains(fixture().Lines, want) {
