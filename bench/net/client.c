@@ -311,6 +311,11 @@ static void finish(struct caller *caller, uint64_t now) {
 		close(c->fd);
 		c->fd = -1;
 	}
+	if (inside) {
+		calls++;
+		if (options.rate == 0)
+			histogram_add(&latencies, now - caller->since);
+	}
 	switch (mode) {
 	case ONCE:
 		if (once_next < once_end) {
@@ -320,15 +325,10 @@ static void finish(struct caller *caller, uint64_t now) {
 		}
 		return;
 	case CLOSED_LOOP:
-		if (inside) {
-			calls++;
-			histogram_add(&latencies, now - caller->since);
-		}
 		begin(caller, (uint32_t)options.bytes, now);
 		return; // The connection is flushed when all that was read has been looked at.
 	case OPEN_LOOP:
 	case DRAIN:
-		calls += inside;
 		if (options.rate > 0) {
 			free_callers[(free_head + free_count++) % active_callers] = (uint32_t)(caller - callers);
 			if (caller->since >= window_opens && caller->since < window_closes)
@@ -455,17 +455,6 @@ static void once(size_t from, size_t end, uint32_t bytes, size_t concurrent) {
 	}
 }
 
-// drain waits for what is in flight.
-static void drain(void) {
-	mode = DRAIN;
-	uint64_t limit = now_ns() + options.patience;
-	while (outstanding > 0 && failed == 0) {
-		wait_until(limit);
-		if (now_ns() >= limit)
-			fail("%" PRIu64 " replies are missing %.1f s after the last call", outstanding, (double)options.patience / 1e9);
-	}
-}
-
 struct usage {
 	uint64_t time, server, own;
 };
@@ -486,14 +475,27 @@ static struct usage read_usage(void) {
 
 static struct usage window_begin, window_end;
 
-// watch_window opens and closes the window when it is time.
+// watch_window opens and closes the window when it is time. A window in which no
+// call finished would tell nothing, so it waits for one.
 static void watch_window(uint64_t now) {
 	if (!inside && window_begin.time == 0 && now >= window_opens) {
 		window_begin = read_usage();
 		inside = true;
-	} else if (inside && now >= window_closes) {
+	} else if (inside && now >= window_closes && (calls > 0 || outstanding == 0)) {
 		inside = false;
 		window_end = read_usage();
+	}
+}
+
+// drain waits for what is in flight.
+static void drain(void) {
+	mode = DRAIN;
+	uint64_t limit = now_ns() + options.patience;
+	while (outstanding > 0 && failed == 0) {
+		wait_until(limit);
+		watch_window(now_ns());
+		if (now_ns() >= limit)
+			fail("%" PRIu64 " replies are missing %.1f s after the last call", outstanding, (double)options.patience / 1e9);
 	}
 }
 
@@ -503,9 +505,11 @@ static void closed_loop(void) {
 		begin(&callers[i], (uint32_t)options.bytes, now_ns());
 	for (uint64_t i = 0; i < options.connections; i++)
 		flush(&connections[i]);
-	while (failed == 0 && window_end.time == 0) {
+	for (;;) {
 		uint64_t now = now_ns();
 		watch_window(now);
+		if (failed > 0 || now >= window_closes)
+			return;
 		wait_until(now < window_opens ? window_opens : window_closes);
 	}
 }
@@ -523,8 +527,11 @@ static struct missed open_loop(void) {
 	mode = OPEN_LOOP;
 	uint64_t next = 0, limit = window_closes + options.duration, now;
 	struct missed counted = {0, 0};
-	while (failed == 0 && (now = now_ns()) < limit && (due(next) < window_closes || window_end.time == 0)) {
+	for (;;) {
+		now = now_ns();
 		watch_window(now);
+		if (failed > 0 || now >= limit || (due(next) >= window_closes && now >= window_closes))
+			break;
 		struct connection *touched = NULL;
 		while (free_count > 0 && due(next) <= now && due(next) < window_closes) {
 			struct caller *caller = &callers[free_callers[free_head]];

@@ -38,7 +38,7 @@ func Smoke(t *testing.T, root, module string) {
 		suite.Cases = append(suite.Cases, harness.Case{Name: c.Name, Pairs: pairs, Open: open, Serve: c.Serve(), Load: smaller.Load()})
 	}
 	options := harness.Options{
-		Settings:  harness.Settings{Rounds: 1, WarmUp: 5 * time.Millisecond, Duration: 30 * time.Millisecond, LoadShare: 0.1},
+		Settings:  harness.Settings{Rounds: 1, WarmUp: 5 * time.Millisecond, Duration: 40 * time.Millisecond, LoadShare: 0.1},
 		Placement: harness.Free,
 		Binaries:  t.TempDir(),
 		Network:   machine.Plain("a test"),
@@ -60,6 +60,7 @@ func Smoke(t *testing.T, root, module string) {
 func shrink(c netsuite.Case) netsuite.Case {
 	c.Connections = min(c.Connections, 100)
 	c.Idle = min(c.Idle, 200)
+	c.Bytes = min(c.Bytes, 300_000) // More than the client and the floor read at once.
 	c.FirstBytes = min(c.FirstBytes, 1<<20)
 	if c.SleepShare > 0 {
 		c.SleepShare = 1000 // In so short a time nobody would sleep otherwise.
@@ -73,12 +74,14 @@ func check(t *testing.T, c netsuite.Case, played harness.Case, result harness.Ca
 	if played.Open == harness.OpenAlways {
 		runs *= 3 // Each contestant stands on both sides of its comparison.
 	}
+	// On a busy machine a window may pass without a call; that is tried again.
+	result.Runs = slices.DeleteFunc(result.Runs, func(run harness.Sample) bool { return run.Calls == 0 && run.Failed == 0 })
 	if result.Name != c.Name || len(result.Runs) != runs {
 		t.Errorf("%s: %d runs of %s, want %d", c.Name, len(result.Runs), result.Name, runs)
 	}
 	for _, run := range result.Runs {
-		if run.Calls == 0 || run.Failed != 0 {
-			t.Errorf("%s, %s: %d calls, %d failed: %s", c.Name, run.Contestant, run.Calls, run.Failed, run.Failure)
+		if run.Failed != 0 {
+			t.Errorf("%s, %s: %d failed: %s", c.Name, run.Contestant, run.Failed, run.Failure)
 		}
 		if run.ServerCPU <= 0 || run.ClientCPU <= 0 || run.ServerPeak <= 0 || run.ClientPeak <= 0 || run.Latency.Count == 0 {
 			t.Errorf("%s, %s: processor times, memory or latencies are missing: %+v", c.Name, run.Contestant, run.Report)
