@@ -481,6 +481,10 @@ static void watch_window(uint64_t now) {
 	if (!inside && window_begin.time == 0 && now >= window_opens) {
 		window_begin = read_usage();
 		inside = true;
+		// Who was kept from opening it in time does not close it the sooner. The
+		// calls of an open loop belong to it by when they fall due.
+		if (options.rate == 0)
+			window_closes = window_begin.time + options.duration;
 	} else if (inside && now >= window_closes && (calls > 0 || outstanding == 0)) {
 		inside = false;
 		window_end = read_usage();

@@ -106,6 +106,12 @@ static void accept_all(void) {
 	}
 }
 
+static void pause_reading(struct connection *c, bool paused) {
+	if (c->paused != paused)
+		watch(c->fd, EPOLL_CTL_MOD, paused ? EPOLLOUT : EPOLLIN);
+	c->paused = paused;
+}
+
 // keep stores what the socket did not take.
 static void keep(struct connection *c, const uint8_t *from, size_t size) {
 	if (c->out_end + size > c->out_size) {
@@ -115,9 +121,7 @@ static void keep(struct connection *c, const uint8_t *from, size_t size) {
 	}
 	memcpy(c->out + c->out_end, from, size);
 	c->out_end += size;
-	if (!c->paused)
-		watch(c->fd, EPOLL_CTL_MOD, EPOLLOUT);
-	c->paused = true;
+	pause_reading(c, true);
 }
 
 // send_bytes returns false if the connection is gone.
@@ -138,17 +142,21 @@ static bool send_bytes(struct connection *c, const uint8_t *from, size_t size) {
 	return true;
 }
 
+// send_kept writes what is kept, as far as it goes.
 static bool send_kept(struct connection *c) {
 	while (c->out_from < c->out_end) {
 		ssize_t n = send(c->fd, c->out + c->out_from, c->out_end - c->out_from, MSG_NOSIGNAL);
-		if (n < 0)
-			return errno == EAGAIN || errno == EINTR;
+		if (n < 0 && errno != EAGAIN && errno != EINTR)
+			return false;
+		if (n < 0) {
+			pause_reading(c, true);
+			return true;
+		}
 		c->out_from += (size_t)n;
 	}
 	c->out = resize(c->out, c->out_size, 0);
 	c->out_from = c->out_end = c->out_size = 0;
-	c->paused = false;
-	watch(c->fd, EPOLL_CTL_MOD, EPOLLIN);
+	pause_reading(c, false);
 	return true;
 }
 
@@ -251,6 +259,24 @@ static ssize_t take_frames(struct connection *c, uint8_t *from, size_t have) {
 	}
 }
 
+// reply_large replies to the frame in c->in. What the socket does not take stays
+// where it is.
+static bool reply_large(struct connection *c) {
+	if (c->in[HEADER_BYTES - 1] != 0 || c->out != NULL) {
+		if (take_frames(c, c->in, c->in_size) < 0)
+			return false;
+		resize(c->in, c->in_size, 0);
+	} else {
+		c->out = c->in;
+		c->out_size = c->out_end = c->in_size;
+		if (!send_kept(c))
+			return false;
+	}
+	c->in = NULL;
+	c->in_have = c->in_size = 0;
+	return true;
+}
+
 // receive reads once, and returns false if the connection is at its end.
 static bool receive(struct connection *c) {
 	uint8_t *to = read_buffer;
@@ -268,15 +294,9 @@ static bool receive(struct connection *c) {
 		return errno == EAGAIN || errno == EINTR;
 	if (n == 0)
 		return false;
-	if (to == c->in + c->in_have && c->in != NULL) {
+	if (c->in != NULL && to == c->in + c->in_have) {
 		c->in_have += (size_t)n;
-		if (c->in_have == c->in_size && take_frames(c, c->in, c->in_size) < 0)
-			return false;
-		if (c->in_have == c->in_size) {
-			c->in = resize(c->in, c->in_size, 0);
-			c->in_have = c->in_size = 0;
-		}
-		return true;
+		return c->in_have < c->in_size || reply_large(c);
 	}
 	size_t have = c->in_have + (size_t)n;
 	ssize_t taken = take_frames(c, read_buffer, have);

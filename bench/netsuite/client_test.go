@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -142,7 +143,7 @@ func TestClient_NoticesWrongReplies(t *testing.T) {
 		"twice":          {func(frame []byte) []byte { return append(frame, frame...) }, pipelined, "no call with the id"},
 		"none":           {func(frame []byte) []byte { return []byte{} }, pipelined, "1 replies are missing"},
 		"half":           {func(frame []byte) []byte { return frame[:len(frame)/2] }, []string{"-connections", "4"}, "1 replies are missing"},
-		"the end":        {func([]byte) []byte { return nil }, pipelined, "closed the connection"},
+		"the end":        {func([]byte) []byte { return nil }, pipelined, "reading a reply|writing a request"},
 		"more for churn": {func(frame []byte) []byte { return append(frame, 0) }, churn, "1 bytes behind it"},
 		"large":          {flip(1 << 17), []string{"-connections", "4", "-bytes", strconv.Itoa(1 << 18)}, "differ from the request"},
 	} {
@@ -155,7 +156,7 @@ func TestClient_NoticesWrongReplies(t *testing.T) {
 				return frame
 			})
 			report := load(address, append([]string{"-patience", "100ms", "-duration", "100ms", "-rate", rate}, c.arguments...)...)
-			if report.Failed == 0 || !strings.Contains(report.Failure, c.complaint) {
+			if matched, err := regexp.MatchString(c.complaint, report.Failure); report.Failed == 0 || !matched || err != nil {
 				t.Errorf("%s, rate %s: %d failed with %q, want %q", name, rate, report.Failed, report.Failure, c.complaint)
 			}
 		}
@@ -199,6 +200,9 @@ func TestClient_NoticesWhatFailsBeforeTheWindow(t *testing.T) {
 // addresses.
 func TestClient_SendsWhatItWasTold(t *testing.T) {
 	load := client(t)
+	// So many calls have eight contents in common with others on average: there
+	// are 16,384 of them.
+	const observed = 500
 	var slept, burnt, all int
 	contents := map[string]bool{}
 	address := server(t, func(_ int, frame []byte) []byte {
@@ -208,7 +212,9 @@ func TestClient_SendsWhatItWasTold(t *testing.T) {
 		} else if frame[headerBytes-1]&flagBurn != 0 {
 			burnt++
 		}
-		contents[string(frame[headerBytes:])] = true
+		if all <= observed {
+			contents[string(frame[headerBytes:])] = true
+		}
 		return frame
 	})
 	report := load(address, "-connections", "8", "-callers", "2", "-bytes", "1000", "-sleep-share", "5000", "-burn-share", "2500")
@@ -220,7 +226,7 @@ func TestClient_SendsWhatItWasTold(t *testing.T) {
 	if all > 500 && (slept < all*3/10 || slept > all*7/10 || burnt < all/10 || burnt > all*4/10) {
 		t.Errorf("%d and %d of %d calls had flags, want a half and a quarter", slept, burnt, all)
 	}
-	if slept == 0 || burnt == 0 || len(contents) < all*9/10 {
+	if slept == 0 || burnt == 0 || len(contents) < min(all, observed)*8/10 {
 		t.Errorf("%d calls had %d contents, %d and %d flags", all, len(contents), slept, burnt)
 	}
 }
