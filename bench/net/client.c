@@ -53,9 +53,6 @@ enum {
 	ONCE_LARGE_CONCURRENT = 8,
 };
 
-// What a server may still do when it has replied, such as giving memory back.
-static const uint64_t settle = SECOND / 5;
-
 // caller makes one call at a time.
 struct caller {
 	uint64_t id; // of the call: the number of the caller and one that counts its calls
@@ -575,7 +572,7 @@ struct memory {
 static struct memory ask_memory(int fd) {
 	uint8_t frame[HEADER_BYTES + 16] = {0};
 	struct memory m = {0, 0};
-	usleep((useconds_t)(settle / 1000));
+	usleep((useconds_t)(options.settle / 1000));
 	put32(frame, sizeof frame - LENGTH_BYTES);
 	frame[HEADER_BYTES - 1] = FLAG_MEMORY;
 	if (send(fd, frame, sizeof frame, MSG_NOSIGNAL) != sizeof frame || recv(fd, frame, sizeof frame, MSG_WAITALL) != sizeof frame) {

@@ -16,6 +16,7 @@ struct options {
 	uint64_t server; // process id, 0 if nobody asks for its processor time
 	double rate;     // calls a second of an open loop, 0 for the closed loop
 	uint64_t warm_up, duration; // ns
+	uint64_t settle;   // ns, before memory is measured: what a server may still do when it has replied
 	uint64_t patience; // ns, for replies before the warm-up and after the last call
 
 	uint64_t connections; // that carry calls
@@ -81,7 +82,7 @@ static inline double parse_rate(const char *text) {
 }
 
 static inline struct options parse_options(int argc, char **argv) {
-	struct options o = {.warm_up = 500000000, .duration = 1000000000, .patience = 10000000000, .connections = 1, .callers = 1, .bytes = 128, .sources = 1};
+	struct options o = {.warm_up = 500000000, .duration = 1000000000, .settle = 200000000, .patience = 10000000000, .connections = 1, .callers = 1, .bytes = 128, .sources = 1};
 	for (int i = 2; i < argc; i += 2) {
 		const char *name = argv[i];
 		if (i + 1 == argc)
@@ -99,6 +100,8 @@ static inline struct options parse_options(int argc, char **argv) {
 			o.duration = parse_duration(name, value);
 		else if (strcmp(name, "-patience") == 0)
 			o.patience = parse_duration(name, value);
+		else if (strcmp(name, "-settle") == 0)
+			o.settle = parse_duration(name, value);
 		else if (strcmp(name, "-connections") == 0)
 			o.connections = parse_number(name, value, 1, 100000);
 		else if (strcmp(name, "-callers") == 0)

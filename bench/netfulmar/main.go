@@ -27,14 +27,14 @@ type variant struct {
 	offload bool
 }
 
-// variants are what the suite's names stand for: the defaults, and what
-// differs from them. Engine std is the default engine at present, and the only
-// one, so they differ in who runs what blocks.
+// variants are what the suite's names stand for: the defaults, and what can be
+// chosen in their place.
 func variants() []variant {
 	return []variant{
 		{name: "fulmar"},
-		{name: "fulmar-inline", offload: true},
-		{name: "fulmar-spawn"},
+		{name: "fulmar-auto", config: eventloop.Config{Dispatch: eventloop.DispatchAuto}},
+		{name: "fulmar-inline", config: eventloop.Config{Dispatch: eventloop.DispatchInline}, offload: true},
+		{name: "fulmar-spawn", config: eventloop.Config{Dispatch: eventloop.DispatchSpawn}},
 		{name: "fulmar-std", config: eventloop.Config{Engine: eventloop.EngineStd}},
 	}
 }

@@ -35,7 +35,7 @@ func Smoke(t *testing.T, root, module string) {
 		if c.Name == "pipeline-128-16x16" || c.Churn {
 			open = harness.OpenAlways
 		}
-		suite.Cases = append(suite.Cases, harness.Case{Name: c.Name, Pairs: pairs, Open: open, Serve: c.Serve(), Load: smaller.Load()})
+		suite.Cases = append(suite.Cases, harness.Case{Name: c.Name, Pairs: pairs, Open: open, Serve: c.Serve(), Load: append(smaller.Load(), "-settle", "20ms")})
 	}
 	options := harness.Options{
 		Settings:  harness.Settings{Rounds: 1, WarmUp: 5 * time.Millisecond, Duration: 40 * time.Millisecond, LoadShare: 0.1},
