@@ -55,7 +55,7 @@ func Handle(frame []byte) []byte {
 		return frame
 	}
 	if flags&flagBurn != 0 {
-		burn()
+		runtime.KeepAlive(burn())
 	}
 	if flags&flagSleep != 0 {
 		time.Sleep(sleepTime)
@@ -66,7 +66,7 @@ func Handle(frame []byte) []byte {
 	return frame
 }
 
-//go:noinline
+// burn computes. Its result is of no interest, but the compiler must not know.
 func burn() uint64 {
 	x := uint64(1)
 	for range burnSteps {
