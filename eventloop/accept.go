@@ -95,7 +95,6 @@ func (l *Listener) admit(socket net.Conn, handler Handler) {
 		c.served.handshake = secure.HandshakeContext
 	}
 	c.source = newRawSource(socket, &c.reader)
-	c.reader.pool = &l.pool
 	c.writer.buffer.Init(&l.pool)
 	l.connections[c] = struct{}{}
 	l.mu.Unlock()

@@ -225,9 +225,9 @@ func (o *outbound) endCombined(err error, lost bool) {
 // or LingerTimeout has passed. It returns what is closed then, nil if the socket
 // is closed.
 func (o *outbound) close() (ended <-chan struct{}, err error) {
-	ended, ok := o.combined.Load().closeAfter(func() { _ = o.socket.Close() })
+	ended, ok := o.combined.Load().closeAfter(func() { _ = o.conn.socket.Close() })
 	if !ok {
-		return nil, o.socket.Close()
+		return nil, o.conn.socket.Close()
 	}
 	return ended, o.setDeadline(time.Now().Add(limits.LingerTimeout))
 }

@@ -74,8 +74,8 @@ type Config struct {
 	// sent for this long, as a peer does that has vanished (TCP_USER_TIMEOUT). It
 	// has an effect on Linux, for connections that Listen accepts and Dial opens.
 	// It must not be shorter than WriteStallTimeout: a peer that takes no bytes
-	// counts too. Default: UserTimeout. Negative: off, and the system retries for
-	// about 15 minutes.
+	// counts too. Default: WriteStallTimeout. Negative: off, and the system
+	// retries for about 15 minutes.
 	UserTimeout time.Duration
 
 	// ReusePort lets several listeners, also of other processes of the same user,
@@ -134,9 +134,8 @@ func (c Config) Validate() error {
 	if c.SpinTime > spinTimeMax {
 		report("SpinTime: too long (limit %v, got %v)", spinTimeMax, c.SpinTime)
 	}
-	user := limits.Or(c.UserTimeout, limits.UserTimeout, math.MaxInt64)
-	if stall := limits.Or(c.WriteStallTimeout, limits.WriteStallTimeout, 0); user < stall {
-		report("UserTimeout: shorter than WriteStallTimeout (limit %v, got %v)", stall, user)
+	if stall := limits.Or(c.WriteStallTimeout, limits.WriteStallTimeout, 0); c.UserTimeout > 0 && c.UserTimeout < stall {
+		report("UserTimeout: shorter than WriteStallTimeout (limit %v, got %v)", stall, c.UserTimeout)
 	}
 	if c.ReusePort && !canReusePort {
 		report("ReusePort: %s cannot do that", runtime.GOOS)
@@ -158,8 +157,8 @@ func (c Config) keepAlive() net.KeepAliveConfig {
 func (c Config) withDefaults() Config {
 	c.ReadBufferBytes = limits.Or(c.ReadBufferBytes, limits.MessageBytes+limits.ReadAheadBytes, math.MaxInt)
 	c.SpinTime = limits.Or(c.SpinTime, limits.SpinTime, 0)
-	c.UserTimeout = limits.Or(c.UserTimeout, limits.UserTimeout, 0)
 	c.WriteStallTimeout = limits.Or(c.WriteStallTimeout, limits.WriteStallTimeout, 0)
+	c.UserTimeout = limits.Or(c.UserTimeout, c.WriteStallTimeout, 0)
 	if c.MaxConnections == 0 {
 		c.MaxConnections = connectionsFor(descriptorLimit())
 	}

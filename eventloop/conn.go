@@ -21,45 +21,44 @@ type Conn struct {
 	config *Config
 	// listener is nil for connections that were not accepted by one.
 	listener *Listener
+	served   *served // nil for dialled connections
 	context  atomic.Pointer[any]
 
-	reader     Reader
-	writer     Writer
-	writerPool sync.Once
-	// readMu keeps concurrent calls of Read apart while they take buffered
-	// bytes. It is not held while one waits.
-	readMu sync.Mutex
+	reader Reader
+	writer Writer
 	// source waits for a socket without holding memory; nil if the socket
 	// cannot do that.
-	source *rawSource
+	source   *rawSource
+	outbound outbound
+	idle     *idleCheck // made when it is needed
 
+	// cause is what OnClose is told.
+	cause error
+	// readDeadline is the user's, nil if there is none. While ownsDeadline is
+	// set, the socket's is another: the engine interrupts a read, or CheckIdle
+	// must not wait.
+	readDeadline *time.Time
+	// drained is closed with the socket, if that is later than closeSocket.
+	drained <-chan struct{}
+
+	// mu guards closed, cause, readDeadline, ownsDeadline and the fields of
+	// served; readMu keeps concurrent calls of Read apart while they take
+	// buffered bytes, and is not held while one waits; idleMu guards idle. Small
+	// fields stand together: this struct just fits into 512 bytes.
+	mu, readMu, idleMu sync.Mutex
+	writerPool         sync.Once
+	closeSocket        sync.Once
+	// stalled: the listener was told that the peer takes nothing.
+	stalled sync.Once
+	// inFlight is served.holds, for those that only look.
+	inFlight atomic.Int32
 	// used: bytes have been read or written, so a handshake, if there was one, is
 	// over.
 	used atomic.Bool
-	// idleMu guards idle, which is made when it is needed.
-	idleMu sync.Mutex
-	idle   *idleCheck
-
-	outbound outbound
-	// inFlight is served.holds, for those that only look.
-	inFlight atomic.Int32
 	// aborted: bytes that are not sent yet may be lost.
-	aborted atomic.Bool
-	stalled sync.Once // the listener was told that the peer takes nothing
-	served  *served   // nil for dialled connections
-
-	// mu guards what follows and the fields of served.
-	mu     sync.Mutex
-	closed bool
-	// cause is what OnClose is told.
-	cause error
-	// readDeadline is the user's. While ownsDeadline is set, the socket's is
-	// another: the engine interrupts a read, or CheckIdle must not wait.
-	readDeadline time.Time
+	aborted      atomic.Bool
+	closed       bool
 	ownsDeadline bool
-	closeSocket  sync.Once
-	// drained is closed with the socket, if that is later than closeSocket.
-	drained <-chan struct{}
 }
 
 var _ net.Conn = (*Conn)(nil)
@@ -68,7 +67,7 @@ func newConn(socket net.Conn, config *Config) *Conn {
 	c := &Conn{socket: socket, config: config}
 	c.reader.conn = c
 	c.writer.conn = c
-	c.outbound.init(c, socket, config.WriteStallTimeout)
+	c.outbound.init(c)
 	return c
 }
 
@@ -173,13 +172,24 @@ func (c *Conn) SetDeadline(t time.Time) error {
 	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
 }
 
+// usersDeadline returns the user's for reading. Conn.mu is held.
+func (c *Conn) usersDeadline() time.Time {
+	if c.readDeadline == nil {
+		return time.Time{}
+	}
+	return *c.readDeadline
+}
+
 // SetReadDeadline bounds reads, also those that wait already. A served
 // connection that waits for bytes at that time is closed, with an error for
 // which errors.Is(err, os.ErrDeadlineExceeded) holds.
 func (c *Conn) SetReadDeadline(t time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.readDeadline = t
+	c.readDeadline = nil
+	if !t.IsZero() {
+		c.readDeadline = &t
+	}
 	if c.ownsDeadline {
 		return nil
 	}

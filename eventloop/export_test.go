@@ -11,6 +11,7 @@ func (c *Conn) InterruptWrite() {
 	o := &c.outbound
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.armed = time.Unix(1, 0)
-	_ = o.socket.SetWriteDeadline(o.armed)
+	deadlines := o.deadlinesLocked()
+	deadlines.armed = time.Unix(1, 0)
+	_ = c.socket.SetWriteDeadline(deadlines.armed)
 }

@@ -130,7 +130,7 @@ func (c *Conn) probe() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ownsDeadline = false
-	if restored := c.socket.SetReadDeadline(c.readDeadline); err == nil {
+	if restored := c.socket.SetReadDeadline(c.usersDeadline()); err == nil {
 		err = restored
 	}
 	switch {

@@ -37,10 +37,6 @@ const (
 // A method that fails has consumed nothing.
 type Reader struct {
 	conn *Conn
-	// pool provides the memory of served connections. It is nil for dialled
-	// ones: Close may come from any goroutine while another looks at a slice,
-	// so their memory is left to the garbage collector.
-	pool *linkbuf.Pool
 
 	// borrowed: buf belongs to the goroutine that polls.
 	borrowed bool
@@ -51,6 +47,9 @@ type Reader struct {
 	// mark is where the handler continues after ErrMore: start when it was
 	// called, or at the last Commit.
 	mark int
+
+	// want is how many bytes the handler needs to go on, if more than there are.
+	want int
 
 	// offset is the position of buf[0] in the stream, by which a search
 	// recognises what it has seen before.
@@ -88,6 +87,9 @@ func (r *Reader) Peek(n int) ([]byte, error) {
 func (r *Reader) Next(n int) ([]byte, error) {
 	next, err := r.Peek(n)
 	r.start += len(next)
+	if err == nil {
+		r.want = 0
+	}
 	return next, err
 }
 
@@ -115,6 +117,11 @@ func (r *Reader) Until(delimiter byte) ([]byte, error) {
 	}
 }
 
+// Expect says that nothing can be done before n bytes are there, as a method does
+// that wants so many and fails with ErrMore. The Reader may then make room for
+// them at once, but never more than eight times what has arrived.
+func (r *Reader) Expect(n int) { r.want = n }
+
 // Commit makes what was consumed so far consumed for good, also if the handler
 // returns ErrMore.
 func (r *Reader) Commit() { r.mark = r.start }
@@ -129,8 +136,10 @@ func (r *Reader) require(n int) error {
 	case n > r.conn.config.ReadBufferBytes:
 		return fmt.Errorf("eventloop reader: %w (limit %d, got %d)", errTooLong, r.conn.config.ReadBufferBytes, n)
 	case r.conn.served != nil:
+		r.want = n
 		return ErrMore
 	}
+	r.want = n
 	for r.Len() < n {
 		r.settle()
 		_, err := r.conn.fill()
@@ -156,6 +165,16 @@ func (r *Reader) read(p []byte) int {
 
 // --- memory ---
 
+// pool provides the memory of served connections. It is nil for dialled ones:
+// Close may come from any goroutine while another looks at a slice, so their
+// memory is left to the garbage collector.
+func (r *Reader) pool() *linkbuf.Pool {
+	if r.conn.listener == nil {
+		return nil
+	}
+	return &r.conn.listener.pool
+}
+
 // room returns the free memory behind the content, at least least bytes. If
 // there is less, the content moves, into first bytes or twice its own length:
 // memory follows what has arrived, never what a peer announced.
@@ -167,9 +186,35 @@ func (r *Reader) room(first, least int) []byte {
 		r.rebase(r.buf)
 	case 0 < len(r.buf) && least <= len(r.buf)-r.end:
 	default:
-		r.move(max(first, 2*unread))
+		r.move(max(first, r.grown()))
 	}
 	return r.buf[r.end:]
+}
+
+// wantFactor bounds the memory for bytes that are only announced, as a multiple
+// of those that have arrived: few copies for an honest peer, and little for
+// one that announces much and sends little.
+const wantFactor = 8
+
+// grown returns how much memory the content should have next.
+func (r *Reader) grown() int {
+	unread := r.Len()
+	switch {
+	case unread < waitBytes || r.want <= unread:
+		return 2 * unread
+	case r.want <= wantFactor*unread:
+		return max(r.want, 2*unread)
+	default:
+		return wantFactor / 2 * unread
+	}
+}
+
+// Memory returns how many bytes of memory the Reader holds for what has arrived.
+func (r *Reader) Memory() int {
+	if r.borrowed {
+		return r.Len()
+	}
+	return len(r.buf)
 }
 
 // Shrink gives back memory that the unread bytes do not need. It is for a
@@ -182,10 +227,10 @@ func (r *Reader) Shrink() { r.settle() }
 func (r *Reader) settle() {
 	unread := r.Len()
 	switch {
-	case r.pool == nil && len(r.buf) <= keepBytes:
+	case r.pool() == nil && len(r.buf) <= keepBytes:
 	case unread == 0:
 		r.release()
-	case len(r.buf) > 4*unread && len(r.buf) > waitBytes:
+	case len(r.buf) > max(4*unread, 2*r.grown()) && len(r.buf) > waitBytes:
 		// Four times, and growing by two: a message that arrives piece by piece
 		// is not copied to and fro.
 		r.move(unread)
@@ -195,8 +240,8 @@ func (r *Reader) settle() {
 // move takes memory of at least size bytes for the content.
 func (r *Reader) move(size int) {
 	var memory []byte
-	if r.pool != nil {
-		memory = r.pool.Get(size)
+	if r.pool() != nil {
+		memory = r.pool().Get(size)
 	} else {
 		memory = make([]byte, size)
 	}
@@ -224,8 +269,8 @@ func (r *Reader) free(memory []byte) {
 	switch {
 	case r.borrowed:
 		r.borrowed = false
-	case r.pool != nil && memory != nil:
-		r.pool.Put(memory)
+	case r.pool() != nil && memory != nil:
+		r.pool().Put(memory)
 	}
 }
 
@@ -242,6 +287,8 @@ func (r *Reader) keep() {
 	case !r.borrowed:
 	case r.Len() == 0:
 		r.release()
+	case r.want > r.Len() && r.Len() >= waitBytes:
+		r.move(r.grown())
 	default:
 		r.move(r.Len())
 	}

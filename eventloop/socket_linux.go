@@ -297,7 +297,7 @@ const writeMost = 1 << 30
 // removes from them what it has written.
 func (s *socket) writeBuffers(buffers *[][]byte) (written int64, err error) {
 	for {
-		n, err := s.tryWriteBuffers(*buffers)
+		n, err := s.write(*buffers)
 		written += n
 		*buffers = advance(*buffers, n)
 		if err != nil || len(*buffers) == 0 {
@@ -312,9 +312,9 @@ func (s *socket) writeBuffers(buffers *[][]byte) (written int64, err error) {
 	}
 }
 
-// tryWriteBuffers makes one system call. It writes nothing if the socket takes
+// write makes one system call. It writes nothing if the socket takes
 // nothing.
-func (s *socket) tryWriteBuffers(buffers [][]byte) (int64, error) {
+func (s *socket) write(buffers [][]byte) (int64, error) {
 	if err := s.unusable(&s.out); err != nil {
 		return 0, s.failure("write", err)
 	}

@@ -90,7 +90,7 @@ func (stdEngine) readReturned(c *Conn, n int, err error) {
 	if c.ownsDeadline {
 		c.ownsDeadline = false
 		// If the user's deadline has passed too, the next read will tell.
-		_ = c.socket.SetReadDeadline(c.readDeadline)
+		_ = c.socket.SetReadDeadline(c.usersDeadline())
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			err = nil
 		}

@@ -33,11 +33,11 @@ func (o *outbound) tryWrite(buffers [][]byte) (int64, error) {
 	if !o.plain {
 		return 0, nil
 	}
-	if o.polled != nil {
-		return o.tried(o.polled.tryWriteBuffers(buffers))
+	if o.polled {
+		return o.tried(o.sink.write(buffers))
 	}
 	if o.sink == nil {
-		o.sink = newRawSink(o.socket)
+		o.sink = newRawSink(o.conn.socket)
 	}
 	// A deadline that passed long ago, when nothing was being written, would
 	// fail this write.

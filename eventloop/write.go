@@ -25,15 +25,16 @@ const scratchKept = 128
 
 // outbound is the writing side of a connection.
 type outbound struct {
-	conn   *Conn
-	socket net.Conn
-	// polled is socket if a poller watches it, which makes writes without
-	// deadlines possible; nil otherwise.
-	polled polledSocket
+	conn *Conn
+	// polled: sink is a polledSocket, whose writes need no deadlines.
+	polled bool
 	// plain: it is a socket of the system. That writes many pieces with one
 	// call, and a write whose deadline has passed can go on where it stopped.
 	// With others, such as TLS, a write that timed out is the last one.
 	plain bool
+	// sink writes without waiting. For sockets of package net the first such
+	// write makes it.
+	sink sink
 	// locked holds a token while someone writes. It is a channel because in a
 	// bubble of testing/synctest time must go on while others wait for a writer
 	// that waits for its peer; it stands still while one waits for a Mutex. No
@@ -51,44 +52,46 @@ type outbound struct {
 	// in part.
 	broken error
 
-	// sink is made by the first write that must not wait.
-	sink sink
-
-	stall time.Duration // 0: off
-
-	// mu guards the deadlines: user is the user's, armed the one by which the
-	// writer next looks whether the peer takes anything.
-	mu    sync.Mutex
-	user  time.Time
-	armed time.Time
+	// mu guards the deadlines, which are nil until there is one.
+	mu        sync.Mutex
+	deadlines *writeDeadlines
 }
+
+// writeDeadlines are the user's, and the one by which the writer next looks
+// whether the peer takes anything.
+type writeDeadlines struct{ user, armed time.Time }
 
 // polledSocket is a socket that the engine watches.
 type polledSocket interface {
-	// tryWriteBuffers writes what it can without waiting.
-	tryWriteBuffers(buffers [][]byte) (int64, error)
+	sink
 	// writeBuffers writes until the deadline, and removes from buffers what it
 	// has written.
 	writeBuffers(buffers *[][]byte) (int64, error)
 }
 
-func (o *outbound) init(conn *Conn, socket net.Conn, stall time.Duration) {
+func (o *outbound) init(conn *Conn) {
 	o.conn = conn
-	switch socket := socket.(type) {
+	switch socket := conn.socket.(type) {
 	case *net.TCPConn, *net.UnixConn:
 		o.plain = true
 	case polledSocket:
-		o.plain, o.polled = true, socket
+		o.plain, o.polled, o.sink = true, true, socket
 	}
-	o.socket = socket
-	if o.polled == nil {
+	if !o.polled {
 		o.locked = make(chan struct{}, 1)
 	}
-	o.stall = stall
+}
+
+// deadlinesLocked returns the deadlines, for who is going to set one.
+func (o *outbound) deadlinesLocked() *writeDeadlines {
+	if o.deadlines == nil {
+		o.deadlines = &writeDeadlines{}
+	}
+	return o.deadlines
 }
 
 func (o *outbound) lock() {
-	if o.polled != nil {
+	if o.polled {
 		o.mutex.Lock()
 		return
 	}
@@ -96,7 +99,7 @@ func (o *outbound) lock() {
 }
 
 func (o *outbound) tryLock() bool {
-	if o.polled != nil {
+	if o.polled {
 		return o.mutex.TryLock()
 	}
 	select {
@@ -108,7 +111,7 @@ func (o *outbound) tryLock() bool {
 }
 
 func (o *outbound) unlock() {
-	if o.polled != nil {
+	if o.polled {
 		o.mutex.Unlock()
 		return
 	}
@@ -172,7 +175,7 @@ func (o *outbound) write(buffers [][]byte, whole bool) (int64, error) {
 		if n, ok := combined.leave(buffers); ok {
 			return n, nil
 		}
-	} else if o.polled != nil && o.conn.crowded() {
+	} else if o.polled && o.conn.crowded() {
 		o.combined.CompareAndSwap(nil, newCombined(o.conn))
 	}
 	o.lock()
@@ -216,10 +219,10 @@ func (o *outbound) writeScratch() (int64, error) {
 // writeAtOnce writes what a polled socket takes without waiting, which is all of
 // it as a rule: then nobody has to look at a clock.
 func (o *outbound) writeAtOnce() (int64, error) {
-	if o.polled == nil {
+	if !o.polled {
 		return 0, nil
 	}
-	n, err := o.polled.tryWriteBuffers(o.pending)
+	n, err := o.sink.write(o.pending)
 	o.pending = advance(o.pending, n)
 	return n, err
 }
@@ -256,7 +259,8 @@ func (o *outbound) gather() {
 // writePending writes until everything is written, the user's deadline passes,
 // or the peer takes nothing for the stall timeout.
 func (o *outbound) writePending() (written int64, err error) {
-	var progress time.Time // since when the peer has taken nothing
+	stall := o.conn.config.WriteStallTimeout // 0: off
+	var progress time.Time                   // since when the peer has taken nothing
 	for {
 		began := time.Now()
 		if progress.IsZero() || !o.plain {
@@ -273,12 +277,12 @@ func (o *outbound) writePending() (written int64, err error) {
 		}
 		now := time.Now()
 		switch {
-		case o.stall == 0, !errors.Is(err, os.ErrDeadlineExceeded), o.userDeadlinePassed(now):
+		case stall == 0, !errors.Is(err, os.ErrDeadlineExceeded), o.userDeadlinePassed(now):
 			return written, err
 		case o.plain && n > 0:
 			progress = now
-		case now.Sub(progress) >= o.stall:
-			return written, fmt.Errorf("eventloop: %w (limit %v, %d bytes written)", ErrWriteStalled, o.stall, written)
+		case now.Sub(progress) >= stall:
+			return written, fmt.Errorf("eventloop: %w (limit %v, %d bytes written)", ErrWriteStalled, stall, written)
 		case !o.plain:
 			// It was the user's deadline, and has been moved since.
 			return written, err
@@ -289,11 +293,11 @@ func (o *outbound) writePending() (written int64, err error) {
 // writeSome writes all of a plain socket's pending bytes, or one piece to
 // another connection, unless a deadline passes.
 func (o *outbound) writeSome() (int64, error) {
-	if o.polled != nil {
-		return o.polled.writeBuffers((*[][]byte)(&o.pending))
+	if o.polled {
+		return o.sink.(polledSocket).writeBuffers((*[][]byte)(&o.pending))
 	}
 	if o.plain && len(o.pending) != 1 {
-		return o.pending.WriteTo(o.socket)
+		return o.pending.WriteTo(o.conn.socket)
 	}
 	if len(o.pending) == 0 {
 		return 0, nil
@@ -302,7 +306,7 @@ func (o *outbound) writeSome() (int64, error) {
 	if !o.plain {
 		piece = piece[:min(len(piece), pieceBytes)]
 	}
-	n, err := o.socket.Write(piece)
+	n, err := o.conn.socket.Write(piece)
 	if n < len(o.pending[0]) {
 		o.pending[0] = o.pending[0][n:]
 	} else {
@@ -315,55 +319,64 @@ func (o *outbound) writeSome() (int64, error) {
 // do. A plain socket's write only has to return once in a while, to see whether
 // the peer takes anything; elsewhere a piece has all of the stall timeout.
 func (o *outbound) arm(now time.Time) {
-	if o.stall == 0 {
+	stall := o.conn.config.WriteStallTimeout
+	if stall == 0 {
 		return
 	}
-	step := o.stall / stallSteps
+	step := stall / stallSteps
 	earliest := now.Add(step)
 	if !o.plain {
-		earliest = now.Add(o.stall)
+		earliest = now.Add(stall)
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.armed.Before(earliest) {
-		o.armed = earliest.Add(step)
+	deadlines := o.deadlinesLocked()
+	if deadlines.armed.Before(earliest) {
+		deadlines.armed = earliest.Add(step)
 		// An error means that the socket is closed; the write will say so.
-		_ = o.socket.SetWriteDeadline(o.earlier())
+		_ = o.conn.socket.SetWriteDeadline(deadlines.earlier())
 	}
 }
 
 // disarm leaves a polled socket the user's deadline only, as writeAtOnce needs
 // it.
 func (o *outbound) disarm() {
-	if o.polled == nil {
+	if !o.polled {
 		return
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !o.armed.IsZero() {
-		o.armed = time.Time{}
-		// An error means that the socket is closed, as the next write will say.
-		_ = o.socket.SetWriteDeadline(o.user)
+	if o.deadlines == nil || o.deadlines.armed.IsZero() {
+		return
 	}
+	user := o.deadlines.user
+	if user.IsZero() {
+		o.deadlines = nil
+	} else {
+		o.deadlines.armed = time.Time{}
+	}
+	// An error means that the socket is closed, as the next write will say.
+	_ = o.conn.socket.SetWriteDeadline(user)
 }
 
 func (o *outbound) setDeadline(t time.Time) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.user = t
-	return o.socket.SetWriteDeadline(o.earlier())
+	deadlines := o.deadlinesLocked()
+	deadlines.user = t
+	return o.conn.socket.SetWriteDeadline(deadlines.earlier())
 }
 
 // earlier returns the deadline that comes first, zero if there is none.
-func (o *outbound) earlier() time.Time {
-	if o.user.IsZero() || !o.armed.IsZero() && o.armed.Before(o.user) {
-		return o.armed
+func (d *writeDeadlines) earlier() time.Time {
+	if d.user.IsZero() || !d.armed.IsZero() && d.armed.Before(d.user) {
+		return d.armed
 	}
-	return o.user
+	return d.user
 }
 
 func (o *outbound) userDeadlinePassed(now time.Time) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return !o.user.IsZero() && !now.Before(o.user)
+	return o.deadlines != nil && !o.deadlines.user.IsZero() && !now.Before(o.deadlines.user)
 }

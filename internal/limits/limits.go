@@ -132,10 +132,6 @@ const (
 	AcceptBackoffMin = 5 * time.Millisecond
 	AcceptBackoffMax = time.Second
 
-	// UserTimeout is how long sent bytes may stay without acknowledgement: no
-	// shorter than WriteStallTimeout, which says why it ended the connection.
-	UserTimeout = 30 * time.Second
-
 	// SpinTime is how long a poller looks for events before it waits: twice what
 	// waking up takes on a virtual machine.
 	SpinTime = 50 * time.Microsecond

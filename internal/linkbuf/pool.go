@@ -15,13 +15,14 @@ import (
 )
 
 // Chunks come in powers of two. 512 B is the smallest that is worth pooling
-// (make costs less than a pool below it), 1 MiB the largest that is worth
-// keeping: a 16 MiB message must not leave 16 MiB behind.
+// (make costs less than a pool below it), 2 MiB the largest that is worth
+// keeping: it holds a message of 1 MiB with its header, and a message of 16 MiB
+// must not leave 16 MiB behind.
 const (
 	classBytesMin = 512
-	classBytesMax = 1 << 20
+	classBytesMax = 2 << 20
 
-	classCount = 12 // 512 B << 11 = 1 MiB
+	classCount = 13 // 512 B << 12 = 2 MiB
 )
 
 // Pool recycles byte slices. The zero value is ready to use. It is safe for

@@ -15,7 +15,7 @@ func TestPool_GetHasRoomInClasses(t *testing.T) {
 	for _, test := range []struct{ asked, capacity int }{
 		{0, 512}, {1, 512}, {511, 512}, {512, 512}, {513, 1024}, {1024, 1024}, {1025, 2048},
 		{1<<20 - 1, 1 << 20}, {1 << 20, 1 << 20},
-		{1<<20 + 1, 1<<20 + 1}, {16 << 20, 16 << 20},
+		{1<<20 + 1, 2 << 20}, {2<<20 + 1, 2<<20 + 1}, {16 << 20, 16 << 20},
 	} {
 		b := pool.Get(test.asked)
 		if len(b) != 0 || cap(b) != test.capacity {

@@ -138,7 +138,8 @@ func (c *serverConn) data() error {
 		case err != nil:
 			return c.refuse(err)
 		case used == 0:
-			if err := c.charge(len(arrived)); err != nil {
+			reader.Expect(need)
+			if err := c.charge(held(reader)); err != nil {
 				c.overloaded(arrived, err)
 				continue
 			}
@@ -171,7 +172,7 @@ func (c *serverConn) mustWait(reader *eventloop.Reader) (bool, error) {
 	}
 	// The rest of a message waits for this side now, which is not the peer's time.
 	c.started, c.awaited, c.deadline = time.Time{}, awaitMessage, time.Time{}
-	if !c.paused && (c.unsent > limits.UnsentBytes || reader.Len() >= limits.ReadAheadBytes || c.charge(reader.Len()) != nil) {
+	if !c.paused && (c.unsent > limits.UnsentBytes || reader.Len() >= limits.ReadAheadBytes || c.charge(held(reader)) != nil) {
 		c.paused = true
 		c.conn.PauseReading()
 	}
@@ -333,16 +334,21 @@ func (c *serverConn) dispatch(message wire.Message, beyond int) {
 	c.server.start(call)
 }
 
+// held returns what the budget counts for bytes that wait in reader: as many as
+// there are, or a quarter of the room that was made for them, since more of it
+// is announced only.
+func held(reader *eventloop.Reader) int { return max(reader.Len(), reader.Memory()/4) }
+
 // charge makes the budget count what has arrived of messages that are not
 // complete, or wait for their turn.
-func (c *serverConn) charge(arrived int) error {
-	if arrived < budgetBytesMin || arrived <= c.charged {
+func (c *serverConn) charge(held int) error {
+	if held < budgetBytesMin || held <= c.charged {
 		return nil
 	}
-	if err := c.server.budget.takePart(arrived - c.charged); err != nil {
+	if err := c.server.budget.takePart(held - c.charged); err != nil {
 		return err
 	}
-	c.charged = arrived
+	c.charged = held
 	return nil
 }
 
