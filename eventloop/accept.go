@@ -12,7 +12,7 @@ import (
 // acceptAll accepts until the listener is stopped, then it returns nil. A failed
 // accept that may succeed later is tried again after a pause; any other error
 // ends it.
-func (l *Listener) acceptAll(handler Handler) error {
+func (l *Listener) acceptAll() error {
 	defer l.acceptEnded()
 	pause := limits.AcceptBackoffMin
 	for {
@@ -20,7 +20,7 @@ func (l *Listener) acceptAll(handler Handler) error {
 		switch {
 		case err == nil:
 			pause = limits.AcceptBackoffMin
-			l.admit(socket, handler)
+			l.admit(socket)
 			continue
 		case l.isStopped():
 			return nil
@@ -78,7 +78,7 @@ func (l *Listener) isStopped() bool {
 }
 
 // admit serves an accepted connection, or closes it at once if it may not.
-func (l *Listener) admit(socket net.Conn, handler Handler) {
+func (l *Listener) admit(socket net.Conn) {
 	l.mu.Lock()
 	if full := len(l.connections) >= l.config.MaxConnections; full || l.stopped {
 		l.mu.Unlock()
@@ -87,10 +87,7 @@ func (l *Listener) admit(socket net.Conn, handler Handler) {
 	}
 	c := newConn(socket, &l.config)
 	c.listener = l
-	c.served = &served{engine: l.engine, handler: handler}
-	if !l.engine.takes(socket) {
-		c.served.engine = stdEngine{}
-	}
+	c.served = &served{beside: !l.engine.takes(socket)}
 	if secure, ok := socket.(secureConn); ok {
 		c.served.handshake = secure.HandshakeContext
 	}
@@ -99,7 +96,7 @@ func (l *Listener) admit(socket net.Conn, handler Handler) {
 	l.connections[c] = struct{}{}
 	l.mu.Unlock()
 	l.stats.accepted.Add(1)
-	c.served.engine.serve(c)
+	c.engine().serve(c)
 }
 
 // refuse closes a connection that was accepted and may not be served, because

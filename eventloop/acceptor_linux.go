@@ -24,7 +24,7 @@ type acceptor struct {
 	// unixLocal, or fixed, is the local address of all connections; neither if
 	// each has its own.
 	unixLocal *net.UnixAddr
-	fixed     netip.AddrPort
+	fixed     *netip.AddrPort
 
 	// attempt is try, bound once instead of at every accept.
 	attempt func(fd uintptr) bool
@@ -43,7 +43,8 @@ func newAcceptor(socket net.Listener, engine *epollEngine) (*acceptor, error) {
 	switch socket := socket.(type) {
 	case *net.TCPListener:
 		if address := socket.Addr().(*net.TCPAddr).AddrPort(); !address.Addr().IsUnspecified() {
-			a.fixed = unmapped(address)
+			address = unmapped(address)
+			a.fixed = &address
 		}
 		a.file, err = socket.File()
 	case *net.UnixListener:
@@ -122,9 +123,10 @@ func (a *acceptor) Accept() (net.Conn, error) {
 		return s, nil
 	}
 	s.remote, s.local = addressOf(a.peer), a.fixed
-	if !s.local.IsValid() {
+	if s.local == nil {
+		s.local = &netip.AddrPort{}
 		if local, err := unix.Getsockname(a.fd); err == nil {
-			s.local = addressOf(local)
+			*s.local = addressOf(local)
 		}
 	}
 	return s, nil
@@ -203,7 +205,8 @@ func (v converter) Accept() (net.Conn, error) {
 	case *net.UnixAddr:
 		s.unixLocal, s.unixRemote = conn.LocalAddr().(*net.UnixAddr), remote
 	case *net.TCPAddr:
-		s.local, s.remote = unmapped(conn.LocalAddr().(*net.TCPAddr).AddrPort()), unmapped(remote.AddrPort())
+		local := unmapped(conn.LocalAddr().(*net.TCPAddr).AddrPort())
+		s.local, s.remote = &local, unmapped(remote.AddrPort())
 	}
 	// The socket stays open through its other descriptor.
 	_ = conn.Close()

@@ -38,6 +38,9 @@ type combined struct {
 	// closing is called when everything is written, closed ended then.
 	closing func()
 	ended   chan struct{}
+
+	// pieces lists what is being written, for the goroutine that does.
+	pieces [][]byte
 }
 
 func newCombined(conn *Conn) *combined {
@@ -98,6 +101,7 @@ func (c *combined) take() *linkbuf.Buffer {
 
 func (c *combined) written(taken *linkbuf.Buffer) {
 	taken.Release()
+	clear(c.pieces)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.spare = taken
@@ -145,16 +149,13 @@ func (c *combined) closeAfter(closing func()) (ended <-chan struct{}, ok bool) {
 func (o *outbound) writeCombined(buffers [][]byte, whole bool) (int64, error) {
 	c := o.combined.Load()
 	c.begin()
-	var own int64
-	for _, b := range buffers {
-		own += int64(len(b))
-	}
+	own := lengthOf(buffers)
 	taken := c.take()
-	o.scratch = append(o.scratch[:0], buffers...)
 	if taken != nil {
-		o.scratch = taken.Slices(o.scratch)
+		c.pieces = taken.Slices(append(c.pieces[:0], buffers...))
+		buffers = c.pieces
 	}
-	n, err := o.writeScratch()
+	n, err := o.writeAll(buffers)
 	if taken != nil {
 		c.written(taken)
 	}
@@ -187,8 +188,8 @@ func (o *outbound) writeCombined(buffers [][]byte, whole bool) (int64, error) {
 func (o *outbound) writeLeft() error {
 	c := o.combined.Load()
 	taken := c.take()
-	o.scratch = taken.Slices(o.scratch[:0])
-	_, err := o.writeScratch()
+	c.pieces = taken.Slices(c.pieces[:0])
+	_, err := o.writeAll(c.pieces)
 	c.written(taken)
 	return err
 }

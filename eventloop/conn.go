@@ -233,7 +233,7 @@ func (c *Conn) CloseWithError(err error) error {
 		c.cause = err
 	}
 	if c.served != nil {
-		c.served.engine.poke(c)
+		c.engine().poke(c)
 	}
 	c.mu.Unlock()
 	closeErr := c.shutSocket()

@@ -41,10 +41,6 @@ type epollEngine struct {
 // loopState is what epollEngine keeps for a connection, guarded by Conn.mu.
 type loopState struct {
 	socket *socket
-	// owned: a goroutine runs the connection.
-	owned bool
-	// drained: the last read took everything there was.
-	drained bool
 	// leader runs the handler now, on the goroutine that polls; nil if none does.
 	leader atomic.Pointer[leader]
 }
@@ -124,7 +120,6 @@ func (e *epollEngine) adopt(fd int) (*socket, error) {
 		return nil, fmt.Errorf("starting the pollers: %w", err)
 	}
 	s := &socket{fd: fd, poller: e.pollers[e.next.Add(1)%uint32(len(e.pollers))]}
-	s.in.event, s.out.event = readEvents, unix.EPOLLOUT
 	s.poller.slots.add(s)
 	return s, nil
 }
@@ -156,14 +151,13 @@ func (e *epollEngine) serve(c *Conn) {
 	loop := &c.served.loop
 	loop.socket = c.socket.(*socket)
 	loop.socket.conn = c
-	loop.owned, loop.drained = true, true
+	c.served.owned, c.served.drained = true, true
 	e.workers.Do(epollJob{conn: c, action: actionOpen})
 }
 
 func (e *epollEngine) poke(c *Conn) {
-	loop := &c.served.loop
-	if !loop.owned {
-		loop.owned = true
+	if !c.served.owned {
+		c.served.owned = true
 		e.workers.Do(epollJob{conn: c})
 	}
 }
@@ -173,13 +167,13 @@ func (e *epollEngine) poke(c *Conn) {
 func (e *epollEngine) readable(c *Conn, l *leader) bool {
 	loop := &c.served.loop
 	c.mu.Lock()
-	if loop.owned {
+	if c.served.owned {
 		// Its owner looks again. Until then this would be reported for ever.
 		loop.socket.watchReads(false)
 		c.mu.Unlock()
 		return true
 	}
-	loop.owned, loop.drained = true, false
+	c.served.owned, c.served.drained = true, false
 	c.mu.Unlock()
 	return e.run(c, l, actionWait)
 }
@@ -285,14 +279,14 @@ func (e *epollEngine) await(c *Conn) action {
 	loop := &c.served.loop
 	next := c.next()
 	switch {
-	case next == actionRead && loop.drained:
+	case next == actionRead && c.served.drained:
 		c.reader.keep()
-		loop.owned = false
+		c.served.owned = false
 		loop.socket.watchReads(true)
 		return actionWait
 	case next == actionWait:
 		c.reader.keep()
-		loop.owned = false
+		c.served.owned = false
 		loop.socket.watchReads(false)
 	}
 	return next
@@ -319,7 +313,7 @@ func (e *epollEngine) read(c *Conn, l *leader, leads bool) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	loop.drained = drained
+	c.served.drained = drained
 	if err != nil && !errors.Is(err, io.EOF) {
 		err = loop.socket.failure("read", err)
 	}
@@ -350,6 +344,6 @@ func (c *Conn) readExpired() {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.served.loop.drained = false
-	c.served.engine.poke(c)
+	c.served.drained = false
+	c.engine().poke(c)
 }

@@ -186,6 +186,7 @@ func (l *Listener) Serve(ctx context.Context, handler Handler) error {
 		return errors.New("eventloop: serve: called before on this listener")
 	}
 	l.serving = true
+	l.handler = handler
 	l.accepting = !l.stopped
 	accepting := l.accepting
 	l.mu.Unlock()
@@ -193,7 +194,7 @@ func (l *Listener) Serve(ctx context.Context, handler Handler) error {
 	stop := context.AfterFunc(ctx, func() { l.Close() })
 	defer stop()
 	if accepting {
-		if err := l.acceptAll(handler); err != nil {
+		if err := l.acceptAll(); err != nil {
 			return err
 		}
 	}
@@ -246,7 +247,7 @@ func (l *Listener) Shutdown(ctx context.Context) error {
 	l.draining.Store(true)
 	for _, c := range l.end() {
 		c.mu.Lock()
-		c.served.engine.poke(c)
+		c.engine().poke(c)
 		c.mu.Unlock()
 	}
 	select {

@@ -41,10 +41,10 @@ type Handler func(conn *Conn) error
 //	   |  Wake, ResumeReading, Release      |        v
 //	   +------------------------------------+     linger, finish
 type served struct {
-	engine  engine
-	handler Handler
-	std     *stdState
-	loop    loopState
+	// beside: it runs on stdEngine, although the listener's is another.
+	beside bool
+	std    *stdState
+	loop   loopState
 	// handshake is that of TLS; nil when it is over, or there is none.
 	handshake func(context.Context) error
 
@@ -53,6 +53,9 @@ type served struct {
 	wake  bool // Wake was called
 	// released: the last hold ended after the peer stopped sending.
 	released bool
+	// Those of epollEngine. owned: a goroutine runs the connection. drained: the
+	// last read took everything there was.
+	owned, drained bool
 
 	// looked: look was called for this decision of next, and saw idle.
 	looked, idle bool
@@ -63,6 +66,14 @@ type served struct {
 	eofTold bool
 	readErr error // other than EOF
 	failed  bool  // the handler wants the connection closed
+}
+
+// engine returns what runs the connection.
+func (c *Conn) engine() engine {
+	if c.served.beside {
+		return stdEngine{}
+	}
+	return c.listener.engine
 }
 
 // Hold says that work is in progress for a served connection: it stays open
@@ -95,7 +106,7 @@ func (c *Conn) Release() {
 		s.released = s.eof
 		// Without this, Shutdown would wait until the peer sends something.
 		if s.eof || c.listener.draining.Load() {
-			s.engine.poke(c)
+			c.engine().poke(c)
 		}
 	}
 }
@@ -127,7 +138,7 @@ func (c *Conn) change(set func(*served)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	set(c.served)
-	c.served.engine.poke(c)
+	c.engine().poke(c)
 }
 
 // --- what engines call ---
@@ -235,7 +246,7 @@ func (c *Conn) handle() {
 	r := &c.reader
 	began := r.start
 	r.Commit()
-	err := c.isolate("handler", c.served.handler)
+	err := c.isolate("handler", c.listener.handler)
 	more := errors.Is(err, ErrMore)
 	if more {
 		r.start = r.mark

@@ -17,8 +17,8 @@ func TestConn_FitsItsSizeClasses(t *testing.T) {
 		size, most uintptr
 	}{
 		{"Conn", unsafe.Sizeof(Conn{}), 512},
-		{"served", unsafe.Sizeof(served{}), 112},
-		{"socket", unsafe.Sizeof(socket{}), 208},
+		{"served", unsafe.Sizeof(served{}), 96},
+		{"socket", unsafe.Sizeof(socket{}), 160},
 	} {
 		if test.size > test.most {
 			t.Errorf("%s takes %d bytes, its class has %d", test.name, test.size, test.most)

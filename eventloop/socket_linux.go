@@ -25,9 +25,11 @@ type socket struct {
 	token token
 	// conn is whose bytes these are; set before the socket is watched.
 	conn *Conn
-	// The addresses, those of TCP without the memory that a net.Addr takes.
+	// The addresses, those of TCP without the memory that a net.Addr takes; most
+	// connections of a listener have the same local one.
 	unixLocal, unixRemote *net.UnixAddr
-	local, remote         netip.AddrPort
+	local                 *netip.AddrPort
+	remote                netip.AddrPort
 
 	// state counts those who use fd; closedSocket is added once it is closed. The
 	// last of them closes fd: before that its number could name another socket.
@@ -46,14 +48,12 @@ const closedSocket = math.MinInt64
 
 // direction is one of the two of a socket.
 type direction struct {
-	// event is the one that says that it can go on.
-	event uint32
 	// changed is closed when those who wait have to look again; nil while nobody
 	// waits.
 	changed chan struct{}
-	// expired: the deadline has passed, whose timer is the last one that counts.
-	expired bool
+	// timer is that of the deadline, expired says that it has passed.
 	timer   *time.Timer
+	expired bool
 }
 
 var (
@@ -195,7 +195,11 @@ func (s *socket) wait(d *direction) error {
 		d.changed = make(chan struct{})
 	}
 	changed := d.changed
-	s.watchLocked(s.watched | d.event)
+	event := uint32(unix.EPOLLOUT)
+	if d == &s.in {
+		event = readEvents
+	}
+	s.watchLocked(s.watched | event)
 	s.mu.Unlock()
 	<-changed
 	return nil
@@ -418,7 +422,7 @@ func (s *socket) LocalAddr() net.Addr {
 	if s.unixLocal != nil {
 		return s.unixLocal
 	}
-	return net.TCPAddrFromAddrPort(s.local)
+	return net.TCPAddrFromAddrPort(*s.local)
 }
 
 // RemoteAddr returns the address of the peer.

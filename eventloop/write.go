@@ -187,44 +187,42 @@ func (o *outbound) write(buffers [][]byte, whole bool) (int64, error) {
 		return o.writeCombined(buffers, whole)
 	}
 	defer o.unlock()
-	o.scratch = append(o.scratch[:0], buffers...)
-	if !o.plain {
-		o.gather()
-	}
-	n, err := o.writeScratch()
+	n, err := o.writeAll(buffers)
 	if err != nil && whole && gap(n, err) {
 		o.broken = err
 	}
 	return n, err
 }
 
-// writeScratch writes what is in scratch, and empties it.
-func (o *outbound) writeScratch() (int64, error) {
-	o.pending = o.scratch
-	n, err := o.writeAtOnce()
-	if err == nil && len(o.pending) > 0 {
-		var rest int64
-		rest, err = o.writePending()
-		n += rest
-		o.disarm()
+// writeAll writes buffers, which may be scratch. A polled socket takes them at
+// once as a rule: then nothing is copied, and nobody looks at a clock.
+func (o *outbound) writeAll(buffers [][]byte) (n int64, err error) {
+	if o.polled {
+		n, err = o.sink.write(buffers)
+		if err != nil || n == lengthOf(buffers) {
+			return n, err
+		}
 	}
+	o.scratch = append(o.scratch[:0], buffers...)
+	if !o.plain {
+		o.gather()
+	}
+	o.pending = advance(o.scratch, n)
+	rest, err := o.writePending()
+	o.disarm()
 	o.pending = nil
 	clear(o.scratch)
-	if cap(o.scratch) > scratchKept {
+	if cap(o.scratch) > scratchKept || o.polled {
 		o.scratch = nil
 	}
-	return n, err
+	return n + rest, err
 }
 
-// writeAtOnce writes what a polled socket takes without waiting, which is all of
-// it as a rule: then nobody has to look at a clock.
-func (o *outbound) writeAtOnce() (int64, error) {
-	if !o.polled {
-		return 0, nil
+func lengthOf(buffers [][]byte) (n int64) {
+	for _, b := range buffers {
+		n += int64(len(b))
 	}
-	n, err := o.sink.write(o.pending)
-	o.pending = advance(o.pending, n)
-	return n, err
+	return n
 }
 
 // advance removes n bytes from the start of buffers, and what is empty there.
