@@ -19,10 +19,12 @@ type Listener struct {
 	// brought is what the user or package net made, socket what accepts from it.
 	brought, socket net.Listener
 	config          Config
-	engine          engine
-	pool            linkbuf.Pool
-	stats           counters
-	log             *peerlog.Log
+	// handler is that of Serve; no connection is accepted before.
+	handler Handler
+	engine  engine
+	pool    linkbuf.Pool
+	stats   counters
+	log     *peerlog.Log
 	// draining makes connections close as soon as they are idle. Whoever sets
 	// it pokes them afterwards.
 	draining atomic.Bool
