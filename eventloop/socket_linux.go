@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
 )
 
 // socket is a connected stream socket that a poller watches. It is a net.Conn:
@@ -294,16 +296,13 @@ func (s *socket) Write(p []byte) (int, error) {
 	return int(n), err
 }
 
-// writeMost bounds what one system call writes: Linux takes no more at once.
-const writeMost = 1 << 30
-
 // writeBuffers writes all of buffers, in calls that the kernel accepts, and
 // removes from them what it has written.
 func (s *socket) writeBuffers(buffers *[][]byte) (written int64, err error) {
 	for {
 		n, err := s.write(*buffers)
 		written += n
-		*buffers = advance(*buffers, n)
+		*buffers = linkbuf.Advance(*buffers, n)
 		if err != nil || len(*buffers) == 0 {
 			return written, err
 		}
@@ -322,31 +321,12 @@ func (s *socket) write(buffers [][]byte) (int64, error) {
 	if err := s.unusable(&s.out); err != nil {
 		return 0, s.failure("write", err)
 	}
-	if buffers = chunk(buffers); len(buffers) == 0 {
+	if buffers = linkbuf.Vector(buffers); len(buffers) == 0 {
 		return 0, nil
 	}
 	s.poller.engine.listener.stats.writes.Add(1)
 	n, err := s.tryWrite(buffers)
 	return int64(n), s.failure("write", err)
-}
-
-// chunk returns the start of buffers that one system call may take.
-func chunk(buffers [][]byte) [][]byte {
-	for len(buffers) > 0 && len(buffers[0]) == 0 {
-		buffers = buffers[1:]
-	}
-	buffers = buffers[:min(len(buffers), tryWriteMost)]
-	length := 0
-	for i, b := range buffers {
-		if length += len(b); length <= writeMost && length >= 0 {
-			continue
-		}
-		if i == 0 {
-			return [][]byte{b[:writeMost]}
-		}
-		return buffers[:i]
-	}
-	return buffers
 }
 
 // failure says in the words of package net what went wrong.

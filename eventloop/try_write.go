@@ -1,9 +1,10 @@
 package eventloop
 
-import "time"
+import (
+	"time"
 
-// tryWriteMost is how many pieces one system call takes (IOV_MAX of Linux).
-const tryWriteMost = 1024
+	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
+)
 
 // TryWriteBuffers writes as much of buffers as the socket takes at once, in
 // order, and returns how many bytes that were: fewer than there are, without an
@@ -42,7 +43,7 @@ func (o *outbound) tryWrite(buffers [][]byte) (int64, error) {
 	// A deadline that passed long ago, when nothing was being written, would
 	// fail this write.
 	o.arm(time.Now())
-	return o.tried(o.sink.write(buffers[:min(len(buffers), tryWriteMost)]))
+	return o.tried(o.sink.write(linkbuf.Vector(buffers)))
 }
 
 // tried notes a write that has left a gap.

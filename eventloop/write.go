@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
 )
 
 // stallSteps divides the stall timeout. A deadline is set at most once in two
@@ -207,7 +209,7 @@ func (o *outbound) writeAll(buffers [][]byte) (n int64, err error) {
 	if !o.plain {
 		o.gather()
 	}
-	o.pending = advance(o.scratch, n)
+	o.pending = linkbuf.Advance(o.scratch, n)
 	rest, err := o.writePending()
 	o.disarm()
 	o.pending = nil
@@ -223,18 +225,6 @@ func lengthOf(buffers [][]byte) (n int64) {
 		n += int64(len(b))
 	}
 	return n
-}
-
-// advance removes n bytes from the start of buffers, and what is empty there.
-func advance(buffers [][]byte, n int64) [][]byte {
-	for len(buffers) > 0 && n >= int64(len(buffers[0])) {
-		n -= int64(len(buffers[0]))
-		buffers = buffers[1:]
-	}
-	if n > 0 {
-		buffers[0] = buffers[0][n:]
-	}
-	return buffers
 }
 
 // gather copies short pieces together.

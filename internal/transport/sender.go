@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/fulmar-rpc/fulmar/eventloop"
+	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
 )
 
 const (
@@ -110,7 +111,7 @@ func (s *sender) write(write func([][]byte) (int64, error)) (all, again bool) {
 		s.fail(err)
 		return false, false
 	}
-	if !s.complete(n) {
+	if s.rest = linkbuf.Advance(s.rest, n); len(s.rest) > 0 {
 		return false, true
 	}
 	for _, o := range s.batch {
@@ -180,20 +181,6 @@ func (s *sender) drop(queue []*outgoing) {
 		o.state.CompareAndSwap(stateQueued, stateDropped)
 		s.doneUnlessWithdrawn(o)
 	}
-}
-
-// complete removes n written bytes from the rest. It reports whether that was
-// everything.
-func (s *sender) complete(n int64) bool {
-	for i, piece := range s.rest {
-		if n < int64(len(piece)) {
-			s.rest[i] = piece[n:]
-			s.rest = s.rest[i:]
-			return false
-		}
-		n -= int64(len(piece))
-	}
-	return true
 }
 
 // reset ends a batch.
