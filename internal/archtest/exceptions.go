@@ -51,9 +51,14 @@ func panicExceptions() []exception {
 			reason: "the caller broke the contract with Room; going on would lose bytes in silence",
 		},
 		{
+			rule: "panic", file: "internal/linkbuf/buffer.go", what: "Buffer.InsertAt",
+			reason: "the offset is an earlier Len; going on would send bytes in another order than meant",
+		},
+		{
 			rule: "panic", file: "internal/linkbuf/buffer.go", what: "Buffer.Truncate",
 			reason: "the argument is an earlier Len; going on would send bytes that nobody wrote",
 		},
+		{rule: "panic", file: "internal/linkbuf/linkbuf_invariants.go", what: "contentCheck.verify", reason: "a check under the tag invariants"},
 		{rule: "panic", file: "internal/linkbuf/linkbuf_invariants.go", what: "poolChecks.put", reason: "a check under the tag invariants"},
 		{rule: "panic", file: "internal/linkbuf/linkbuf_invariants.go", what: "poolChecks.reused", reason: "a check under the tag invariants"},
 		{
@@ -142,6 +147,10 @@ func unsafeExceptions() []exception {
 		{
 			rule: "unsafe", file: "internal/linkbuf/pool.go", what: "unsafe",
 			reason: "a pooled slice is kept as the pointer to its first byte, because a slice in an interface would cost an allocation; its capacity is that of its class",
+		},
+		{
+			rule: "unsafe", file: "internal/linkbuf/buffer.go", what: "unsafe",
+			reason: "a string is linked as a slice of its bytes (StringData), which the package never writes to and lends for reading only",
 		},
 		{rule: "unsafe", file: "internal/linkbuf/linkbuf_invariants.go", what: "unsafe", reason: "the address of a chunk is its identity; it is never turned back into a pointer"},
 		{

@@ -15,8 +15,17 @@ import (
 // the way.
 func content(t *testing.T, b *linkbuf.Buffer) string {
 	t.Helper()
+	content := joined(t, b.Slices(nil))
+	if len(content) != b.Len() {
+		t.Errorf("Len() = %d, the slices hold %d bytes", b.Len(), len(content))
+	}
+	return content
+}
+
+func joined(t *testing.T, pieces [][]byte) string {
+	t.Helper()
 	var joined []byte
-	for i, s := range b.Slices(nil) {
+	for i, s := range pieces {
 		if len(s) == 0 {
 			t.Errorf("slice %d is empty", i)
 		}
@@ -24,9 +33,6 @@ func content(t *testing.T, b *linkbuf.Buffer) string {
 			t.Errorf("slice %d has capacity %d beyond its length %d: an append would overwrite its neighbour", i, cap(s), len(s))
 		}
 		joined = append(joined, s...)
-	}
-	if len(joined) != b.Len() {
-		t.Errorf("Len() = %d, the slices hold %d bytes", b.Len(), len(joined))
 	}
 	return string(joined)
 }
@@ -58,7 +64,8 @@ func TestBuffer_KeepsOrderAcrossAllWays(t *testing.T) {
 	b.Append(nil)
 	b.AppendString("")
 	b.Commit(b.Room(3))
-	b.Insert([]byte("end"))
+	b.InsertString("")
+	b.InsertString("end")
 	binary.BigEndian.PutUint32(length, uint32(b.Len()-4))
 
 	want := "\x00\x00\x00\x26appended string inserted committed end"
@@ -91,6 +98,11 @@ func TestBuffer_InsertDoesNotCopy(t *testing.T) {
 	b.AppendString(" after")
 	if got := b.Slices(nil)[1]; unsafe.SliceData(got) != unsafe.SliceData(p) {
 		t.Error("Insert copied")
+	}
+	s := "a string"
+	b.InsertString(s)
+	if got := b.Slices(nil)[3]; unsafe.SliceData(got) != unsafe.StringData(s) {
+		t.Error("InsertString copied")
 	}
 }
 
@@ -189,6 +201,8 @@ func TestBuffer_MisusePanics(t *testing.T) {
 		"commit without room":       func(b *linkbuf.Buffer) { b.Commit([]byte("other")) },
 		"commit beyond the room":    func(b *linkbuf.Buffer) { room := b.Room(1); b.Commit(append(room, make([]byte, cap(room)+1)...)) },
 		"commit of an old room":     func(b *linkbuf.Buffer) { room := b.Room(1); b.AppendString("x"); b.Commit(room[:1]) },
+		"insert below zero":         func(b *linkbuf.Buffer) { b.InsertAt(-1, []byte("x")) },
+		"insert beyond the end":     func(b *linkbuf.Buffer) { b.AppendString("x"); b.InsertStringAt(2, "x") },
 		"truncate below zero":       func(b *linkbuf.Buffer) { b.Truncate(-1) },
 		"truncate beyond the end":   func(b *linkbuf.Buffer) { b.AppendString("x"); b.Truncate(2) },
 		"truncate of an empty list": func(b *linkbuf.Buffer) { b.Truncate(1) },

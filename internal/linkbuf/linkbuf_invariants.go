@@ -4,6 +4,7 @@ package linkbuf
 
 import (
 	"bytes"
+	"hash/crc32"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -48,14 +49,33 @@ func (c *poolChecks) put(b []byte) {
 	}
 	delete(c.live, first)
 	outstanding.Add(-1)
+	spoil(b)
+}
+
+func (*poolChecks) reused(b []byte) {
+	if bytes.Count(b[:cap(b)], []byte{poison}) != cap(b) {
+		panic("linkbuf: a slice was written to after Put")
+	}
+}
+
+// spoil overwrites memory that nobody may read any more.
+func spoil(b []byte) {
+	if len(b) == 0 {
+		return
+	}
 	b[0] = poison
 	for filled := 1; filled < len(b); filled *= 2 {
 		copy(b[filled:], b[:filled])
 	}
 }
 
-func (*poolChecks) reused(b []byte) {
-	if bytes.Count(b[:cap(b)], []byte{poison}) != cap(b) {
-		panic("linkbuf: a slice was written to after Put")
+// contentCheck finds bytes that changed though they were lent.
+type contentCheck struct{ sum uint32 }
+
+func newContentCheck(p []byte) contentCheck { return contentCheck{crc32.ChecksumIEEE(p)} }
+
+func (c contentCheck) verify(p []byte) {
+	if crc32.ChecksumIEEE(p) != c.sum {
+		panic("linkbuf: inserted or sliced bytes were changed before Release")
 	}
 }

@@ -1,10 +1,3 @@
-// Package linkbuf holds outgoing bytes: a chain of chunks from a size-classed
-// pool, written in one pass and handed to a vectored write.
-//
-// A Buffer never moves what was written, so a length can be reserved first and
-// filled in later, and it links large byte slices instead of copying them. A
-// Pool belongs to an instance (a server, a client, an event loop), so that one
-// user's burst does not become every other user's memory.
 package linkbuf
 
 import (

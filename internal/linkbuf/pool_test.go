@@ -55,6 +55,26 @@ func TestPool_KeepsNoForeignCapacity(t *testing.T) {
 	}
 }
 
+// TestPool_KeepsNothingAboveItsLargestClass: one 4 MiB message must not leave
+// 4 MiB behind.
+func TestPool_KeepsNothingAboveItsLargestClass(t *testing.T) {
+	pool := linkbuf.NewPool()
+	for range 8 {
+		for _, size := range []int{1<<20 + 1, 1 << 21, 4 << 20} {
+			b := pool.Get(size)
+			if cap(b) != size {
+				t.Errorf("Get(%d) has capacity %d, want no more than asked", size, cap(b))
+			}
+			b = b[:size]
+			if b[0] != 0 || b[size-1] != 0 {
+				t.Errorf("Get(%d) returned memory that was used before", size)
+			}
+			b[0], b[size-1] = 1, 1
+			pool.Put(b)
+		}
+	}
+}
+
 func TestPool_AcceptsShortenedSlices(t *testing.T) {
 	pool := linkbuf.NewPool()
 	b := append(pool.Get(600), "something"...)
