@@ -254,7 +254,8 @@ func TestWriter_FlushSendsEverythingAtOnce(t *testing.T) {
 	w.Append([]byte(" two "))
 	w.AppendString("three ")
 	w.Insert([]byte("four"))
-	if got := w.Len(); got != 18 {
+	w.InsertString(" five")
+	if got := w.Len(); got != 23 {
 		t.Errorf("Len() = %d", got)
 	}
 	if err := w.Flush(); err != nil {
@@ -263,7 +264,7 @@ func TestWriter_FlushSendsEverythingAtOnce(t *testing.T) {
 	if err := w.Flush(); err != nil || w.Len() != 0 {
 		t.Errorf("Flush of nothing = %v, Len() = %d", err, w.Len())
 	}
-	expect(t, peer, "one two three four")
+	expect(t, peer, "one two three four five")
 
 	conn.Close()
 	w.AppendString("lost")

@@ -272,6 +272,30 @@ func TestHandler_LargeBatchesAreFlushedOnTheWay(t *testing.T) {
 	}
 }
 
+// TestWriter_FlushOfMoreThanOneCallTakes links 3,000 pieces, three times as many
+// as the system takes at once, to a peer that reads when all are on their way.
+func TestWriter_FlushOfMoreThanOneCallTakes(t *testing.T) {
+	var want strings.Builder
+	pieces := make([]string, 1500)
+	for i := range pieces {
+		pieces[i] = strings.Repeat(string(rune('a'+i%26)), 1+i)
+		want.WriteString(pieces[i] + ",")
+	}
+	s := serve(t, eventloop.Config{}, func(conn *eventloop.Conn) error {
+		if err := conn.Reader().Skip(1); err != nil {
+			return err
+		}
+		for _, piece := range pieces {
+			conn.Writer().InsertString(piece)
+			conn.Writer().Insert([]byte(","))
+		}
+		return conn.Writer().Flush()
+	})
+	conn := s.connect()
+	send(t, conn, "x")
+	expect(t, conn, want.String())
+}
+
 func TestHandler_WakeCallsItWithoutNewBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		seen := make(chan call, 10)

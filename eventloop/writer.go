@@ -26,8 +26,15 @@ func (w *Writer) AppendString(s string) { w.buffer.AppendString(s) }
 // Reserve adds n bytes and returns them, to be filled in before Flush.
 func (w *Writer) Reserve(n int) []byte { return w.buffer.Reserve(n) }
 
-// Insert adds p itself. The caller must not change p before it was flushed.
+// Insert adds p itself, without copying. It stays the caller's, who must not
+// change it before it was flushed, that is until Flush has returned or Len is 0.
+// Slices of the Reader are valid until the handler returns, so whoever inserts
+// one must call Flush before that.
 func (w *Writer) Insert(p []byte) { w.buffer.Insert(p) }
+
+// InsertString adds s itself, without copying. Since strings never change, that
+// is always right; s stays in memory until it was flushed.
+func (w *Writer) InsertString(s string) { w.buffer.InsertString(s) }
 
 // Len returns how many bytes wait for Flush.
 func (w *Writer) Len() int { return w.buffer.Len() }
