@@ -155,7 +155,7 @@ func (b *Buffer) InsertAt(offset int, p []byte) {
 	if len(p) == 0 {
 		return
 	}
-	link := segment{bytes: p[:len(p):len(p)], origin: inserted, check: newContentCheck(p)}
+	link := segment{bytes: p, origin: inserted, check: newContentCheck(p)}
 	if offset == b.length {
 		b.segments = append(b.segments, link)
 	} else {

@@ -290,14 +290,40 @@ func TestBuffer_SpoilsWhatIsGone(t *testing.T) {
 			t.Errorf("the old slice holds %q", view)
 		}
 	})
-	t.Run("peek across pieces", func(t *testing.T) {
-		b := pieced(t)
-		view, err := b.Peek(10)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := b.Peek(1); err != nil || view[0] != 0xdb {
-			t.Errorf("the old slice holds %q, %v", view, err)
-		}
-	})
+	for name, end := range map[string]func(b *linkbuf.Buffer){
+		"peek":     func(b *linkbuf.Buffer) { _, _ = b.Peek(1) },
+		"skip":     func(b *linkbuf.Buffer) { _ = b.Skip(1) },
+		"truncate": func(b *linkbuf.Buffer) { b.Truncate(b.Len() - 1) },
+		"release":  func(b *linkbuf.Buffer) { b.Release() },
+	} {
+		t.Run("peek across pieces before "+name, func(t *testing.T) {
+			b := pieced(t)
+			view, err := b.Peek(10)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if end(b); view[9] != 0xdb {
+				t.Errorf("the old slice holds %q", view)
+			}
+		})
+	}
+}
+
+// TestSlice_IsEmptyAfterRelease: where no check stops it, a second Release takes
+// nothing from other owners.
+func TestSlice_IsEmptyAfterRelease(t *testing.T) {
+	if assert.Enabled {
+		t.Skip("in this build it panics")
+	}
+	pool := linkbuf.NewPool()
+	b := linkbuf.New(pool)
+	defer b.Release()
+	b.AppendString("some text")
+	s := sliceOf(t, b, 0, 4)
+	for range 3 {
+		s.Release()
+	}
+	if got := pool.Outstanding(); got != 1 || s.Len() != 0 || len(s.Slices(nil)) != 0 {
+		t.Errorf("%d chunks are out, want 1; the Slice has %d bytes", got, s.Len())
+	}
 }
