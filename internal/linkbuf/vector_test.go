@@ -31,7 +31,8 @@ func TestVector_StaysWithinOneWrite(t *testing.T) {
 	}
 	if strconv.IntSize == 64 {
 		// Never touched, so it takes addresses, but no memory.
-		lists["one of 3 GiB"] = [][]byte{mebi[:1], make([]byte, 3<<30), mebi[:1]}
+		length := int64(3 << 30)
+		lists["one of 3 GiB"] = [][]byte{mebi[:1], make([]byte, length), mebi[:1]}
 	}
 	for name, list := range lists {
 		for _, most := range []int64{math.MaxInt64, 1<<29 + 1, 1 << 21} {
