@@ -49,7 +49,7 @@ type Conn struct {
 	writerPool         sync.Once
 	closeSocket        sync.Once
 	// stalled: the listener was told that the peer takes nothing.
-	stalled sync.Once
+	stalled atomic.Bool
 	// inFlight is served.holds, for those that only look.
 	inFlight atomic.Int32
 	// used: bytes have been read or written, so a handshake, if there was one, is

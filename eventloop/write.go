@@ -152,8 +152,8 @@ func (c *Conn) WriteBuffers(buffers [][]byte) (int64, error) {
 // closeStalled closes a connection whose peer takes nothing. Writers that wait
 // behind the one that noticed it get the same error; it is one stall.
 func (c *Conn) closeStalled(err error) {
-	if c.listener != nil {
-		c.stalled.Do(func() { c.listener.stalled(c, err) })
+	if c.listener != nil && c.stalled.CompareAndSwap(false, true) {
+		c.listener.stalled(c, err)
 	}
 	c.CloseWithError(err)
 }

@@ -60,7 +60,7 @@ func TestPool_KeepsNoForeignCapacity(t *testing.T) {
 func TestPool_KeepsNothingAboveItsLargestClass(t *testing.T) {
 	pool := linkbuf.NewPool()
 	for range 8 {
-		for _, size := range []int{1<<20 + 1, 1 << 21, 4 << 20} {
+		for _, size := range []int{2<<20 + 1, 4 << 20, 8 << 20} {
 			b := pool.Get(size)
 			if cap(b) != size {
 				t.Errorf("Get(%d) has capacity %d, want no more than asked", size, cap(b))
