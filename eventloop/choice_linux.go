@@ -204,7 +204,7 @@ func (c *choice) monitor() {
 	ticker := time.NewTicker(monitorTick)
 	defer ticker.Stop()
 	seen := map[*leader]uint64{}
-	for idle := 0; idle < idleTicks; {
+	for idle := 0; idle < idleTicks || !c.rest(); {
 		select {
 		case <-c.closed:
 			return
@@ -228,8 +228,21 @@ func (c *choice) monitor() {
 		}
 		seen = now
 	}
+}
+
+// rest says that no monitor runs any more, unless it is still needed.
+func (c *choice) rest() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.inline.Store(false)
+	// After this nobody enters a handler inline, and who did is seen here.
+	for l := range c.leaders {
+		if state := l.state.Load(); state&1 == 1 && state != lost {
+			return false
+		}
+	}
 	c.busy.Store(false)
+	return true
 }
 
 // close ends the monitor.

@@ -49,10 +49,11 @@ type poller struct {
 	mu sync.Mutex
 	// buffers wait for the next leader.
 	buffers [][]byte
-	closed  bool
-	ended   chan struct{}
+	// closing is closed when the poller is to end, ended when it has.
+	closing, ended chan struct{}
 }
 
+// newPoller returns a poller whose leader does not lead yet.
 func newPoller(engine *epollEngine) (*poller, error) {
 	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
@@ -69,28 +70,34 @@ func newPoller(engine *epollEngine) (*poller, error) {
 		_ = file.Close()
 		return nil, err
 	}
-	p := &poller{engine: engine, epoll: epoll, file: file, raw: raw, spinner: newSpinner(engine.listener.config.SpinTime), ended: make(chan struct{})}
-	l := p.newLeader()
-	p.leader.Store(l)
-	go l.lead()
+	p := &poller{
+		engine: engine, epoll: epoll, file: file, raw: raw, spinner: newSpinner(engine.listener.config.SpinTime),
+		closing: make(chan struct{}), ended: make(chan struct{}),
+	}
+	p.leader.Store(p.newLeader())
 	return p, nil
 }
 
 // close ends the poller, which has no sockets any more, and waits for that.
 func (p *poller) close() {
-	p.mu.Lock()
-	p.closed = true
-	p.mu.Unlock()
+	close(p.closing)
 	// It makes the leader look. To close the file here would free a number that
 	// the leader may be about to use.
 	_ = p.file.SetReadDeadline(time.Unix(1, 0))
 	<-p.ended
-}
-
-func (p *poller) isClosed() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.closed
+	p.engine.listener.stats.buffers.Add(-int64(len(p.buffers)))
+	p.buffers = nil
+}
+
+func (p *poller) isClosing() bool {
+	select {
+	case <-p.closing:
+		return true
+	default:
+		return false
+	}
 }
 
 // watch changes what is reported for a socket from one set of events to another;
@@ -137,7 +144,7 @@ type leader struct {
 	attempt func(uintptr) bool
 	pollErr error
 	// spawned is how many handlers of this batch other goroutines run, inlined
-	// how many ran here, since began.
+	// how many ran here, since began; that is zero if nobody wants to know.
 	spawned, inlined int
 	began            time.Time
 	// calls numbers the calls of users' code, in steps of two.
@@ -173,7 +180,7 @@ func (l *leader) retire() {
 	p := l.poller
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.buffers) < limits.PollerBuffers && !p.closed {
+	if len(p.buffers) < limits.PollerBuffers && !p.isClosing() {
 		p.buffers = append(p.buffers, l.buffer)
 	} else {
 		p.engine.listener.stats.buffers.Add(-1)
@@ -199,8 +206,9 @@ func (l *leader) lead() {
 		}
 		if err := l.wait(); err != nil {
 			l.retire()
-			if !p.isClosed() {
+			if !p.isClosing() {
 				p.engine.failed(fmt.Errorf("eventloop: poller: %w", err))
+				<-p.closing // until then connections name epoll by its number
 			}
 			_ = p.file.Close()
 			close(p.ended)
@@ -213,10 +221,10 @@ func (l *leader) lead() {
 func (l *leader) wait() (err error) {
 	p := l.poller
 	choice := p.engine.choice
-	if l.inlined > 0 {
+	if l.inlined > 0 && !l.began.IsZero() {
 		choice.ranInline(l.inlined, time.Since(l.began))
-		l.inlined = 0
 	}
+	l.inlined, l.began = 0, time.Time{}
 	if l.spawned > 0 || p.engine.single {
 		// What was started runs before the next batch: else, on one processor, a
 		// steady stream of events would let calls wait for milliseconds.
@@ -236,7 +244,7 @@ func (l *leader) wait() (err error) {
 	stats.wakeups.Add(1)
 	stats.events.Add(uint64(l.count))
 	choice.arrived(l.count)
-	if choice.runInline() {
+	if choice.measures() && choice.runInline() {
 		l.began = time.Now()
 	}
 	return nil
@@ -273,10 +281,18 @@ func (l *leader) waitLonger() (err error) {
 	return nil
 }
 
-// enter says that code of the user runs now.
-func (l *leader) enter() {
+// enter says that code of the user runs now, if it may run here. If it may not,
+// but the role was lost meanwhile, it may all the same.
+func (l *leader) enter() bool {
+	choice := l.poller.engine.choice
+	if !choice.runInline() {
+		return false
+	}
 	l.calls += 2
 	l.state.Store(l.calls | 1)
+	// Once more: a monitor that ended in between has not seen that l is in a
+	// call, and nobody would take the role from it. See choice.rest.
+	return choice.runInline() || !l.leave()
 }
 
 // leave says that it has returned. It reports whether l has the role still.

@@ -99,7 +99,7 @@ func (s *socket) Close() error {
 		}
 	}
 	s.mu.Lock()
-	s.watchLocked(0)
+	s.unwatchLocked(s.watched)
 	for _, d := range []*direction{&s.in, &s.out} {
 		d.wakeLocked()
 		if d.timer != nil {
@@ -120,31 +120,47 @@ func (s *socket) destroy() {
 
 // --- waiting ---
 
-// watchLocked makes the poller report exactly these events, 0 for none.
-func (s *socket) watchLocked(events uint32) {
-	if s.watched == events {
-		return
-	}
-	// An error would mean that the kernel has no memory for it, or that a limit
-	// of the user's watches is reached; those who wait must not wait for ever.
-	if s.poller.watch(s, s.watched, events) != nil && events != 0 {
-		s.in.wakeLocked()
-		s.out.wakeLocked()
-		events = 0
-	}
-	s.watched = events
+// watchLocked makes the poller report these events also. The error means that
+// the kernel has no memory for it, or that the limit of the user's watches is
+// reached: then they are not reported.
+func (s *socket) watchLocked(events uint32) error {
+	return s.setWatchedLocked(s.watched | events)
 }
 
-// watchReads makes the poller report that bytes have arrived, or not.
-func (s *socket) watchReads(on bool) {
+// unwatchLocked makes the poller not report these events any more.
+func (s *socket) unwatchLocked(events uint32) {
+	// The socket is watched, and this needs no memory.
+	_ = s.setWatchedLocked(s.watched &^ events)
+}
+
+func (s *socket) setWatchedLocked(events uint32) error {
+	if s.watched == events {
+		return nil
+	}
+	if err := s.poller.watch(s, s.watched, events); err != nil && events&^s.watched != 0 {
+		return os.NewSyscallError("epoll_ctl", err)
+	}
+	s.watched = events
+	return nil
+}
+
+// watchReads makes the poller report that bytes have arrived. The error is why
+// nothing will be reported, or not to be waited for.
+func (s *socket) watchReads() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case s.state.Load() < 0:
-	case on:
-		s.watchLocked(s.watched | readEvents)
-	case s.in.changed == nil: // else somebody waits in Read
-		s.watchLocked(s.watched &^ readEvents)
+	if err := s.unusableLocked(&s.in); err != nil {
+		return err
+	}
+	return s.watchLocked(readEvents)
+}
+
+// unwatchReads makes the poller not report them, unless somebody waits in Read.
+func (s *socket) unwatchReads() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state.Load() >= 0 && s.in.changed == nil {
+		s.unwatchLocked(readEvents)
 	}
 }
 
@@ -156,20 +172,20 @@ func (s *socket) event(events uint32) bool {
 	const ended = unix.EPOLLERR | unix.EPOLLHUP
 	if events&(unix.EPOLLOUT|ended) != 0 && s.watched&unix.EPOLLOUT != 0 {
 		s.out.wakeLocked()
-		s.watchLocked(s.watched &^ unix.EPOLLOUT)
+		s.unwatchLocked(unix.EPOLLOUT)
 	}
 	if events&(readEvents|ended) == 0 {
 		return false
 	}
 	if s.in.changed != nil {
 		s.in.wakeLocked()
-		s.watchLocked(s.watched &^ readEvents)
+		s.unwatchLocked(readEvents)
 		return false
 	}
 	if s.watched&readEvents == 0 {
 		// An error that nobody asked for is reported as long as the socket is
 		// watched at all.
-		s.watchLocked(0)
+		s.unwatchLocked(s.watched)
 		return false
 	}
 	return true
@@ -182,12 +198,17 @@ func (d *direction) wakeLocked() {
 	}
 }
 
-// wait returns when it may be possible to go on, or with the error that says
-// that it will not be.
-func (s *socket) wait(d *direction) error {
+// waits lets another goroutine poll if this one does.
+func (s *socket) waits() {
 	if s.conn != nil {
 		s.conn.waits()
 	}
+}
+
+// wait returns when it may be possible to go on, or with the error that says
+// that it will not be.
+func (s *socket) wait(d *direction) error {
+	s.waits()
 	s.mu.Lock()
 	if err := s.unusableLocked(d); err != nil {
 		s.mu.Unlock()
@@ -201,10 +222,13 @@ func (s *socket) wait(d *direction) error {
 	if d == &s.in {
 		event = readEvents
 	}
-	s.watchLocked(s.watched | event)
+	err := s.watchLocked(event)
+	if err != nil {
+		d.wakeLocked()
+	}
 	s.mu.Unlock()
 	<-changed
-	return nil
+	return err
 }
 
 // unusable returns why nothing can be read or written now, nil if it may be.
@@ -401,6 +425,9 @@ func (s *socket) expireLocked(d *direction) {
 func (s *socket) LocalAddr() net.Addr {
 	if s.unixLocal != nil {
 		return s.unixLocal
+	}
+	if s.local == nil {
+		return &net.TCPAddr{}
 	}
 	return net.TCPAddrFromAddrPort(*s.local)
 }

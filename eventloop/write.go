@@ -69,6 +69,8 @@ type polledSocket interface {
 	// writeBuffers writes until the deadline, and removes from buffers what it
 	// has written.
 	writeBuffers(buffers *[][]byte) (int64, error)
+	// waits is told that the goroutine is going to wait for other writers.
+	waits()
 }
 
 func (o *outbound) init(conn *Conn) {
@@ -94,7 +96,11 @@ func (o *outbound) deadlinesLocked() *writeDeadlines {
 
 func (o *outbound) lock() {
 	if o.polled {
-		o.mutex.Lock()
+		if !o.mutex.TryLock() {
+			// Who has the lock may wait for an event that this goroutine would poll.
+			o.sink.(polledSocket).waits()
+			o.mutex.Lock()
+		}
 		return
 	}
 	o.locked <- struct{}{}

@@ -1,0 +1,245 @@
+package eventloop_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/fulmar-rpc/fulmar/eventloop"
+)
+
+func onePoller(dispatch eventloop.Dispatch) eventloop.Config {
+	return eventloop.Config{Engine: eventloop.EngineEpoll, Dispatch: dispatch, Pollers: 1}
+}
+
+// TestStarvation_ComputingHandlersDoNotStopThePoller: more handlers compute than
+// there are processors, and others are served. The naive version runs them where
+// it polls.
+func TestStarvation_ComputingHandlersDoNotStopThePoller(t *testing.T) {
+	var stop atomic.Bool
+	var computing atomic.Int64
+	s := serve(t, onePoller(eventloop.DispatchSpawn), func(conn *eventloop.Conn) error {
+		if conn.Reader().Buffered()[0] == 'e' {
+			return echoLines(conn)
+		}
+		computing.Add(1)
+		for x := uint32(1); !stop.Load(); x = x*1664525 + 1013904223 {
+			_ = x
+		}
+		return conn.Reader().Skip(conn.Reader().Len())
+	})
+	defer stop.Store(true)
+	handlers := runtime.GOMAXPROCS(0) + 2
+	for range handlers {
+		send(t, s.connect(), "compute")
+	}
+	eventually(t, "all handlers", func() bool { return computing.Load() == int64(handlers) })
+	client := s.connect()
+	for range 10 {
+		send(t, client, "echo\n")
+		expect(t, client, "echo\n")
+	}
+}
+
+// TestStarvation_AFloodDoesNotKeepThePoller: one peer sends faster than its
+// handler, which runs on the poller, consumes. The naive version reads as long as
+// there is something.
+func TestStarvation_AFloodDoesNotKeepThePoller(t *testing.T) {
+	// What one read takes; a Unix socket holds so much at once.
+	piece := make([]byte, 64<<10)
+	var flood net.Conn
+	var flooded atomic.Int64
+	var stop atomic.Bool
+	path := filepath.Join(t.TempDir(), "socket")
+	s := serveNetwork(t, "unix", path, onePoller(eventloop.DispatchInline), func(conn *eventloop.Conn) error {
+		if conn.Reader().Buffered()[0] == 'e' {
+			return echoLines(conn)
+		}
+		if err := conn.Reader().Skip(conn.Reader().Len()); err != nil || stop.Load() {
+			return err
+		}
+		flooded.Add(1)
+		_, err := flood.Write(piece)
+		return err
+	})
+	client := s.connect()
+	flood = s.connect()
+	if _, err := flood.Write(piece); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the flood", func() bool { return flooded.Load() > 100 })
+	send(t, client, "echo\n")
+	expect(t, client, "echo\n")
+	stop.Store(true)
+	if rescues := s.Stats().Loop.Rescues; rescues != 0 {
+		t.Errorf("the role was taken over %d times, so this test shows nothing", rescues)
+	}
+}
+
+// TestStarvation_HandlersMayWaitForTheirConnection: what DispatchInline allows. A
+// handler waits on the poller for its own connection in each possible way, and
+// others are served meanwhile. What it waits for is an event that somebody has to
+// poll for.
+func TestStarvation_HandlersMayWaitForTheirConnection(t *testing.T) {
+	large := bytes.Repeat([]byte("0123456789abcdef"), 1<<20)
+	for name, wait := range map[string]func(*eventloop.Conn) error{
+		"Read":  func(conn *eventloop.Conn) error { _, err := io.ReadFull(conn, make([]byte, len("more"))); return err },
+		"Write": func(conn *eventloop.Conn) error { _, err := conn.Write(large); return err },
+		"WriteBuffers": func(conn *eventloop.Conn) error {
+			_, err := conn.WriteBuffers([][]byte{large[:1], large[1:]})
+			return err
+		},
+		"its replies": func(conn *eventloop.Conn) error { conn.Writer().Insert(large); return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var waiting atomic.Bool
+			s := serve(t, onePoller(eventloop.DispatchInline), func(conn *eventloop.Conn) error {
+				if conn.Reader().Buffered()[0] == 'e' {
+					return echoLines(conn)
+				}
+				if err := conn.Reader().Skip(len("wait")); err != nil {
+					return err
+				}
+				waiting.Store(true)
+				return wait(conn)
+			})
+			client, other := s.connect(), s.connect()
+			send(t, client, "wait")
+			eventually(t, "the handler", waiting.Load)
+			for range 10 {
+				send(t, other, "echo\n")
+				expect(t, other, "echo\n")
+			}
+			if name == "Read" {
+				send(t, client, "more")
+			} else {
+				expect(t, client, string(large))
+			}
+			send(t, client, "echo\n")
+			expect(t, client, "echo\n")
+			if rescues := s.Stats().Loop.Rescues; rescues != 1 {
+				t.Errorf("the role was taken over %d times, want once", rescues)
+			}
+		})
+	}
+}
+
+// TestStarvation_AHandlerBehindAnotherWriterDoesNotStopThePoller: the reply of a
+// handler that runs on the poller waits behind a write of another goroutine,
+// which waits for the peer. Only the poller can tell that one that it can go on,
+// so the naive version, which waits for a lock there, waits for itself.
+func TestStarvation_AHandlerBehindAnotherWriterDoesNotStopThePoller(t *testing.T) {
+	large := bytes.Repeat([]byte("0123456789abcdef"), 1<<20)
+	replies := map[string]func(*eventloop.Conn) error{
+		"Write":       func(conn *eventloop.Conn) error { _, err := conn.Write([]byte("reply")); return err },
+		"its replies": func(conn *eventloop.Conn) error { conn.Writer().AppendString("reply"); return nil },
+	}
+	for name, reply := range replies {
+		t.Run(name, func(t *testing.T) {
+			opened := make(chan *eventloop.Conn, 2)
+			config := onePoller(eventloop.DispatchInline)
+			config.OnOpen = func(conn *eventloop.Conn) { opened <- conn }
+			var replying atomic.Bool
+			s := serve(t, config, func(conn *eventloop.Conn) error {
+				if conn.Reader().Buffered()[0] == 'e' {
+					return echoLines(conn)
+				}
+				replying.Store(true)
+				return reply(conn)
+			})
+			client := s.connect()
+			conn := receive(t, opened, "the connection")
+			other := s.connect()
+			wrote := make(chan error, 1)
+			go func() { _, err := conn.Write(large); wrote <- err }()
+			expect(t, client, string(large[:1]))
+			send(t, client, "x")
+			eventually(t, "the handler", replying.Load)
+			for range 10 {
+				send(t, other, "echo\n")
+				expect(t, other, "echo\n")
+			}
+			expect(t, client, string(large[1:])+"reply")
+			if err := receive(t, wrote, "the writer"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestRescue_OthersGoOnInOrder: handlers that wait for something else, in
+// DispatchAuto. The poller leaves them behind, other connections are served, and
+// requests of one connection are handled one after the other.
+func TestRescue_OthersGoOnInOrder(t *testing.T) {
+	release := make(chan struct{})
+	entered := make(chan struct{}, 1)
+	var running sync.Map
+	s := serve(t, onePoller(eventloop.DispatchAuto), func(conn *eventloop.Conn) error {
+		if _, twice := running.LoadOrStore(conn, true); twice {
+			t.Error("two handlers run for one connection")
+		}
+		defer running.Delete(conn)
+		if conn.Reader().Buffered()[0] == 'w' {
+			entered <- struct{}{}
+			<-release
+		}
+		return echoLines(conn)
+	})
+	slow, other := s.connect(), s.connect()
+	var loop eventloop.LoopStats
+	for attempt := 0; loop.Rescues == 0; attempt++ {
+		if attempt == 100 {
+			t.Fatal("no handler that waits was left behind by its poller in 100 attempts")
+		}
+		s.ForceInline()
+		before := s.Stats().Loop
+		send(t, slow, "wait\nthen\n")
+		receive(t, entered, "the handler")
+		// A handler may have been spawned, if the decision was changed before.
+		eventually(t, "the choice", func() bool {
+			loop = s.Stats().Loop
+			return loop.Rescues > 0 || loop.Spawned > before.Spawned
+		})
+		for i := range 10 {
+			send(t, slow, fmt.Sprintf("next %d\n", i))
+			text := fmt.Sprintf("other %d\n", i)
+			send(t, other, text)
+			expect(t, other, text)
+		}
+		release <- struct{}{}
+		expect(t, slow, "wait\nthen\n")
+		for i := range 10 {
+			expect(t, slow, fmt.Sprintf("next %d\n", i))
+		}
+	}
+}
+
+// TestRescue_HandlersThatEndTheirGoroutine: the poller goes on without it.
+func TestRescue_HandlersThatEndTheirGoroutine(t *testing.T) {
+	onDispatches(t, func(t *testing.T, config eventloop.Config) {
+		config.Pollers, config.Logger = 1, silence()
+		s := serve(t, config, func(conn *eventloop.Conn) error {
+			if conn.Reader().Buffered()[0] == 'g' {
+				runtime.Goexit()
+			}
+			return echoLines(conn)
+		})
+		other := s.connect()
+		for range 50 {
+			client := s.connect()
+			send(t, client, "goexit")
+			client.(*net.TCPConn).CloseWrite()
+			send(t, other, "echo\n")
+			expect(t, other, "echo\n")
+			if err := receive(t, s.closed, "OnClose"); err == nil {
+				t.Error("OnClose got no error")
+			}
+		}
+	})
+}
