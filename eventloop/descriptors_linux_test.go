@@ -22,6 +22,7 @@ import (
 const (
 	childDescriptors = "FULMAR_TEST_DESCRIPTORS"
 	childConnections = "FULMAR_TEST_CONNECTIONS"
+	childAcceptor    = "FULMAR_TEST_ACCEPTOR"
 )
 
 // TestDescriptorLimitChild is not a test but the server of the tests below. It
@@ -41,13 +42,30 @@ func TestDescriptorLimitChild(t *testing.T) {
 		t.Fatal(err)
 	}
 	logger := slog.New(slog.NewTextHandler(os.Stdout, nil))
-	s := serve(t, eventloop.Config{MaxConnections: connections, Logger: logger}, echoLines)
+	config := eventloop.Config{MaxConnections: connections, Logger: logger}
+	var s *server
+	if os.Getenv(childAcceptor) == acceptorOfCaller {
+		socket, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s = serveSocket(t, socket, config, echoLines)
+	} else {
+		s = serve(t, config, echoLines)
+	}
 	fmt.Println("address", s.Addr())
 	for input := bufio.NewScanner(os.Stdin); input.Scan(); {
 		stats := s.Stats()
 		fmt.Println("counters", stats.Open, stats.Refused, stats.AcceptErrors)
 	}
 }
+
+// Who has opened the listening socket: EngineEpoll accepts from one of its own in
+// another way.
+const (
+	acceptorOfListen = "Listen"
+	acceptorOfCaller = "NewListener"
+)
 
 // child is a server with few file descriptors.
 type child struct {
@@ -60,10 +78,11 @@ type child struct {
 
 type counters struct{ open, refused, acceptErrors int }
 
-func startChild(t *testing.T, descriptors, connections int) *child {
+func startChild(t *testing.T, acceptor string, descriptors, connections int) *child {
 	t.Helper()
-	command := exec.Command(os.Args[0], "-test.run=^TestDescriptorLimitChild$", "-test.v")
-	command.Env = append(os.Environ(),
+	command := exec.Command(os.Args[0], "-test.run=^TestDescriptorLimitChild$", "-test.v",
+		"-engine", *testEngine, "-dispatch", *testDispatch)
+	command.Env = append(os.Environ(), childAcceptor+"="+acceptor,
 		fmt.Sprintf("%s=%d", childDescriptors, descriptors), fmt.Sprintf("%s=%d", childConnections, connections))
 	command.Stderr = os.Stderr
 	input, err := command.StdinPipe()
@@ -125,9 +144,14 @@ func (c *child) connect() net.Conn {
 }
 
 // TestListener_SurvivesDescriptorExhaustion is scenario S16: 64 descriptors,
-// 200 clients.
+// 200 clients. Naive versions try again at once, for ever, or end.
 func TestListener_SurvivesDescriptorExhaustion(t *testing.T) {
-	server := startChild(t, 64, -1)
+	for _, acceptor := range []string{acceptorOfListen, acceptorOfCaller} {
+		t.Run(acceptor, func(t *testing.T) { exhaustDescriptors(t, startChild(t, acceptor, 64, -1)) })
+	}
+}
+
+func exhaustDescriptors(t *testing.T, server *child) {
 	existing := server.connect()
 	send(t, existing, "before\n")
 	expect(t, existing, "before\n")
@@ -157,7 +181,7 @@ func TestListener_SurvivesDescriptorExhaustion(t *testing.T) {
 }
 
 func TestListener_DefaultLimitLeavesDescriptors(t *testing.T) {
-	server := startChild(t, limits.ConnectionsReserve+100, 0)
+	server := startChild(t, acceptorOfListen, limits.ConnectionsReserve+100, 0)
 	for range 150 {
 		server.connect()
 	}

@@ -53,7 +53,7 @@ func TestStarvation_ComputingHandlersDoNotStopThePoller(t *testing.T) {
 func TestStarvation_AFloodDoesNotKeepThePoller(t *testing.T) {
 	// What one read takes; a Unix socket holds so much at once.
 	piece := make([]byte, 64<<10)
-	var flood net.Conn
+	flood := make(chan net.Conn, 1)
 	var flooded atomic.Int64
 	var stop atomic.Bool
 	path := filepath.Join(t.TempDir(), "socket")
@@ -65,12 +65,15 @@ func TestStarvation_AFloodDoesNotKeepThePoller(t *testing.T) {
 			return err
 		}
 		flooded.Add(1)
-		_, err := flood.Write(piece)
+		peer := <-flood
+		flood <- peer
+		_, err := peer.Write(piece)
 		return err
 	})
 	client := s.connect()
-	flood = s.connect()
-	if _, err := flood.Write(piece); err != nil {
+	peer := s.connect()
+	flood <- peer
+	if _, err := peer.Write(piece); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the flood", func() bool { return flooded.Load() > 100 })
