@@ -93,10 +93,12 @@ func (l *Listener) admit(socket net.Conn) {
 	}
 	c.source = newRawSource(socket, &c.reader)
 	c.writer.buffer.Init(&l.pool)
+	l.stats.accepted.Add(1)
+	// Before anybody else knows the connection: Close and Shutdown poke those that
+	// are listed, and one that nobody owned yet would get two owners.
+	c.engine().serve(c)
 	l.connections[c] = struct{}{}
 	l.mu.Unlock()
-	l.stats.accepted.Add(1)
-	c.engine().serve(c)
 }
 
 // refuse closes a connection that was accepted and may not be served, because

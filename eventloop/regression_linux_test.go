@@ -436,3 +436,40 @@ func TestBuffers_AreGivenBack(t *testing.T) {
 		t.Errorf("%d buffers after the end", got)
 	}
 }
+
+// TestClose_OfAConnectionThatIsJustAccepted: the listener ends while it takes
+// connections in. The naive version lists a connection before it has an owner,
+// and then there are two.
+func TestClose_OfAConnectionThatIsJustAccepted(t *testing.T) {
+	onDispatches(t, func(t *testing.T, config eventloop.Config) {
+		for round := range 100 {
+			var opened, closed atomic.Int64
+			config.OnOpen = func(*eventloop.Conn) { opened.Add(1) }
+			config.OnClose = func(*eventloop.Conn, error) { closed.Add(1) }
+			s := serve(t, config, echoLines)
+			var clients sync.WaitGroup
+			for range 4 {
+				clients.Go(func() {
+					for {
+						client, err := s.dial()
+						if err != nil {
+							return
+						}
+						client.Close()
+					}
+				})
+			}
+			eventually(t, "connections", func() bool { return s.Stats().Accepted > uint64(round%10) })
+			if round%2 == 0 {
+				s.Close()
+			} else if err := s.Shutdown(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			s.stop()
+			clients.Wait()
+			if accepted := int64(s.Stats().Accepted); opened.Load() != accepted || closed.Load() != accepted {
+				t.Fatalf("of %d connections %d were opened and %d closed", accepted, opened.Load(), closed.Load())
+			}
+		}
+	})
+}
