@@ -1,0 +1,9 @@
+module github.com/fulmar-rpc/fulmar/examples/chat
+
+go 1.26.0
+
+require github.com/fulmar-rpc/fulmar v0.0.0
+
+require golang.org/x/sys v0.49.0 // indirect
+
+replace github.com/fulmar-rpc/fulmar => ../..
