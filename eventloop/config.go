@@ -34,7 +34,9 @@ type Config struct {
 	// the reads of their users, whatever it says.
 	Engine Engine
 
-	// Dispatch selects on which goroutines EngineEpoll calls handlers.
+	// Dispatch selects on which goroutines EngineEpoll calls handlers, OnEOF and
+	// OnClose. Other engines have a goroutine for each connection, where these
+	// may wait.
 	Dispatch Dispatch
 
 	// Pollers is how many goroutines of EngineEpoll wait for connections, which
@@ -48,16 +50,19 @@ type Config struct {
 	SpinTime time.Duration
 
 	// ReadBufferBytes is how many unread bytes a connection holds before it
-	// stops reading, and so the longest piece that a Reader can return. What
-	// arrives in one read may come on top. Default: one message of the largest
-	// size and what may follow it, MessageBytes + ReadAheadBytes. Negative:
-	// unlimited.
+	// stops reading, and so the longest piece that a Reader can wait for. What
+	// arrives in one read may come on top. At least 512. Default: one message of
+	// the largest size and what may follow it, MessageBytes + ReadAheadBytes. A
+	// protocol with shorter messages sets less, because so much is what each
+	// peer can make the process keep. Negative: unlimited.
 	ReadBufferBytes int
 
 	// WriteStallTimeout closes a connection whose peer takes no bytes for this
-	// long while some wait to be written. Every byte that it takes starts the
-	// time anew. It may fire late by a quarter. Default: WriteStallTimeout.
-	// Negative: never.
+	// long while some wait to be written; errors.Is(err, ErrWriteStalled) holds
+	// for what the write returns and OnClose gets. Every byte that it takes starts
+	// the time anew, so it does not bound how long a write waits for a peer that
+	// takes a little now and then: SetWriteDeadline does. It may fire late by a
+	// quarter. At least 10 ms. Default: WriteStallTimeout. Negative: never.
 	WriteStallTimeout time.Duration
 
 	// MaxConnections is how many connections a listener keeps open; further
@@ -67,7 +72,8 @@ type Config struct {
 	MaxConnections int
 
 	// KeepAlive is the interval of TCP keep-alive for connections that Listen
-	// accepts and Dial opens. Default: what package net takes. Negative: off.
+	// accepts and Dial opens. At least a second. Default: what package net takes.
+	// Negative: off.
 	KeepAlive time.Duration
 
 	// UserTimeout ends a TCP connection whose peer has not acknowledged what was
@@ -83,7 +89,9 @@ type Config struct {
 	// Listen only, on Linux, macOS and the BSDs.
 	ReusePort bool
 
-	// OnOpen is called for each connection before its first byte is read.
+	// OnOpen is called for each connection before its first byte is read. It may
+	// write, set deadlines and close. It is not called for connections that are
+	// refused because of MaxConnections.
 	OnOpen func(*Conn) `json:"-"`
 
 	// OnEOF is called at most once for each served connection, when the peer
@@ -95,8 +103,10 @@ type Config struct {
 	// OnClose is called exactly once for each connection, for served ones after
 	// the last call of the handler has returned. The error is nil when the peer
 	// stopped sending in good order, after Close, and at Shutdown; otherwise it
-	// tells why the connection ended. io.ErrUnexpectedEOF means that the peer
-	// stopped while the handler waited for more.
+	// tells why the connection ended: what the handler returned, what
+	// CloseWithError was given, or how reading or writing failed. io.ErrUnexpectedEOF
+	// means that the peer stopped sending and left bytes that the handler has not
+	// consumed, as a rule the beginning of a message.
 	OnClose func(*Conn, error) `json:"-"`
 
 	// Logger receives what no caller can be told: panics in handlers, accepts

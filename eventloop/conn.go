@@ -96,7 +96,8 @@ func (c *Conn) Writer() *Writer {
 	return &c.writer
 }
 
-// Context returns what SetContext was last called with, or nil.
+// Context returns what SetContext was last called with, or nil: also for a
+// connection whose OnOpen has not run yet, which Listener.Connections may yield.
 func (c *Conn) Context() any {
 	if value := c.context.Load(); value != nil {
 		return *value
@@ -104,7 +105,8 @@ func (c *Conn) Context() any {
 	return nil
 }
 
-// SetContext attaches a value of the user's.
+// SetContext attaches a value of the user's. What is set in OnOpen is there in
+// every call of the handler, OnEOF and OnClose.
 func (c *Conn) SetContext(value any) { c.context.Store(&value) }
 
 // Read reads bytes that have arrived, or waits for some. On a served connection
@@ -180,9 +182,12 @@ func (c *Conn) usersDeadline() time.Time {
 	return *c.readDeadline
 }
 
-// SetReadDeadline bounds reads, also those that wait already. A served
-// connection that waits for bytes at that time is closed, with an error for
-// which errors.Is(err, os.ErrDeadlineExceeded) holds.
+// SetReadDeadline bounds reads, also those that wait already. The zero time ends
+// it. A served connection that waits for bytes at that time, or later, is closed,
+// held or not and without OnEOF, with an error for which errors.Is(err,
+// os.ErrDeadlineExceeded) holds. The deadline is a time and not a duration: bytes
+// that arrive do not move it. A handler that has got a message sets the one for
+// the next, or none.
 func (c *Conn) SetReadDeadline(t time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -196,17 +201,20 @@ func (c *Conn) SetReadDeadline(t time.Time) error {
 	return c.socket.SetReadDeadline(t)
 }
 
-// SetWriteDeadline bounds writes, also those that wait already. It applies in
-// addition to Config.WriteStallTimeout.
+// SetWriteDeadline bounds writes, also those that wait already. The zero time
+// ends it. It applies in addition to Config.WriteStallTimeout.
 func (c *Conn) SetWriteDeadline(t time.Time) error {
 	return c.outbound.setDeadline(t)
 }
 
 // Close closes the connection at once. Bytes that were written are still sent,
-// those that wait in the Writer are not. If received bytes are unread, TCP
-// resets the connection, and the peer may lose what it has not read; a handler
-// whose last words must arrive returns an error instead. Further calls do
-// nothing.
+// those that wait in the Writer are not, and writes in progress fail. Bytes that
+// were copied for another writer are waited for in the background, for at most
+// 500 ms (LingerTimeout). If received bytes are unread, TCP resets the
+// connection, and the peer may lose what it has not read; a handler whose last
+// words must arrive returns an error instead. Further calls do nothing.
+//
+// It does not wait for a handler that runs: OnClose is called after that.
 func (c *Conn) Close() error { return c.CloseWithError(nil) }
 
 // Abort is Close, but the peer is told at once that nobody reads any more: TCP
@@ -221,7 +229,8 @@ func (c *Conn) Abort() error {
 	return c.Close()
 }
 
-// CloseWithError is Close, with the error that OnClose is told.
+// CloseWithError is Close, with the error that OnClose is told. The first reason
+// counts: an error that the handler has returned, or an earlier call, stays.
 func (c *Conn) CloseWithError(err error) error {
 	c.mu.Lock()
 	if c.closed {
@@ -256,8 +265,10 @@ func (c *Conn) shutSocket() (err error) {
 }
 
 // CloseWrite tells the peer that nothing more will be sent, after what is being
-// written now. Reading goes on. The error is errors.ErrUnsupported if the
-// connection has no such thing.
+// written now, for which it waits. Later writes fail; what is in the Writer is
+// not flushed before. Reading goes on, and the connection closes as usual when
+// the peer stops sending. The error is errors.ErrUnsupported if the connection
+// has no such thing.
 func (c *Conn) CloseWrite() error {
 	socket, ok := c.socket.(interface{ CloseWrite() error })
 	if !ok {

@@ -1,5 +1,6 @@
 // Package eventloop is Fulmar's network library: it accepts and dials
-// connections, and calls a handler when bytes arrive.
+// connections, and calls a handler when bytes arrive. The guide
+// docs/guide/eventloop.md begins with a small server.
 //
 // # Served connections
 //
@@ -17,6 +18,39 @@
 // and the peer is slowed down. A connection without unread bytes keeps no
 // large buffer.
 //
+// # Goroutines and locks
+//
+// The handler, OnOpen, OnEOF and OnClose of one connection are called one after
+// the other, never two at a time, on whatever goroutine runs the connection
+// then. For different connections they run at the same time. Config.Dispatch
+// says what they may wait for.
+//
+// On a served connection no method calls one of them: Close, a write that
+// fails, Wake and Release leave that to the goroutine that runs the connection.
+// So every method may be called with locks held that the callbacks take, as far
+// as it may wait: Write, WriteBuffers, Writer.Flush and CloseWrite wait for the
+// peer, and the handler's Read for bytes. The others do not wait, except that the
+// Close of a net.Conn that the user brought does what it does.
+//
+// A panic, and a call of runtime.Goexit, in one of them closes its connection,
+// is logged and counted, and reaches no other connection.
+//
+// # Writing
+//
+// A write waits until the system has taken all bytes, or Config.WriteStallTimeout
+// or a deadline ends it; there is no queue that grows. Whoever sends to many
+// peers and must not wait for the slowest needs a bounded queue for each, and a
+// goroutine while the queue is not empty, as in examples/chat.
+//
+// Writes of several goroutines come one after the other. On EngineEpoll, once a
+// connection had two holds (Conn.Hold) at a time, a write of up to 16 KiB that
+// finds another one in progress is copied instead, as long as at most
+// 256 KiB (CombinedBytes) wait, and leaves with the next system call of the
+// writer that is there. Such a write returns without an error before its bytes
+// have left. If they cannot, the connection closes, and OnClose gets the error.
+// In any case success means that bytes are on their way, not that the peer has
+// them: only a reply says that.
+//
 // # The end of a connection
 //
 // When the peer stops sending, which it may do while it still waits for
@@ -25,17 +59,37 @@
 // work is in progress for the connection, a request whose reply is still to be
 // written. A held connection stays open for writing after the peer stopped
 // sending, and Listener.Shutdown waits for it; Conn.Release ends the hold. A
-// reset or a failed write closes a connection whether it is held or not.
+// reset, a failed write, a read deadline, an error of the handler and Close
+// close a connection whether it is held or not.
 //
 // TCP does not tell a peer that only stopped sending from one that is gone;
 // that shows when something is written to it. A protocol whose clients never
 // stop sending before they are done can close the connection in OnEOF.
 //
+// Ways to close a served connection, the gentlest first:
+//
+//   - The handler returns an error: its Writer is flushed, writes of others that
+//     have begun end, and the peer is told that no more will come. What it still
+//     sends is thrown away, up to 500 ms (LingerTimeout) or
+//     256 KiB (LingerBytes), so that it can read the last words. A peer that
+//     sends more than that may lose them. Another goroutine gets there with
+//     Conn.Wake and a flag that the handler looks at.
+//   - Conn.CloseWrite: the peer is told that no more will come, and is heard
+//     until it stops sending too.
+//   - Conn.Close and CloseWithError: at once. Writes that are waiting fail; bytes
+//     that the system has taken are sent, unless received ones are unread.
+//   - Conn.Abort: a reset. Bytes that have not reached the peer are lost.
+//
 // Config.OnClose is called once for each connection, after the last call of
-// the handler has returned.
+// the handler has returned. The socket is closed then. Goroutines of the user
+// that still write get an error wherever they are, and whoever calls Hold,
+// Release or any other method later does no harm.
 //
 // # Dialled connections
 //
 // Connections from Dial and NewConn belong to their user: Reader and Read block
-// until bytes arrive, like those of any net.Conn.
+// until bytes arrive, like those of any net.Conn. Nobody reads unless the user
+// does, so OnEOF is never called. OnOpen runs inside Dial and NewConn, OnClose
+// inside the call that closes the connection: Close, CloseWithError, Abort, or a
+// write that fails. The user has to call Close in the end.
 package eventloop

@@ -22,21 +22,28 @@ const (
 	EngineEpoll
 )
 
-// Dispatch selects on which goroutines EngineEpoll calls handlers.
+// Dispatch selects on which goroutines EngineEpoll calls handlers, and OnEOF and
+// OnClose with them. OnOpen always runs beside those that poll. What is promised
+// about the calls for one connection does not depend on it.
 type Dispatch uint8
 
 const (
 	// DispatchDefault is DispatchSpawn.
 	DispatchDefault Dispatch = iota
-	// DispatchSpawn calls each handler on a goroutine beside those that poll.
+	// DispatchSpawn calls each handler on a goroutine beside those that poll. It
+	// may wait for whatever it likes, as long as it likes. There are as many of
+	// these goroutines as connections have something to do.
 	DispatchSpawn
 	// DispatchInline calls handlers on the goroutines that poll, so a handler
-	// that waits for something, or computes for long, stops others. It may wait
-	// for its own connection, with Read or Write: then another goroutine polls.
+	// that waits for something, or computes for long, stops all connections of
+	// its poller. It may wait for its own connection, with Read, Write,
+	// WriteBuffers or Writer.Flush: then another goroutine polls. Writing to
+	// another connection is not like that: its peer may take nothing until
+	// WriteStallTimeout.
 	DispatchInline
 	// DispatchAuto runs handlers inline as long as they are short, and spawns
-	// them otherwise. A handler that takes long all the same is left behind by
-	// the goroutine that polls, within about 2 ms.
+	// them otherwise. A handler that takes long all the same, or waits, is left
+	// behind by the goroutine that polls, within about 2 ms.
 	DispatchAuto
 )
 

@@ -168,8 +168,10 @@ func (l *Listener) Addr() net.Addr { return l.socket.Addr() }
 
 // Serve accepts connections and calls the handler for them, until Shutdown or
 // Close; the end of ctx closes. It returns nil when the last connection has
-// ended and its OnClose has returned, so it waits for handlers that run. It can
-// be called once.
+// ended and its OnClose has returned, so it waits for handlers that run. It does
+// not wait for goroutines that handlers have started: no callback runs any more
+// when it has returned, so the user can wait for these then. StopAccepting alone
+// does not end it. It can be called once.
 //
 // An accept that failed for a reason that can pass, such as a lack of file
 // descriptors or an error with a method Timeout or Temporary that returns true,
@@ -229,7 +231,9 @@ func (l *Listener) checkEnded() {
 	}
 }
 
-// StopAccepting closes the listening socket. Connections are served on.
+// StopAccepting closes the listening socket. Connections are served on, until
+// Shutdown or Close. It is for what has to be done between the two, such as a
+// goodbye to everybody. Further calls do nothing.
 func (l *Listener) StopAccepting() error {
 	l.mu.Lock()
 	if !l.stopped {
@@ -242,8 +246,10 @@ func (l *Listener) StopAccepting() error {
 
 // Shutdown stops accepting and closes each connection as soon as no handler
 // runs for it, nothing is unread and it is not held. It returns when all have
-// ended. When ctx ends first, it closes those that are left and returns the
-// error of ctx. A handler must not call it, it would wait for itself.
+// ended. The beginning of a message is unread too: peers that send one and not
+// the rest last until ctx ends. When ctx ends first, it closes those that are
+// left, does not wait for their handlers, and returns the error of ctx. A handler
+// or callback must not call it, it would wait for itself.
 func (l *Listener) Shutdown(ctx context.Context) error {
 	err := l.StopAccepting()
 	l.draining.Store(true)
@@ -290,7 +296,8 @@ func (l *Listener) snapshot() []*Conn {
 }
 
 // Connections calls yield for each connection that is open now, until it
-// returns false.
+// returns false. Among them may be some whose OnOpen has not run yet, and some
+// that have closed meanwhile. It holds no lock, so yield may call everything.
 func (l *Listener) Connections(yield func(*Conn) bool) {
 	l.mu.Lock()
 	all := l.snapshot()

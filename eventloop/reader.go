@@ -31,8 +31,15 @@ const (
 // until the next call that consumes or waits. They must not be written to.
 //
 // On a served connection a Reader never waits: it returns ErrMore if too few
-// bytes are there. It belongs to the handler. On a dialled connection it waits
+// bytes are there. It belongs to the handler: no other goroutine may use it, not
+// even while the handler waits for that one. On a dialled connection it waits
 // until the read deadline and belongs to one goroutine at a time.
+//
+// Whoever asks for more than Config.ReadBufferBytes, which are not there, gets
+// another error than ErrMore: Peek, Next and Skip for such a number of bytes,
+// Until if so many are there and the delimiter is not. One read may bring more
+// than that, so a handler with a shorter limit of its own needs both: ErrMore with
+// Len at that limit, and every other error, say that a message is too long.
 //
 // A method that fails has consumed nothing.
 type Reader struct {
@@ -100,7 +107,9 @@ func (r *Reader) Skip(n int) error {
 }
 
 // Until returns the bytes up to and including the first delimiter, and consumes
-// them. It fails as Peek does.
+// them. It fails as Peek does. Bytes that it has searched in vain are not
+// searched again when more have arrived. What it returns may be longer than
+// Config.ReadBufferBytes, by what one read brings.
 func (r *Reader) Until(delimiter byte) ([]byte, error) {
 	for {
 		seen := 0

@@ -13,22 +13,28 @@ import (
 
 // Handler is called when a connection has bytes to read, on a goroutine of the
 // engine and one call at a time for each connection. It should consume what it
-// can from conn.Reader.
+// can from conn.Reader; one message a call is enough.
 //
 // After nil, it is called again at once if it consumed something and bytes are
 // left, else when more have arrived. ErrMore, or an error that wraps it, means
 // that the unread bytes are not a whole message yet: reading goes back to where
 // the call began, or to the last Reader.Commit, and it is called again when
-// more have arrived. After Conn.Wake it is called even if nothing arrived, and
-// maybe nothing is unread.
+// more have arrived. What else the call has done, such as writing, stays done.
+// ErrMore while Config.ReadBufferBytes are unread closes the connection with an
+// error, because nothing more will be read: a handler that wants to tell the
+// peer looks at Reader.Len before that. After Conn.Wake it is called even if
+// nothing arrived, and maybe nothing is unread.
 //
-// Any other error closes the connection, after what was written to conn.Writer
-// has been flushed and the peer had a moment to read it. A panic is such an
-// error too, without what this call has written; it is logged and does not
-// reach other connections.
+// Any other error closes the connection, held or not, after what was written to
+// conn.Writer has been flushed and the peer had a moment to read it, as the
+// package documentation says; Config.OnClose gets the error as it is. A panic is
+// such an error too, without what this call has written; it is logged and does
+// not reach other connections.
 //
 // What the handler leaves in conn.Writer is flushed when the handler has
-// returned and is not called again at once.
+// returned and is not called again at once, or the Writer holds about as much as
+// one read brings. The flush waits for the peer as a write does, and the
+// connection is not read meanwhile.
 type Handler func(conn *Conn) error
 
 // served is the state of a served connection that decides what to do next,
@@ -78,7 +84,13 @@ func (c *Conn) engine() engine {
 
 // Hold says that work is in progress for a served connection: it stays open
 // when the peer stops sending, and Listener.Shutdown waits for it. Each Hold
-// needs one Release.
+// needs one Release, also when the connection has closed meanwhile.
+//
+// It takes effect for sure in the handler, in OnOpen and OnEOF, and while another
+// hold lasts. Any other goroutine may come too late for a connection that is
+// closing; then its writes fail. The number of holds is also how many writers
+// are to be expected: with two or more, their writes leave together. On a dialled
+// connection it does nothing.
 func (c *Conn) Hold() {
 	if c.served == nil {
 		return
@@ -91,7 +103,8 @@ func (c *Conn) Hold() {
 
 // Release ends a Hold. If the peer has stopped sending and it was the last one,
 // the handler is called once more if bytes are unread, and then the connection
-// closes.
+// closes. If Listener.Shutdown was called, a connection without unread bytes
+// closes too.
 func (c *Conn) Release() {
 	s := c.served
 	if s == nil {
@@ -111,22 +124,23 @@ func (c *Conn) Release() {
 	}
 }
 
-// Wake makes the engine call the handler even if no bytes arrive, as soon as it
-// is not running. Several calls may become one. On a dialled connection it does
-// nothing.
+// Wake makes the engine call the handler once even if no bytes arrive, as soon
+// as it is not running; after a Wake from inside of the handler that is when it
+// has returned. Several calls may become one. A connection that is closing calls
+// it no more. On a dialled connection Wake does nothing.
 func (c *Conn) Wake() {
 	c.change(func(s *served) { s.wake = true })
 }
 
 // PauseReading stops reading from a served connection, at the latest when a
 // read that is in progress has returned. What has arrived is kept, and handled
-// as usual. Nobody notices then that the peer closes the connection. On a
-// dialled connection it does nothing.
+// as usual. Nobody notices then that the peer closes the connection, and the
+// read deadline has no effect. On a dialled connection it does nothing.
 func (c *Conn) PauseReading() {
 	c.change(func(s *served) { s.paused = true })
 }
 
-// ResumeReading ends PauseReading.
+// ResumeReading ends PauseReading, however often that was called.
 func (c *Conn) ResumeReading() {
 	c.change(func(s *served) { s.paused = false })
 }

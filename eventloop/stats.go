@@ -29,7 +29,12 @@ type Stats struct {
 	Loop LoopStats
 }
 
-// LoopStats count what the goroutines do that poll.
+// LoopStats count what the goroutines do that poll. Events / Wakeups is how much
+// comes at once: 1 on an idle server, more under load. Many Parks beside few
+// Wakeups mean that there is little to do. Reads and Writes for each message say
+// whether messages travel together. A steady rate of Rescues says that handlers
+// wait or compute for long where they should not: with DispatchInline, change to
+// DispatchSpawn or DispatchAuto.
 type LoopStats struct {
 	// Wakeups counts polls that brought events, Events how many these were. Parks
 	// counts waits of a goroutine without events, Spins those before which it

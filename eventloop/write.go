@@ -126,8 +126,10 @@ func (o *outbound) unlock() {
 	<-o.locked
 }
 
-// Write writes p. Concurrent calls of Write and WriteBuffers do not mix their
-// bytes.
+// Write writes p, and waits for the peer to take it as WriteBuffers does.
+// Concurrent calls of Write and WriteBuffers do not mix their bytes. Unlike
+// WriteBuffers it does not close the connection when it has written a part of p,
+// unless the peer has stalled: the caller may go on with the rest.
 func (c *Conn) Write(p []byte) (int, error) {
 	n, err := c.outbound.write([][]byte{p}, false)
 	c.countWritten(n)
@@ -139,11 +141,17 @@ func (c *Conn) Write(p []byte) (int, error) {
 }
 
 // WriteBuffers writes all buffers, in order and as one piece: the bytes of
-// other writers come before or after. It returns how many bytes were written;
-// if some were but not all, or the socket failed, it closes the connection,
-// because a stream with a gap is of no use. Only a dialled connection whose
-// peer has closed stays open, so that the peer's last words can be read. It
-// keeps and changes neither the buffers nor the slice that lists them.
+// other writers come before or after. It waits until the system has taken them,
+// or copies them for a writer that is there, as the package documentation says.
+// Waiting ends with the deadline, with ErrWriteStalled when the peer takes
+// nothing for Config.WriteStallTimeout, and when the connection closes.
+//
+// It returns how many bytes were written; if some were but not all, or the
+// socket failed, it closes the connection, because a stream with a gap is of no
+// use. After a deadline that passed before the first byte the connection stays
+// usable. So does a dialled one whose peer has closed, for reading the peer's
+// last words. It keeps and changes neither the buffers nor the slice that lists
+// them: the same buffers can be written to many connections.
 func (c *Conn) WriteBuffers(buffers [][]byte) (int64, error) {
 	n, err := c.outbound.write(buffers, true)
 	c.countWritten(n)

@@ -7,7 +7,12 @@ import (
 // Writer collects bytes for one vectored write. It belongs to one goroutine at
 // a time, on a served connection to the handler. What the handler leaves in it
 // is flushed when the handler has returned and is not called again at once, so
-// the replies to requests that arrived together leave together.
+// the replies to requests that arrived together leave together. Other goroutines
+// use Conn.WriteBuffers; their bytes come before or after a flush.
+//
+// OnOpen and OnEOF may use it too, and must call Flush themselves. It has no
+// limit of its own: a handler whose replies to one message are long calls Flush
+// in between.
 //
 // Whoever writes to it on a dialled connection must call Flush, which gives the
 // memory back also when it fails.
@@ -23,7 +28,8 @@ func (w *Writer) Append(p []byte) { w.buffer.Append(p) }
 // AppendString adds a copy of s.
 func (w *Writer) AppendString(s string) { w.buffer.AppendString(s) }
 
-// Reserve adds n bytes and returns them, to be filled in before Flush.
+// Reserve adds n bytes, at least 0, and returns them, to be filled in before
+// Flush, all of them: they may hold anything.
 func (w *Writer) Reserve(n int) []byte { return w.buffer.Reserve(n) }
 
 // Insert adds p itself, without copying. It stays the caller's, who must not
@@ -39,8 +45,9 @@ func (w *Writer) InsertString(s string) { w.buffer.InsertString(s) }
 // Len returns how many bytes wait for Flush.
 func (w *Writer) Len() int { return w.buffer.Len() }
 
-// Flush writes everything, as Conn.WriteBuffers does. The Writer is empty
-// afterwards, also after an error.
+// Flush writes everything, as Conn.WriteBuffers does, and waits as that does. The
+// Writer is empty afterwards, also after an error. A handler returns such an
+// error, or ignores it if the connection has closed.
 func (w *Writer) Flush() error {
 	if w.buffer.Len() == 0 {
 		return nil
