@@ -107,7 +107,11 @@ func TestMultiplex_SlowCallsKeepTheirConnection(t *testing.T) {
 		peer.then = peer.answerEven
 		withFake(t, simnet.Config{}, fulmar.ClientConfig{Timeout: timeout}, peer.serve, func(client *fulmar.Client) {
 			api := testservice.NewEchoClient(client)
-			add := func(right int32) error { time.Sleep(time.Nanosecond); _, err := api.Add(context.Background(), 0, right); return err }
+			add := func(right int32) error {
+				time.Sleep(time.Nanosecond)
+				_, err := api.Add(context.Background(), 0, right)
+				return err
+			}
 			slow := func(int) {
 				if err := add(1); fulmar.CodeOf(err) != fulmar.DeadlineExceeded {
 					t.Errorf("a slow call: %v", err)

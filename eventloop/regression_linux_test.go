@@ -350,6 +350,7 @@ func TestHandler_LeavingBytesDoesNotSpin(t *testing.T) {
 func TestBuffers_WhatAHandlerSeesStays(t *testing.T) {
 	onDispatches(t, func(t *testing.T, config eventloop.Config) {
 		config.Pollers = 1
+		var inside atomic.Int64
 		s := serve(t, config, func(conn *eventloop.Conn) error {
 			seen := conn.Reader().Buffered()
 			was := bytes.Clone(seen)
@@ -359,6 +360,7 @@ func TestBuffers_WhatAHandlerSeesStays(t *testing.T) {
 			if seen[0] == 'w' {
 				// It waits for more, and another goroutine polls. What it looks at
 				// is consumed by Read, and stays valid until the handler returns.
+				inside.Add(1)
 				rest := make([]byte, len(seen)+4)
 				if _, err := io.ReadFull(conn, rest); err != nil {
 					return err
@@ -382,6 +384,8 @@ func TestBuffers_WhatAHandlerSeesStays(t *testing.T) {
 				send(t, client, fmt.Sprintf("wait %d %d\n", round, i))
 				waiting = append(waiting, client)
 			}
+			// Else what they wait for could arrive before they wait.
+			eventually(t, "the handlers", func() bool { return inside.Load() == int64(4*(round+1)) })
 			for i := range 10 {
 				client := s.connect()
 				text := fmt.Sprintf("go on %d %d\n", round, i)
