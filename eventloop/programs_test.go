@@ -132,9 +132,11 @@ func runPrograms(t *testing.T, seed uint64, total *programTally) {
 		t.Errorf("Serve = %v", err)
 	}
 	p.others.Wait()
-	if stats := p.listener.Stats(); stats.Open != 0 || stats.Loop.Buffers != 0 {
-		t.Errorf("%d connections are open and %d buffers in use after the end", stats.Open, stats.Loop.Buffers)
+	if open := p.listener.Stats().Open; open != 0 {
+		t.Errorf("%d connections are open after the end", open)
 	}
+	// A goroutine that had lost the role may be on its way out.
+	eventually(t, "the end of all read buffers", func() bool { return p.listener.Stats().Loop.Buffers == 0 })
 	if err := baseline.Check(patience); err != nil {
 		t.Error(err)
 	}
