@@ -220,6 +220,7 @@ func TestChoice_EachMistakeCostsALongerPause(t *testing.T) {
 		c.expect(true, "for a long time")
 		pause = pauseMin
 		mistake(10)
+		c.becomeInline()
 	})
 }
 
