@@ -132,25 +132,7 @@ func closeUnderFire(t *testing.T, config eventloop.Config, end func(*eventloop.C
 	}
 	config.OnOpen = func(conn *eventloop.Conn) {
 		conn.SetContext(new(atomic.Int64))
-		piece := make([]byte, 64<<10)
-		for _, call := range []func() error{
-			func() error { _, err := conn.Write(piece); return err },
-			func() error { _, err := conn.WriteBuffers([][]byte{piece[:10], piece}); return err },
-			func() error { _, err := conn.TryWriteBuffers([][]byte{piece[:10], piece}); return err },
-			func() error { return conn.SetDeadline(time.Now().Add(time.Hour)) },
-			func() error {
-				conn.PauseReading()
-				conn.ResumeReading()
-				conn.Wake()
-				return conn.SetReadDeadline(time.Time{})
-			},
-		} {
-			others.Go(func() {
-				for call() == nil {
-					runtime.Gosched()
-				}
-			})
-		}
+		callEverything(&others, conn)
 		others.Go(func() {
 			for range rand.IntN(20) {
 				runtime.Gosched()
@@ -191,6 +173,29 @@ func closeUnderFire(t *testing.T, config eventloop.Config, end func(*eventloop.C
 	clients.Wait()
 	if stats := s.Stats(); stats.Panics != 0 || closes.Load() != connections {
 		t.Errorf("%d panics, %d connections closed, want none and %d", stats.Panics, closes.Load(), connections)
+	}
+}
+
+// callEverything calls what others than the handler may call, until it fails.
+func callEverything(others *sync.WaitGroup, conn *eventloop.Conn) {
+	piece := make([]byte, 64<<10)
+	for _, call := range []func() error{
+		func() error { _, err := conn.Write(piece); return err },
+		func() error { _, err := conn.WriteBuffers([][]byte{piece[:10], piece}); return err },
+		func() error { _, err := conn.TryWriteBuffers([][]byte{piece[:10], piece}); return err },
+		func() error { return conn.SetDeadline(time.Now().Add(time.Hour)) },
+		func() error {
+			conn.PauseReading()
+			conn.ResumeReading()
+			conn.Wake()
+			return conn.SetReadDeadline(time.Time{})
+		},
+	} {
+		others.Go(func() {
+			for call() == nil {
+				runtime.Gosched()
+			}
+		})
 	}
 }
 
