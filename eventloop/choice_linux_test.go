@@ -148,10 +148,13 @@ func TestChoice_InlineUntilManyAreRescued(t *testing.T) {
 // of a batch. The naive version takes its time from the beginning of the world.
 func TestChoice_ARescueIsNotALongHandler(t *testing.T) {
 	l, engine := unserved(t, Config{Dispatch: DispatchAuto, Pollers: 1})
-	socketPair(t, l) // there is a poller
-	p := engine.pollers[0]
+	p, err := newPoller(engine) // whose leader is this test
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.file.Close()
 	l.ForceInline()
-	successor := p.newLeader()
+	successor := p.leader.Load()
 	successor.inlined = 3
 	_ = p.file.SetReadDeadline(time.Unix(1, 0)) // it must not wait
 	_ = successor.wait()

@@ -122,24 +122,29 @@ func serveSocket(t *testing.T, socket net.Listener, config eventloop.Config, han
 	return s
 }
 
-// Flags that make the tests run on another engine than the default one; `make
-// test` runs them on all.
+// Flags that make the tests run on another engine than the default one, unless
+// they choose theirs; `make test` runs them on all.
 var (
 	testEngine   = flag.String("engine", "", "std or epoll")
 	testDispatch = flag.String("dispatch", "", "spawn, inline or auto")
 )
 
 func newServer(t *testing.T, config *eventloop.Config) *server {
-	engines := map[string]eventloop.Engine{"": config.Engine, "std": eventloop.EngineStd, "epoll": eventloop.EngineEpoll}
+	engines := map[string]eventloop.Engine{"": eventloop.EngineDefault, "std": eventloop.EngineStd, "epoll": eventloop.EngineEpoll}
 	dispatches := map[string]eventloop.Dispatch{
-		"": config.Dispatch, "spawn": eventloop.DispatchSpawn, "inline": eventloop.DispatchInline, "auto": eventloop.DispatchAuto,
+		"": eventloop.DispatchDefault, "spawn": eventloop.DispatchSpawn, "inline": eventloop.DispatchInline, "auto": eventloop.DispatchAuto,
 	}
-	var known bool
-	if config.Engine, known = engines[*testEngine]; !known {
-		t.Fatalf("-engine %q is none", *testEngine)
+	engine, knownEngine := engines[*testEngine]
+	dispatch, knownDispatch := dispatches[*testDispatch]
+	if !knownEngine || !knownDispatch {
+		t.Fatalf("-engine %q or -dispatch %q is none", *testEngine, *testDispatch)
 	}
-	if config.Dispatch, known = dispatches[*testDispatch]; !known {
-		t.Fatalf("-dispatch %q is none", *testDispatch)
+	// A test that is about one of them has chosen it.
+	if config.Engine == eventloop.EngineDefault {
+		config.Engine = engine
+	}
+	if config.Dispatch == eventloop.DispatchDefault {
+		config.Dispatch = dispatch
 	}
 	s := &server{t: t, served: make(chan error, 1), closed: make(chan error, 20000)}
 	onClose := config.OnClose

@@ -195,6 +195,7 @@ func TestRescue_OthersGoOnInOrder(t *testing.T) {
 		return echoLines(conn)
 	})
 	slow, other := s.connect(), s.connect()
+	eventually(t, "a poller", func() bool { return s.Stats().Accepted == 2 })
 	var loop eventloop.LoopStats
 	for attempt := 0; loop.Rescues == 0; attempt++ {
 		if attempt == 100 {
