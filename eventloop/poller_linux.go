@@ -277,7 +277,7 @@ func (l *leader) waitLonger() (err error) {
 			return l.pollErr
 		}
 	}
-	p.spinner.waited(time.Since(began))
+	p.spinner.waited(time.Since(began), l.count)
 	return nil
 }
 

@@ -14,12 +14,19 @@ func TestSpinner_SpinsWhileEventsComeFast(t *testing.T) {
 		s := spinner{most: 50 * time.Microsecond, gap: 100 * time.Microsecond}
 		waits := func(n int, took time.Duration) {
 			for range n {
-				s.waited(took)
+				s.waited(took, 1)
 			}
 		}
 		if waits(50, 30*time.Microsecond); !s.worth(time.Now()) {
 			t.Error("events every 30 us are not worth it")
 		}
+		for range 50 {
+			s.waited(30*time.Microsecond, 10)
+		}
+		if s.worth(time.Now()) {
+			t.Error("ten events at a time are worth it")
+		}
+		waits(50, 30*time.Microsecond)
 		if waits(1, time.Second); !s.worth(time.Now()) {
 			t.Error("one long pause ends it")
 		}
