@@ -80,8 +80,9 @@ type Config struct {
 	// sent for this long, as a peer does that has vanished (TCP_USER_TIMEOUT). It
 	// has an effect on Linux, for connections that Listen accepts and Dial opens.
 	// It must not be shorter than WriteStallTimeout: a peer that takes no bytes
-	// counts too. Default: WriteStallTimeout. Negative: off, and the system
-	// retries for about 15 minutes.
+	// counts too. Default: UserTimeout, or
+	// four times WriteStallTimeout if that is longer; off without that. Negative:
+	// off, and the system retries for about 15 minutes.
 	UserTimeout time.Duration
 
 	// ReusePort lets several listeners, also of other processes of the same user,
@@ -168,7 +169,11 @@ func (c Config) withDefaults() Config {
 	c.ReadBufferBytes = limits.Or(c.ReadBufferBytes, limits.MessageBytes+limits.ReadAheadBytes, math.MaxInt)
 	c.SpinTime = limits.Or(c.SpinTime, limits.SpinTime, 0)
 	c.WriteStallTimeout = limits.Or(c.WriteStallTimeout, limits.WriteStallTimeout, 0)
-	c.UserTimeout = limits.Or(c.UserTimeout, c.WriteStallTimeout, 0)
+	longest := time.Duration(0)
+	if c.WriteStallTimeout > 0 {
+		longest = max(limits.UserTimeout, 4*c.WriteStallTimeout)
+	}
+	c.UserTimeout = limits.Or(c.UserTimeout, longest, 0)
 	if c.MaxConnections == 0 {
 		c.MaxConnections = connectionsFor(descriptorLimit())
 	}

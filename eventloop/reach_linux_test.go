@@ -42,7 +42,7 @@ func TestListen_SetsOptionsOfConnections(t *testing.T) {
 		config                     eventloop.Config
 		user, keepAlive, keepEvery int
 	}{
-		"default": {eventloop.Config{}, 30_000, 1, 15},
+		"default": {eventloop.Config{}, 120_000, 1, 15},
 		"set":     {eventloop.Config{UserTimeout: 40 * time.Second, KeepAlive: 7 * time.Second}, 40_000, 1, 7},
 		"off":     {eventloop.Config{UserTimeout: -1, KeepAlive: -1}, 0, 0, 0},
 	} {

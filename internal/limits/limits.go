@@ -132,6 +132,11 @@ const (
 	AcceptBackoffMin = 5 * time.Millisecond
 	AcceptBackoffMax = time.Second
 
+	// UserTimeout is how long sent bytes may stay without acknowledgement. Longer
+	// than WriteStallTimeout, which begins later, because the system takes bytes
+	// when the peer does not any more, and says why it ended the connection.
+	UserTimeout = 2 * time.Minute
+
 	// SpinTime is how long a poller looks for events before it waits: twice what
 	// waking up takes on a virtual machine.
 	SpinTime = 50 * time.Microsecond

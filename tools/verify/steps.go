@@ -297,8 +297,12 @@ func runsHere(ctx context.Context, binary string) error {
 // dispatching that are not the default.
 func engineTests(ctx context.Context, v *verifier, log *log) error {
 	var failures []error
-	for _, flags := range [][]string{{"-engine=std"}, {"-engine=epoll", "-dispatch=inline"}, {"-engine=epoll", "-dispatch=auto"}} {
-		_, err := v.goTest(ctx, log, []string{"."}, []string{"CGO_ENABLED=1"}, append([]string{"-race", "-timeout=5m", "./eventloop"}, flags...)...)
+	for _, flags := range [][]string{
+		{"./eventloop", "-engine=std"},
+		{"./eventloop", "-engine=epoll", "-dispatch=inline"},
+		{"-race", "./eventloop", "-engine=epoll", "-dispatch=auto"},
+	} {
+		_, err := v.goTest(ctx, log, []string{"."}, []string{"CGO_ENABLED=1"}, append([]string{"-timeout=5m"}, flags...)...)
 		failures = append(failures, err)
 	}
 	return errors.Join(failures...)
