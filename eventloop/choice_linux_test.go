@@ -152,11 +152,11 @@ func TestChoice_ARescueIsNotALongHandler(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.file.Close()
+	defer p.free()
 	l.ForceInline()
 	successor := p.leader.Load()
 	successor.inlined = 3
-	_ = p.file.SetReadDeadline(time.Unix(1, 0)) // it must not wait
+	p.wake() // it must not wait
 	_ = successor.wait()
 	successor.retire()
 	if mean := time.Duration(engine.choice.mean.Load()); mean != 0 {

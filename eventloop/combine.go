@@ -14,6 +14,10 @@ const (
 	// write. Copying 16 KiB takes as long as a system call.
 	combinedMost = 16 << 10
 
+	// crowdedHolds is from how many holds on, calls in flight, others are likely
+	// to write at once.
+	crowdedHolds = 16
+
 	// combinedRounds is how often a writer writes what came meanwhile before it
 	// leaves the rest to a goroutine: it has something else to do.
 	combinedRounds = 4
@@ -53,7 +57,7 @@ func newCombined(conn *Conn) *combined {
 // callers, and up to 20 % fewer at 8 without a reason to wait. The goroutine that
 // polls has others to look after.
 func (c *Conn) crowded() bool {
-	return c.inFlight.Load() > 1 && !c.isPolling()
+	return c.inFlight.Load() >= crowdedHolds && !c.isPolling()
 }
 
 // leave copies buffers for the goroutine that writes now. It returns false if

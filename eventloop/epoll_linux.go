@@ -103,7 +103,7 @@ func (e *epollEngine) start() error {
 		p, err := newPoller(e)
 		if err != nil {
 			for _, p := range pollers {
-				_ = p.file.Close()
+				p.free()
 			}
 			return err
 		}

@@ -229,7 +229,7 @@ func TestPoller_WhatABatchStartedRunsBeforeTheNext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer mine.file.Close()
+	defer mine.free()
 	if _, err := b.Write([]byte("x")); err != nil {
 		t.Fatal(err)
 	}

@@ -191,7 +191,7 @@ func (o *outbound) write(buffers [][]byte, whole bool) (int64, error) {
 		if n, ok := combined.leave(buffers); ok {
 			return n, nil
 		}
-	} else if o.polled && o.conn.crowded() {
+	} else if o.polled && o.conn.inFlight.Load() > 1 {
 		o.combined.CompareAndSwap(nil, newCombined(o.conn))
 	}
 	o.lock()

@@ -74,7 +74,7 @@ func newMuxConn(peer *Peer, lent *ClientConn) *muxConn {
 	c := &muxConn{peer: peer, lent: lent, conn: lent.conn, calls: map[int32]*muxCall{}, sequence: lent.sequence, usedAt: now}
 	c.heard.Store(now.UnixNano())
 	c.sender.conn = lent.conn
-	c.sender.crowded = func() bool { return c.waiting.Load() > 1 }
+	c.sender.crowded = func() bool { return c.waiting.Load() >= crowdedCalls }
 	c.sender.failed = c.writeFailed
 	return c
 }

@@ -397,7 +397,7 @@ func (c *serverConn) done(call *Inbound) {
 func (c *serverConn) crowded() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.running > 1
+	return c.running >= crowdedCalls
 }
 
 // send hands an answer to the sender. The connection is held until it has been
