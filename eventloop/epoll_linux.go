@@ -252,7 +252,6 @@ func (e *epollEngine) act(c *Conn, l *leader, next action) (leads bool) {
 		// The user's code has ended its goroutine. Others go on.
 		if l != nil {
 			l.release()
-			l.retire()
 		}
 		if next != actionFinish && next != actionLinger {
 			e.workers.Do(epollJob{conn: c})

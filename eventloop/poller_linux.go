@@ -215,8 +215,11 @@ func (p *poller) newLeader() *leader {
 	return l
 }
 
-// retire gives back what a former leader kept.
+// retire gives back what a former leader kept, once.
 func (l *leader) retire() {
+	if l.buffer == nil {
+		return
+	}
 	p := l.poller
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -230,6 +233,9 @@ func (l *leader) retire() {
 
 // lead waits and acts until the role is lost or the poller closed.
 func (l *leader) lead() {
+	// Deferred, because code of the user may end the goroutine, also after it has
+	// lost the role.
+	defer l.retire()
 	p := l.poller
 	for {
 		for l.next < l.count {
@@ -240,7 +246,6 @@ func (l *leader) lead() {
 				continue
 			}
 			if !p.engine.readable(s.conn, l) {
-				l.retire()
 				return
 			}
 		}

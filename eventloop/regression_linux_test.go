@@ -2,6 +2,7 @@ package eventloop_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -481,4 +482,48 @@ func TestClose_OfAConnectionThatIsJustAccepted(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestBuffers_OfALeaderThatEndsAreGivenBack: it loses the role in a handler, and
+// then OnClose ends its goroutine. The naive version gives a buffer back where the
+// role was lost only. Found by TestPrograms, seed 500751.
+func TestBuffers_OfALeaderThatEndsAreGivenBack(t *testing.T) {
+	config := eventloop.Config{Engine: eventloop.EngineEpoll, Dispatch: eventloop.DispatchInline, Pollers: 1, Logger: silence()}
+	closed := make(chan struct{}, 1)
+	config.OnClose = func(*eventloop.Conn, error) {
+		closed <- struct{}{}
+		runtime.Goexit()
+	}
+	listener, err := eventloop.Listen("tcp", "127.0.0.1:0", config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inside := make(chan struct{}, 1)
+	served := make(chan error, 1)
+	go func() {
+		served <- listener.Serve(context.Background(), func(conn *eventloop.Conn) error {
+			inside <- struct{}{}
+			_, err := io.ReadFull(conn, make([]byte, 2)) // one that waits, so another polls
+			return err
+		})
+	}()
+	for range 3 {
+		client, err := net.Dial("tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		send(t, client, "x")
+		receive(t, inside, "the handler")
+		eventually(t, "another to poll", func() bool { return listener.Stats().Loop.Buffers == 2 })
+		client.Close()
+		receive(t, closed, "OnClose")
+		eventually(t, "the buffer", func() bool { return listener.Stats().Loop.Buffers <= 2 })
+	}
+	if err := listener.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := receive(t, served, "Serve to return"); err != nil {
+		t.Error(err)
+	}
+	eventually(t, "the end of all buffers", func() bool { return listener.Stats().Loop.Buffers == 0 })
 }
