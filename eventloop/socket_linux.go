@@ -258,7 +258,7 @@ func (s *socket) tryRead(p []byte) (int, error) {
 	}
 	defer s.release()
 	for {
-		n, err := unix.Read(s.fd, p)
+		n, err := rawRead(s.fd, p)
 		switch {
 		case n > 0:
 			return n, nil
@@ -280,9 +280,9 @@ func (s *socket) tryWrite(buffers [][]byte) (int, error) {
 		var n int
 		var err error
 		if len(buffers) == 1 {
-			n, err = unix.Write(s.fd, buffers[0])
+			n, err = rawWrite(s.fd, buffers[0])
 		} else {
-			n, err = unix.Writev(s.fd, buffers)
+			n, err = rawWritev(s.fd, buffers)
 		}
 		switch err {
 		case nil:
