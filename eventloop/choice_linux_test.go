@@ -1,6 +1,7 @@
 package eventloop
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -21,23 +22,58 @@ func inBubble(t *testing.T, test func(c *choosing)) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &choosing{t: t}
 		c.choice = newChoice(DispatchAuto, func(yield func(*leader) bool) { yield(&c.leads) })
+		c.newTicker = newBubbleTicker
 		test(c)
 		c.close()
 	})
 }
 
+// bubbleTicker is a ticker whose time is virtual.
+type bubbleTicker struct {
+	*time.Ticker
+	closed chan struct{}
+	period time.Duration
+}
+
+func newBubbleTicker() (ticker, error) {
+	return &bubbleTicker{Ticker: time.NewTicker(time.Hour), closed: make(chan struct{})}, nil
+}
+
+func (b *bubbleTicker) set(period time.Duration) {
+	b.period = period
+	b.Reset(period)
+}
+
+func (b *bubbleTicker) wait() bool {
+	select {
+	case <-b.C:
+		return true
+	case <-b.closed:
+		return false
+	}
+}
+
+func (b *bubbleTicker) close() {
+	select {
+	case <-b.closed:
+	default:
+		b.Stop()
+		close(b.closed)
+	}
+}
+
 // pass lets time pass while there is much to do.
 func (c *choosing) pass(d time.Duration) {
-	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(monitorTick) {
+	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(calmTick) {
 		c.arrived(busyEvents)
 		synctest.Wait()
 	}
 }
 
-// spawnedCalls are handlers that ran beside the poller.
-func (c *choosing) spawnedCalls(n int, took time.Duration) {
+// calls are handlers that were measured.
+func (c *choosing) calls(n int, took time.Duration) {
 	for range n {
-		c.ranSpawned(took)
+		c.ran(took)
 	}
 }
 
@@ -51,21 +87,23 @@ func (c *choosing) expect(inline bool, when string) {
 // becomeInline makes the choice decide for inline.
 func (c *choosing) becomeInline() {
 	c.t.Helper()
-	c.pass(5 * monitorTick)
-	c.spawnedCalls(judged, 5*time.Microsecond)
+	c.pass(5 * calmTick)
+	c.calls(judged, 5*time.Microsecond)
 	c.expect(true, "after short handlers")
 }
 
 func TestChoice_FixedOnes(t *testing.T) {
 	for mode, inline := range map[Dispatch]bool{DispatchSpawn: false, DispatchInline: true} {
 		c := newChoice(mode, func(func(*leader) bool) { t.Error("there is a monitor") })
-		for range 100 {
+		for number := range uint8(100) {
 			c.arrived(busyEvents)
-			c.ranInline(1, time.Hour)
 			c.rescued()
+			if c.samples(number) {
+				t.Errorf("dispatch %d: handler %d is measured", mode, number)
+			}
 		}
-		if c.runInline() != inline || c.measures() {
-			t.Errorf("dispatch %d: inline is %v, measures %v", mode, c.runInline(), c.measures())
+		if c.runInline() != inline {
+			t.Errorf("dispatch %d: inline is %v", mode, c.runInline())
 		}
 		c.close()
 	}
@@ -77,13 +115,14 @@ func TestChoice_SpawnUntilHandlersAreShort(t *testing.T) {
 		calls  func(c *choosing)
 		inline bool
 	}{
-		"short":                   {busyEvents, func(c *choosing) { c.spawnedCalls(judged, spawnLeast-1) }, true},
-		"too few":                 {busyEvents, func(c *choosing) { c.spawnedCalls(judged-1, 1) }, false},
-		"too long":                {busyEvents, func(c *choosing) { c.spawnedCalls(judged, spawnLeast) }, false},
-		"one is slow":             {busyEvents, func(c *choosing) { c.ranSpawned(slowCall); c.spawnedCalls(judged-1, 1) }, false},
-		"one was slow before":     {busyEvents, func(c *choosing) { c.ranSpawned(slowCall); c.spawnedCalls(2*judged-1, 1) }, true},
-		"there are few of them":   {busyEvents - 1, func(c *choosing) { c.spawnedCalls(judged, 1) }, false},
-		"there are none any more": {busyEvents, func(c *choosing) { time.Sleep(2 * idleTicks * monitorTick); c.spawnedCalls(judged, 1) }, false},
+		"short":                   {busyEvents, func(c *choosing) { c.calls(judged, spawnLeast) }, true},
+		"too few":                 {busyEvents, func(c *choosing) { c.calls(judged-1, 1) }, false},
+		"too long":                {busyEvents, func(c *choosing) { c.calls(judged, spawnLeast+1) }, false},
+		"few are slow":            {busyEvents, func(c *choosing) { c.calls(judged/slowShare, time.Second); c.calls(judged-judged/slowShare, 1) }, true},
+		"some are slow":           {busyEvents, func(c *choosing) { c.calls(judged/slowShare+1, time.Second); c.calls(judged-judged/slowShare-1, 1) }, false},
+		"some were slow before":   {busyEvents, func(c *choosing) { c.calls(judged, time.Second); c.calls(judged, 1) }, true},
+		"there are few of them":   {busyEvents - 1, func(c *choosing) { c.calls(judged, 1) }, false},
+		"there are none any more": {busyEvents, func(c *choosing) { time.Sleep(2 * idleTime); c.calls(judged, 1) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(c *choosing) {
@@ -91,8 +130,8 @@ func TestChoice_SpawnUntilHandlersAreShort(t *testing.T) {
 				c.arrived(busyEvents - 1) // the window begins with the first events after long
 				c.arrived(1)
 				c.arrived(test.events)
-				if c.measures() != (test.events == busyEvents) {
-					t.Errorf("measures is %v", c.measures())
+				if c.samples(0) != (test.events == busyEvents) || c.samples(1) {
+					t.Errorf("handlers are measured: %v and %v", c.samples(0), c.samples(1))
 				}
 				test.calls(c)
 				c.expect(test.inline, "in the end")
@@ -101,13 +140,25 @@ func TestChoice_SpawnUntilHandlersAreShort(t *testing.T) {
 	}
 }
 
+// TestChoice_WithoutATimerNothingRunsInline: descriptors may be used up.
+func TestChoice_WithoutATimerNothingRunsInline(t *testing.T) {
+	inBubble(t, func(c *choosing) {
+		c.newTicker = func() (ticker, error) { return nil, errors.New("too many open files") }
+		c.pass(5 * calmTick)
+		c.calls(judged, 1)
+		c.expect(false, "without a monitor")
+		c.newTicker = newBubbleTicker
+		c.becomeInline()
+	})
+}
+
 func TestChoice_EventsThatComeSlowlyAreFew(t *testing.T) {
 	inBubble(t, func(c *choosing) {
 		for range 10 * busyEvents {
 			c.arrived(1)
-			time.Sleep(busyTime/busyEvents + monitorTick)
+			time.Sleep(busyTime/busyEvents + time.Millisecond)
 		}
-		if c.measures() {
+		if c.samples(0) {
 			t.Error("a monitor runs for few events")
 		}
 	})
@@ -116,13 +167,14 @@ func TestChoice_EventsThatComeSlowlyAreFew(t *testing.T) {
 func TestChoice_InlineUntilHandlersAreLong(t *testing.T) {
 	inBubble(t, func(c *choosing) {
 		c.becomeInline()
-		for range 1000 {
-			c.ranInline(64, 64*inlineMost)
-		}
+		c.calls(10*judged, inlineMost)
 		c.expect(true, "with handlers that are just short enough")
-		for range 1000 {
-			c.ranInline(64, 64*2*inlineMost)
+		for range 10 {
+			c.calls(judged/16, time.Second) // the system did not let the thread run
+			c.calls(judged-judged/16, 5*time.Microsecond)
 		}
+		c.expect(true, "with few handlers that took long")
+		c.calls(judged, inlineMost+1)
 		c.expect(false, "with long handlers")
 	})
 }
@@ -130,38 +182,41 @@ func TestChoice_InlineUntilHandlersAreLong(t *testing.T) {
 func TestChoice_InlineUntilManyAreRescued(t *testing.T) {
 	inBubble(t, func(c *choosing) {
 		c.becomeInline()
-		for range 10 {
-			for range rescuesMost {
+		rescue := func(times int) {
+			for range times {
 				c.rescued()
 			}
-			c.expect(true, "with few rescues in a second")
-			c.pass(time.Second + monitorTick)
 		}
-		for range rescuesMost + 1 {
-			c.rescued()
+		for range 10 {
+			rescue(rescuesMost)
+			c.expect(true, "with few rescues")
+			c.calls(rescuedOf/sampled, 1)
 		}
-		c.expect(false, "with many rescues in a second")
+		rescue(rescuesMost + 1)
+		c.expect(false, "with many rescues")
 	})
 }
 
-// TestChoice_ARescueIsNotALongHandler: who takes a role over begins in the middle
-// of a batch. The naive version takes its time from the beginning of the world.
-func TestChoice_ARescueIsNotALongHandler(t *testing.T) {
-	l, engine := unserved(t, Config{Dispatch: DispatchAuto, Pollers: 1})
-	p, err := newPoller(engine) // whose leader is this test
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.free()
-	l.ForceInline()
-	successor := p.leader.Load()
-	successor.inlined = 3
-	p.wake() // it must not wait
-	_ = successor.wait()
-	successor.retire()
-	if mean := time.Duration(engine.choice.mean.Load()); mean != 0 {
-		t.Errorf("the mean time of a handler is %v though none was measured", mean)
-	}
+// TestChoice_TicksAreQuickWhileThereAreRescues: that is what they cost their time
+// for.
+func TestChoice_TicksAreQuickWhileThereAreRescues(t *testing.T) {
+	inBubble(t, func(c *choosing) {
+		c.becomeInline()
+		period := func(want time.Duration, when string) {
+			t.Helper()
+			c.pass(3 * calmTick)
+			if got := c.ticker.(*bubbleTicker).period; got != want {
+				t.Errorf("a tick is %v %s, want %v", got, when, want)
+			}
+		}
+		period(calmTick, "at first")
+		c.rescued()
+		period(quickTick, "after a rescue")
+		c.calls(rescuedOf/sampled, 1)
+		period(quickTick, "in the calls after that one")
+		c.calls(rescuedOf/sampled, 1)
+		period(calmTick, "when many calls needed none")
+	})
 }
 
 func TestChoice_FewEventsEndInline(t *testing.T) {
@@ -169,9 +224,9 @@ func TestChoice_FewEventsEndInline(t *testing.T) {
 		c.becomeInline()
 		c.pass(time.Second)
 		c.expect(true, "while there is much to do")
-		time.Sleep((idleTicks + 2) * monitorTick)
+		time.Sleep(idleTime + 2*calmTick)
 		c.expect(false, "when there is nothing to do")
-		if c.measures() {
+		if c.samples(0) {
 			t.Error("the monitor has not ended")
 		}
 		c.becomeInline() // it comes back
@@ -185,15 +240,15 @@ func TestChoice_NobodyIsLeftBehindInline(t *testing.T) {
 	inBubble(t, func(c *choosing) {
 		c.becomeInline()
 		c.leads.state.Store(3)
-		if c.rest() || !c.measures() {
+		if c.rest() || !c.samples(0) {
 			t.Error("the monitor ends though a leader is in a handler")
 		}
 		c.expect(false, "when the monitor is about to end")
 		c.leads.state.Store(lost)
-		if !c.rest() || c.measures() {
+		if !c.rest() || c.samples(0) {
 			t.Error("the monitor goes on though nobody leads in a handler")
 		}
-		c.spawnedCalls(judged, 1)
+		c.calls(judged, 1)
 		c.expect(false, "without a monitor")
 	})
 }
@@ -204,13 +259,13 @@ func TestChoice_EachMistakeCostsALongerPause(t *testing.T) {
 		pause := pauseMin
 		mistake := func(round int) {
 			c.becomeInline()
-			c.spawn()
+			c.calls(judged, time.Second)
 			c.expect(false, "after a mistake")
-			c.pass(pause - 10*monitorTick)
-			c.spawnedCalls(judged, 1)
-			c.expect(false, fmt.Sprintf("%v after mistake %d", pause-10*monitorTick, round))
-			c.pass(10 * monitorTick)
-			pause = min(2*pause, pauseMax)
+			c.pass(pause - 10*calmTick)
+			c.calls(judged, 1)
+			c.expect(false, fmt.Sprintf("%v after mistake %d", pause-10*calmTick, round))
+			c.pass(10 * calmTick)
+			pause = min(pauseFactor*pause, pauseMax)
 		}
 		for round := range 10 {
 			mistake(round)
@@ -219,7 +274,7 @@ func TestChoice_EachMistakeCostsALongerPause(t *testing.T) {
 			t.Errorf("the pause is %v in the end, want %v", pause, pauseMax)
 		}
 		c.becomeInline()
-		c.pass(pauseMax + 10*monitorTick)
+		c.pass(pauseMax + 10*calmTick)
 		c.expect(true, "for a long time")
 		pause = pauseMin
 		mistake(10)
@@ -232,9 +287,10 @@ func TestChoice_CloseEndsTheMonitor(t *testing.T) {
 		var leads leader
 		leads.state.Store(1)
 		c := newChoice(DispatchAuto, func(yield func(*leader) bool) { yield(&leads) })
+		c.newTicker = newBubbleTicker
 		c.arrived(busyEvents)
 		c.arrived(busyEvents)
-		if !c.measures() {
+		if !c.samples(0) {
 			t.Fatal("no monitor runs, which this test needs")
 		}
 		c.close()

@@ -179,7 +179,7 @@ func (c Config) withDefaults() Config {
 	}
 	c.MaxConnections = limits.Or(c.MaxConnections, math.MaxInt, math.MaxInt)
 	if c.Dispatch == DispatchDefault {
-		c.Dispatch = DispatchSpawn
+		c.Dispatch = DispatchAuto
 	}
 	if c.Pollers == 0 {
 		c.Pollers = min((runtime.GOMAXPROCS(0)+1)/2, limits.Pollers)

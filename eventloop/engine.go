@@ -28,7 +28,7 @@ const (
 type Dispatch uint8
 
 const (
-	// DispatchDefault is DispatchSpawn.
+	// DispatchDefault is DispatchAuto.
 	DispatchDefault Dispatch = iota
 	// DispatchSpawn calls each handler on a goroutine beside those that poll. It
 	// may wait for whatever it likes, as long as it likes. There are as many of
@@ -41,9 +41,11 @@ const (
 	// another connection is not like that: its peer may take nothing until
 	// WriteStallTimeout.
 	DispatchInline
-	// DispatchAuto runs handlers inline as long as they are short, and spawns
-	// them otherwise. A handler that takes long all the same, or waits, is left
-	// behind by the goroutine that polls, within about 2 ms.
+	// DispatchAuto spawns handlers, and runs them inline while there is much to do
+	// and they are short: 14 us in the mean. A handler that waits all the same, or
+	// takes long, is left behind by the goroutine that polls: after half a
+	// millisecond as a rule, 3 ms at most. When more than 1 in 256 need that,
+	// handlers are spawned again.
 	DispatchAuto
 )
 

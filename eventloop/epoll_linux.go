@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -50,8 +49,6 @@ type loopState struct {
 type epollJob struct {
 	conn   *Conn
 	action action
-	// measure: the time of its handler decides where later ones run.
-	measure bool
 }
 
 // epoll is the constructor of EngineEpoll.
@@ -182,15 +179,7 @@ func (e *epollEngine) readable(c *Conn, l *leader) bool {
 }
 
 // work runs a connection on a goroutine that does not poll.
-func (e *epollEngine) work(job epollJob) {
-	if !job.measure {
-		e.run(job.conn, nil, job.action)
-		return
-	}
-	began := time.Now()
-	e.run(job.conn, nil, job.action)
-	e.choice.ranSpawned(time.Since(began))
-}
+func (e *epollEngine) work(job epollJob) { e.run(job.conn, nil, job.action) }
 
 // run does what a connection needs until it has to wait, the first action
 // first. With a leader it runs on the goroutine that polls; it reports whether
@@ -213,7 +202,6 @@ func (e *epollEngine) run(c *Conn, l *leader, first action) (leads bool) {
 		case !leads:
 			e.act(c, nil, next)
 		case next != actionLinger && l.enter():
-			l.inlined++
 			leads = e.act(c, l, next)
 		default:
 			e.spawn(c, l, next)
@@ -231,7 +219,7 @@ func (e *epollEngine) spawn(c *Conn, l *leader, next action) {
 	c.reader.keep()
 	l.spawned++
 	e.listener.stats.spawned.Add(1)
-	e.workers.Do(epollJob{conn: c, action: next, measure: next == actionHandle && e.choice.measures()})
+	e.workers.Do(epollJob{conn: c, action: next})
 }
 
 // act does what calls code of the user, on the goroutine that polls if there is
@@ -261,7 +249,11 @@ func (e *epollEngine) act(c *Conn, l *leader, next action) (leads bool) {
 	case actionOpen:
 		c.open()
 	case actionHandle:
-		c.handle()
+		if c.served.handles++; e.choice.samples(c.served.handles) {
+			e.choice.ran(c.handleTimed())
+		} else {
+			c.handle()
+		}
 	case actionEOF:
 		c.tellEOF()
 	case actionLinger:

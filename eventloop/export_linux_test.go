@@ -14,11 +14,7 @@ func (l *Listener) ForceInline() {
 	choice := l.engine.(*epollEngine).choice
 	choice.mu.Lock()
 	defer choice.mu.Unlock()
-	if choice.busy.CompareAndSwap(false, true) {
-		choice.done.Add(1)
-		go choice.monitor()
-	}
-	choice.mean.Store(0)
+	choice.startMonitorLocked()
 	choice.inline.Store(true)
 }
 

@@ -183,10 +183,8 @@ type leader struct {
 	// attempt polls once, for raw.Read; made once instead of for every wait.
 	attempt func(uintptr) bool
 	pollErr error
-	// spawned is how many handlers of this batch other goroutines run, inlined
-	// how many ran here, since began; that is zero if nobody wants to know.
-	spawned, inlined int
-	began            time.Time
+	// spawned is how many connections of this batch other goroutines run.
+	spawned int
 	// calls numbers the calls of users' code, in steps of two.
 	calls uint64
 	// state is calls, one more while such a call runs, and lost when another has
@@ -195,6 +193,9 @@ type leader struct {
 }
 
 const lost = ^uint64(0)
+
+// inCall reports whether a leader of that state runs code of the user.
+func inCall(state uint64) bool { return state&1 == 1 && state != lost }
 
 func (p *poller) newLeader() *leader {
 	l := &leader{poller: p}
@@ -265,11 +266,6 @@ func (l *leader) lead() {
 // wait waits for the next batch.
 func (l *leader) wait() (err error) {
 	p := l.poller
-	choice := p.engine.choice
-	if l.inlined > 0 && !l.began.IsZero() {
-		choice.ranInline(l.inlined, time.Since(l.began))
-	}
-	l.inlined, l.began = 0, time.Time{}
 	if l.spawned > 0 || p.engine.single {
 		// What was started runs before the next batch: else, on one processor, a
 		// steady stream of events would let calls wait for milliseconds.
@@ -291,10 +287,7 @@ func (l *leader) wait() (err error) {
 	}
 	stats.wakeups.Add(1)
 	stats.events.Add(uint64(l.count))
-	choice.arrived(l.count)
-	if choice.measures() && choice.runInline() {
-		l.began = time.Now()
-	}
+	p.engine.choice.arrived(l.count)
 	return nil
 }
 
@@ -364,7 +357,7 @@ func (l *leader) leave() bool {
 // release gives the role to another goroutine, because the code of the user that
 // l runs is going to wait.
 func (l *leader) release() {
-	if state := l.state.Load(); state&1 == 1 && state != lost {
+	if state := l.state.Load(); inCall(state) {
 		l.take(state)
 	}
 }

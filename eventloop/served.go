@@ -62,6 +62,8 @@ type served struct {
 	// Those of epollEngine. owned: a goroutine runs the connection. drained: the
 	// last read took everything there was.
 	owned, drained bool
+	// handles counts handlers, for the sample that is measured.
+	handles uint8
 
 	// looked: look was called for this decision of next, and saw idle.
 	looked, idle bool
@@ -256,11 +258,23 @@ func (c *Conn) tellEOF() {
 }
 
 // handle calls the handler and does what it asks for.
-func (c *Conn) handle() {
+func (c *Conn) handle() { c.handleWith(c.listener.handler) }
+
+// handleTimed does the same and returns how long the handler took.
+func (c *Conn) handleTimed() (took time.Duration) {
+	c.handleWith(func(c *Conn) error {
+		began := time.Now()
+		defer func() { took = time.Since(began) }()
+		return c.listener.handler(c)
+	})
+	return took
+}
+
+func (c *Conn) handleWith(handler Handler) {
 	r := &c.reader
 	began := r.start
 	r.Commit()
-	err := c.isolate("handler", c.listener.handler)
+	err := c.isolate("handler", handler)
 	more := errors.Is(err, ErrMore)
 	if more {
 		r.start = r.mark

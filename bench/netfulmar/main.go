@@ -32,7 +32,6 @@ type variant struct {
 func variants() []variant {
 	return []variant{
 		{name: "fulmar"},
-		{name: "fulmar-auto", config: eventloop.Config{Dispatch: eventloop.DispatchAuto}},
 		{name: "fulmar-inline", config: eventloop.Config{Dispatch: eventloop.DispatchInline}, offload: true},
 		{name: "fulmar-spawn", config: eventloop.Config{Dispatch: eventloop.DispatchSpawn}},
 		{name: "fulmar-std", config: eventloop.Config{Engine: eventloop.EngineStd}},

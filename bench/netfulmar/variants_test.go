@@ -15,7 +15,6 @@ func TestVariants_AreWhatTheirNamesSay(t *testing.T) {
 		offload  bool
 	}{
 		"fulmar":        {eventloop.EngineDefault, eventloop.DispatchDefault, false},
-		"fulmar-auto":   {eventloop.EngineDefault, eventloop.DispatchAuto, false},
 		"fulmar-inline": {eventloop.EngineDefault, eventloop.DispatchInline, true},
 		"fulmar-spawn":  {eventloop.EngineDefault, eventloop.DispatchSpawn, false},
 		"fulmar-std":    {eventloop.EngineStd, eventloop.DispatchDefault, false},

@@ -6,7 +6,6 @@ import "github.com/fulmar-rpc/fulmar/bench/harness"
 // changed to.
 const (
 	ours       = "fulmar"
-	oursAuto   = "fulmar-auto"
 	oursInline = "fulmar-inline"
 	oursSpawn  = "fulmar-spawn"
 	oursStd    = "fulmar-std"
@@ -20,7 +19,7 @@ func Suite() harness.Suite {
 		// nobody ever has to wake a second processor, which is half of the work.
 		Deciding: harness.Free,
 		Programs: []harness.Program{
-			{Module: "bench", Package: "netfulmar", Contestants: []string{ours, oursAuto, oursInline, oursSpawn, oursStd}},
+			{Module: "bench", Package: "netfulmar", Contestants: []string{ours, oursInline, oursSpawn, oursStd}},
 			{Module: "bench", Package: "net/server.c", Contestants: []string{"c-epoll"}},
 			{Module: "bench/peers", Package: "netpoll", Contestants: []string{"netpoll", "netpoll-2"}},
 			{Module: "bench/peers", Package: "gnet", Contestants: []string{"gnet"}},
@@ -40,7 +39,7 @@ func Suite() harness.Suite {
 // what they are to each other can be seen in their values.
 func pairs() []harness.Pair {
 	all := harness.Against(ours, "netpoll", "gnet", "std", "c-epoll", "netpoll-2")
-	for _, variant := range []string{oursAuto, oursInline, oursSpawn, oursStd} {
+	for _, variant := range []string{oursInline, oursSpawn, oursStd} {
 		all = append(all, harness.Against(variant, "netpoll")...)
 	}
 	return all

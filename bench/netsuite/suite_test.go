@@ -62,7 +62,7 @@ func TestSuite_EveryContestantHasAProgram(t *testing.T) {
 			known[name]++
 		}
 	}
-	for _, name := range []string{"fulmar", "fulmar-auto", "fulmar-inline", "fulmar-spawn", "fulmar-std", "netpoll", "netpoll-2", "gnet", "std", "c-epoll"} {
+	for _, name := range []string{"fulmar", "fulmar-inline", "fulmar-spawn", "fulmar-std", "netpoll", "netpoll-2", "gnet", "std", "c-epoll"} {
 		if known[name] != 1 {
 			t.Errorf("%d programs know %s, want 1", known[name], name)
 		}

@@ -157,6 +157,11 @@ func unsafeExceptions() []exception {
 			rule: "unsafe", file: "eventloop/poller_linux.go", what: "unsafe",
 			reason: "the address of an array of events, for a system call that is not in package unix: epoll_pwait without telling the scheduler",
 		},
+		{
+			rule: "unsafe", file: "eventloop/raw_linux.go", what: "unsafe",
+			reason: "addresses of slices' first bytes, passed to a system call within the expression as package unsafe asks for; a list of them is on the stack and typed, and the slices are kept alive",
+		},
+		{rule: "unsafe", file: "eventloop/raw_race_linux.go", what: "unsafe", reason: "addresses of slices' first bytes, passed to the race detector"},
 		{rule: "unsafe", file: "thrift/map_bytes.go", what: "unsafe", reason: "Sizeof only"},
 		{rule: "unsafe", file: "thrift/reader.go", what: "unsafe", reason: "Sizeof only"},
 	}
