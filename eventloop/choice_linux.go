@@ -43,10 +43,10 @@ const (
 	pauseFactor = 4
 	pauseMax    = 30 * time.Second
 
-	// busyEvents within busyTime make it worth while to run a monitor; without
+	// busyCalls of handlers within busyTime make it worth while to run a monitor; without
 	// one nothing runs inline.
-	busyEvents = 64
-	busyTime   = 20 * time.Millisecond
+	busyCalls = 64
+	busyTime  = 20 * time.Millisecond
 
 	// The monitor looks at each tick. It takes the role from a leader whose
 	// handler waits, and from one that has been in the same call for heldMost and
@@ -57,7 +57,7 @@ const (
 	calmTick  = 2 * time.Millisecond
 	quickTick = 500 * time.Microsecond
 	heldMost  = time.Millisecond
-	// idleTime without an event ends the monitor.
+	// idleTime without a handler ends the monitor.
 	idleTime = 20 * time.Millisecond
 )
 
@@ -77,15 +77,15 @@ type choice struct {
 	// Handlers measured since the last judgement: how many, how long in all, how
 	// many of them slow.
 	measured, total, slow atomic.Int64
-	// events counts since the monitor last looked.
-	events atomic.Int64
+	// recent counts handlers since the monitor last looked.
+	recent atomic.Int64
 	// quick asks the monitor for quick ticks.
 	quick atomic.Bool
 
 	mu sync.Mutex
-	// window began at windowStart.
-	windowStart  time.Time
-	windowEvents int
+	// windowCalls were made since windowStart.
+	windowStart time.Time
+	windowCalls int
 	// rescues happened in the last among inline handlers.
 	rescues   int
 	among     int64
@@ -113,30 +113,26 @@ func (c *choice) runInline() bool {
 	}
 }
 
-// samples reports whether the handler with that number is to be measured.
-func (c *choice) samples(number uint8) bool {
-	return c.mode == DispatchAuto && number%sampled == 0 && c.busy.Load()
-}
-
-// arrived counts a batch of events.
-func (c *choice) arrived(events int) {
+// arrived counts handlers, one of which is to be measured if it returns true.
+func (c *choice) arrived(handlers int) (measure bool) {
 	if c.mode != DispatchAuto {
-		return
+		return false
 	}
 	if c.busy.Load() {
-		c.events.Add(int64(events))
-		return
+		c.recent.Add(int64(handlers))
+		return true
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.windowEvents += events; c.windowEvents < busyEvents {
-		return
+	if c.windowCalls += handlers; c.windowCalls < busyCalls {
+		return false
 	}
 	now := time.Now()
 	if now.Sub(c.windowStart) <= busyTime {
 		c.startMonitorLocked()
 	}
-	c.windowStart, c.windowEvents = now, 0
+	c.windowStart, c.windowCalls = now, 0
+	return false
 }
 
 // startMonitorLocked starts the monitor, unless one runs. Without a timer for it
@@ -244,7 +240,7 @@ func (c *choice) monitor(ticker ticker) {
 			return
 		}
 		idle += tick
-		if c.events.Swap(0) > 0 || watch.look(c.leaders, tick) {
+		if c.recent.Swap(0) > 0 || watch.look(c.leaders, tick) {
 			idle = 0
 		}
 	}

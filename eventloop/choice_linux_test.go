@@ -65,7 +65,7 @@ func (b *bubbleTicker) close() {
 // pass lets time pass while there is much to do.
 func (c *choosing) pass(d time.Duration) {
 	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(calmTick) {
-		c.arrived(busyEvents)
+		c.arrived(busyCalls)
 		synctest.Wait()
 	}
 }
@@ -95,12 +95,11 @@ func (c *choosing) becomeInline() {
 func TestChoice_FixedOnes(t *testing.T) {
 	for mode, inline := range map[Dispatch]bool{DispatchSpawn: false, DispatchInline: true} {
 		c := newChoice(mode, func(func(*leader) bool) { t.Error("there is a monitor") })
-		for number := range uint8(100) {
-			c.arrived(busyEvents)
-			c.rescued()
-			if c.samples(number) {
-				t.Errorf("dispatch %d: handler %d is measured", mode, number)
+		for range 100 {
+			if c.arrived(busyCalls) {
+				t.Errorf("dispatch %d measures handlers", mode)
 			}
+			c.rescued()
 		}
 		if c.runInline() != inline {
 			t.Errorf("dispatch %d: inline is %v", mode, c.runInline())
@@ -115,23 +114,23 @@ func TestChoice_SpawnUntilHandlersAreShort(t *testing.T) {
 		calls  func(c *choosing)
 		inline bool
 	}{
-		"short":                   {busyEvents, func(c *choosing) { c.calls(judged, spawnLeast) }, true},
-		"too few":                 {busyEvents, func(c *choosing) { c.calls(judged-1, 1) }, false},
-		"too long":                {busyEvents, func(c *choosing) { c.calls(judged, spawnLeast+1) }, false},
-		"few are slow":            {busyEvents, func(c *choosing) { c.calls(judged/slowShare, time.Second); c.calls(judged-judged/slowShare, 1) }, true},
-		"some are slow":           {busyEvents, func(c *choosing) { c.calls(judged/slowShare+1, time.Second); c.calls(judged-judged/slowShare-1, 1) }, false},
-		"some were slow before":   {busyEvents, func(c *choosing) { c.calls(judged, time.Second); c.calls(judged, 1) }, true},
-		"there are few of them":   {busyEvents - 1, func(c *choosing) { c.calls(judged, 1) }, false},
-		"there are none any more": {busyEvents, func(c *choosing) { time.Sleep(2 * idleTime); c.calls(judged, 1) }, false},
+		"short":                   {busyCalls, func(c *choosing) { c.calls(judged, spawnLeast) }, true},
+		"too few":                 {busyCalls, func(c *choosing) { c.calls(judged-1, 1) }, false},
+		"too long":                {busyCalls, func(c *choosing) { c.calls(judged, spawnLeast+1) }, false},
+		"few are slow":            {busyCalls, func(c *choosing) { c.calls(judged/slowShare, time.Second); c.calls(judged-judged/slowShare, 1) }, true},
+		"some are slow":           {busyCalls, func(c *choosing) { c.calls(judged/slowShare+1, time.Second); c.calls(judged-judged/slowShare-1, 1) }, false},
+		"some were slow before":   {busyCalls, func(c *choosing) { c.calls(judged, time.Second); c.calls(judged, 1) }, true},
+		"there are few of them":   {busyCalls - 1, func(c *choosing) { c.calls(judged, 1) }, false},
+		"there are none any more": {busyCalls, func(c *choosing) { time.Sleep(2 * idleTime); c.calls(judged, 1) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(c *choosing) {
 				c.expect(false, "at first")
-				c.arrived(busyEvents - 1) // the window begins with the first events after long
+				c.arrived(busyCalls - 1) // the window begins with the first events after long
 				c.arrived(1)
 				c.arrived(test.events)
-				if c.samples(0) != (test.events == busyEvents) || c.samples(1) {
-					t.Errorf("handlers are measured: %v and %v", c.samples(0), c.samples(1))
+				if c.busy.Load() != (test.events == busyCalls) {
+					t.Errorf("handlers are measured: %v", c.busy.Load())
 				}
 				test.calls(c)
 				c.expect(test.inline, "in the end")
@@ -154,11 +153,11 @@ func TestChoice_WithoutATimerNothingRunsInline(t *testing.T) {
 
 func TestChoice_EventsThatComeSlowlyAreFew(t *testing.T) {
 	inBubble(t, func(c *choosing) {
-		for range 10 * busyEvents {
+		for range 10 * busyCalls {
 			c.arrived(1)
-			time.Sleep(busyTime/busyEvents + time.Millisecond)
+			time.Sleep(busyTime/busyCalls + time.Millisecond)
 		}
-		if c.samples(0) {
+		if c.busy.Load() {
 			t.Error("a monitor runs for few events")
 		}
 	})
@@ -226,7 +225,7 @@ func TestChoice_FewEventsEndInline(t *testing.T) {
 		c.expect(true, "while there is much to do")
 		time.Sleep(idleTime + 2*calmTick)
 		c.expect(false, "when there is nothing to do")
-		if c.samples(0) {
+		if c.busy.Load() {
 			t.Error("the monitor has not ended")
 		}
 		c.becomeInline() // it comes back
@@ -240,12 +239,12 @@ func TestChoice_NobodyIsLeftBehindInline(t *testing.T) {
 	inBubble(t, func(c *choosing) {
 		c.becomeInline()
 		c.leads.state.Store(3)
-		if c.rest() || !c.samples(0) {
+		if c.rest() || !c.busy.Load() {
 			t.Error("the monitor ends though a leader is in a handler")
 		}
 		c.expect(false, "when the monitor is about to end")
 		c.leads.state.Store(lost)
-		if !c.rest() || c.samples(0) {
+		if !c.rest() || c.busy.Load() {
 			t.Error("the monitor goes on though nobody leads in a handler")
 		}
 		c.calls(judged, 1)
@@ -288,12 +287,12 @@ func TestChoice_CloseEndsTheMonitor(t *testing.T) {
 		leads.state.Store(1)
 		c := newChoice(DispatchAuto, func(yield func(*leader) bool) { yield(&leads) })
 		c.newTicker = newBubbleTicker
-		c.arrived(busyEvents)
-		c.arrived(busyEvents)
-		if !c.samples(0) {
+		c.arrived(busyCalls)
+		c.arrived(busyCalls)
+		if !c.busy.Load() {
 			t.Fatal("no monitor runs, which this test needs")
 		}
 		c.close()
-		c.arrived(busyEvents) // whoever is late starts nothing: the bubble would not end
+		c.arrived(busyCalls) // whoever is late starts nothing: the bubble would not end
 	})
 }

@@ -57,7 +57,7 @@ func newCombined(conn *Conn) *combined {
 // callers, and up to 20 % fewer at 8 without a reason to wait. The goroutine that
 // polls has others to look after.
 func (c *Conn) crowded() bool {
-	return c.inFlight.Load() >= crowdedHolds && !c.isPolling()
+	return (c.inFlight.Load() >= crowdedHolds || c.backlog.Load()) && !c.isPolling()
 }
 
 // leave copies buffers for the goroutine that writes now. It returns false if

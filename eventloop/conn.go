@@ -55,6 +55,8 @@ type Conn struct {
 	// used: bytes have been read or written, so a handshake, if there was one, is
 	// over.
 	used atomic.Bool
+	// backlog: it goes on without a handler because more requests are there.
+	backlog atomic.Bool
 	// aborted: bytes that are not sent yet may be lost.
 	aborted      atomic.Bool
 	closed       bool

@@ -10,7 +10,9 @@
 // and sees the same bytes again, and more, in its next call. It may also return
 // at once and let another goroutine reply later with Conn.WriteBuffers, which
 // is safe for concurrent use; reading goes on meanwhile. While a handler runs,
-// its connection is not read, and nobody notices that the peer is gone.
+// its connection is not read, and nobody notices that the peer is gone, unless
+// the handler lets go of it: Conn.Detach is for requests of one connection that
+// need not wait for each other.
 //
 // Bytes that a handler leaves unread wait for it. It is called again when more
 // arrive or when someone calls Conn.Wake, and never in a loop. When
@@ -22,7 +24,8 @@
 //
 // The handler, OnOpen, OnEOF and OnClose of one connection are called one after
 // the other, never two at a time, on whatever goroutine runs the connection
-// then. For different connections they run at the same time. Config.Dispatch
+// then. Calls that have let go of it (Conn.Detach) do not count: they may go on
+// meanwhile, also after OnClose. For different connections they run at the same time. Config.Dispatch
 // says what they may wait for.
 //
 // On a served connection no method calls one of them: Close, a write that

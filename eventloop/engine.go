@@ -107,6 +107,12 @@ type engine interface {
 	takes(socket net.Conn) bool
 	// serve takes over a connection. It returns at once.
 	serve(c *Conn)
+	// mustGoOn reports whether a connection whose handler has let go of it has to
+	// go on at once; more says that there are requests or replies. It is called by
+	// that handler.
+	mustGoOn(c *Conn, more bool) bool
+	// goOn runs a connection that its caller owns on another goroutine.
+	goOn(c *Conn)
 	// poke makes the engine ask next again, also while it waits for bytes. It
 	// is called with c.mu held.
 	poke(c *Conn)

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -156,10 +157,31 @@ func (e *epollEngine) serve(c *Conn) {
 }
 
 func (e *epollEngine) poke(c *Conn) {
-	if !c.served.owned {
+	if !c.served.owned || c.seizeLocked() {
 		c.served.owned = true
+		c.served.loop.leader.Store(nil)
 		e.workers.Do(epollJob{conn: c})
 	}
+}
+
+// mustGoOn: the poller, or who takes its role, goes on with a connection when there
+// is something to do. What is there already would wait, if the handler was spawned or
+// has lost the role.
+func (e *epollEngine) mustGoOn(c *Conn, more bool) bool {
+	l := c.served.loop.leader.Load()
+	return l == nil && more || l != nil && l.state.Load() == lost
+}
+
+func (e *epollEngine) goOn(c *Conn) {
+	c.served.loop.leader.Store(nil)
+	next := actionWait
+	if c.writer.Len() == 0 {
+		if next = e.await(c, false); next == actionWait {
+			return
+		}
+	}
+	e.listener.stats.spawned.Add(1)
+	e.workers.Do(epollJob{conn: c, action: next})
 }
 
 // readable runs a connection whose socket has something to read. It reports
@@ -167,7 +189,9 @@ func (e *epollEngine) poke(c *Conn) {
 func (e *epollEngine) readable(c *Conn, l *leader) bool {
 	loop := &c.served.loop
 	c.mu.Lock()
-	if c.served.owned {
+	switch {
+	case !c.served.owned:
+	case !c.seizeLocked():
 		// Its owner looks again. Until then this would be reported for ever.
 		loop.socket.unwatchReads()
 		c.mu.Unlock()
@@ -179,7 +203,13 @@ func (e *epollEngine) readable(c *Conn, l *leader) bool {
 }
 
 // work runs a connection on a goroutine that does not poll.
-func (e *epollEngine) work(job epollJob) { e.run(job.conn, nil, job.action) }
+func (e *epollEngine) work(job epollJob) {
+	if job.action == actionWait {
+		// Another goroutine may have left it with replies. An error has closed it.
+		_ = job.conn.writer.Flush()
+	}
+	e.run(job.conn, nil, job.action)
+}
 
 // run does what a connection needs until it has to wait, the first action
 // first. With a leader it runs on the goroutine that polls; it reports whether
@@ -200,9 +230,14 @@ func (e *epollEngine) run(c *Conn, l *leader, first action) (leads bool) {
 		case next == actionLook:
 			c.look()
 		case !leads:
-			e.act(c, nil, next)
+			if _, owned := e.act(c, nil, next); !owned {
+				return false
+			}
 		case next != actionLinger && l.enter():
-			leads = e.act(c, l, next)
+			var owned bool
+			if leads, owned = e.act(c, l, next); !owned {
+				return leads
+			}
 		default:
 			e.spawn(c, l, next)
 			return true
@@ -223,16 +258,21 @@ func (e *epollEngine) spawn(c *Conn, l *leader, next action) {
 }
 
 // act does what calls code of the user, on the goroutine that polls if there is
-// a leader, which has entered. It reports whether that still leads.
-func (e *epollEngine) act(c *Conn, l *leader, next action) (leads bool) {
+// a leader, which has entered. It reports whether that still leads, and whether the
+// goroutine still owns the connection.
+func (e *epollEngine) act(c *Conn, l *leader, next action) (leads, owned bool) {
 	loop := &c.served.loop
+	turn := c.served.turn.Load()
 	if l != nil {
+		l.conn.Store(c)
 		loop.leader.Store(l)
 	}
 	returned := false
 	defer func() {
 		if l != nil {
-			loop.leader.Store(nil)
+			// Another leader may run it by now.
+			loop.leader.CompareAndSwap(l, nil)
+			l.conn.Store(nil)
 		}
 		if returned {
 			return
@@ -241,18 +281,21 @@ func (e *epollEngine) act(c *Conn, l *leader, next action) (leads bool) {
 		if l != nil {
 			l.release()
 		}
-		if next != actionFinish && next != actionLinger {
+		if next != actionFinish && next != actionLinger && c.served.turn.Load() == turn {
 			e.workers.Do(epollJob{conn: c})
 		}
 	}()
+	owned = true
 	switch next {
 	case actionOpen:
 		c.open()
 	case actionHandle:
-		if c.served.handles++; e.choice.samples(c.served.handles) {
-			e.choice.ran(c.handleTimed())
+		if c.served.handles++; c.served.handles%sampled == 0 && e.choice.arrived(sampled) {
+			var took time.Duration
+			took, owned = c.handleTimed()
+			e.choice.ran(took)
 		} else {
-			c.handle()
+			owned = c.handle()
 		}
 	case actionEOF:
 		c.tellEOF()
@@ -263,7 +306,7 @@ func (e *epollEngine) act(c *Conn, l *leader, next action) (leads bool) {
 		c.finish()
 	}
 	returned = true
-	return l != nil && l.leave()
+	return l != nil && l.leave(), owned
 }
 
 // turnReads is how often a leader reads one connection until it is the turn of
@@ -291,6 +334,9 @@ func (e *epollEngine) await(c *Conn, turnOver bool) action {
 	if next == actionWait {
 		c.reader.keep()
 		c.served.owned = false
+		if c.backlog.Load() {
+			c.backlog.Store(false)
+		}
 	}
 	return next
 }

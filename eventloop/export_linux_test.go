@@ -11,6 +11,7 @@ import (
 // ForceInline makes DispatchAuto run handlers inline, and look after them, until
 // it decides otherwise.
 func (l *Listener) ForceInline() {
+	_ = l.engine.(*epollEngine).start() // the monitor looks at the pollers
 	choice := l.engine.(*epollEngine).choice
 	choice.mu.Lock()
 	defer choice.mu.Unlock()

@@ -190,6 +190,8 @@ type leader struct {
 	// state is calls, one more while such a call runs, and lost when another has
 	// the role.
 	state atomic.Uint64
+	// conn is whose call that is.
+	conn atomic.Pointer[Conn]
 }
 
 const lost = ^uint64(0)
@@ -287,7 +289,6 @@ func (l *leader) wait() (err error) {
 	}
 	stats.wakeups.Add(1)
 	stats.events.Add(uint64(l.count))
-	p.engine.choice.arrived(l.count)
 	return nil
 }
 
@@ -376,6 +377,9 @@ func (l *leader) take(state uint64) {
 	successor.count = copy(successor.events[:], l.events[l.next:l.count])
 	p.leader.Store(successor)
 	go successor.lead()
+	if c := l.conn.Load(); c != nil {
+		c.goOn()
+	}
 }
 
 // --- which socket an event is about ---

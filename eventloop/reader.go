@@ -45,8 +45,9 @@ const (
 type Reader struct {
 	conn *Conn
 
-	// borrowed: buf belongs to the goroutine that polls.
-	borrowed bool
+	// borrowed: buf belongs to the goroutine that polls. shared: handlers that have
+	// let go of the connection look into it, so it is not used again.
+	borrowed, shared bool
 	// buf[start:end] is what arrived and was not consumed.
 	buf        []byte
 	start, end int
@@ -190,7 +191,7 @@ func (r *Reader) pool() *linkbuf.Pool {
 func (r *Reader) room(first, least int) []byte {
 	unread := r.Len()
 	switch {
-	case 0 < r.start && unread <= r.start && least <= len(r.buf)-unread:
+	case 0 < r.start && !r.shared && unread <= r.start && least <= len(r.buf)-unread:
 		// At least as much was consumed as is moved, so the move is paid for.
 		r.rebase(r.buf)
 	case 0 < len(r.buf) && least <= len(r.buf)-r.end:
@@ -278,6 +279,9 @@ func (r *Reader) free(memory []byte) {
 	switch {
 	case r.borrowed:
 		r.borrowed = false
+	case r.shared:
+		r.shared = false
+		r.pool().Forget(memory)
 	case r.pool() != nil && memory != nil:
 		r.pool().Put(memory)
 	}
@@ -287,6 +291,20 @@ func (r *Reader) free(memory []byte) {
 func (r *Reader) borrow(memory []byte) {
 	if r.buf == nil {
 		r.buf, r.borrowed = memory, true
+	}
+}
+
+// share leaves the memory to the handler that was called last, which goes on
+// looking into it.
+func (r *Reader) share() {
+	if r.borrowed {
+		// The goroutine of that handler keeps it.
+		r.keep()
+		return
+	}
+	r.shared = r.buf != nil
+	if r.Len() == 0 {
+		r.release()
 	}
 }
 

@@ -5,11 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
 	"time"
 
 	"github.com/fulmar-rpc/fulmar/internal/assert"
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 )
+
+// flushBytes of replies leave while there are more requests: the peer has something
+// to do meanwhile.
+const flushBytes = 16 << 10
 
 // Handler is called when a connection has bytes to read, on a goroutine of the
 // engine and one call at a time for each connection. It should consume what it
@@ -25,6 +30,9 @@ import (
 // peer looks at Reader.Len before that. After Conn.Wake it is called even if
 // nothing arrived, and maybe nothing is unread.
 //
+// A handler whose requests need not wait for each other lets go of the connection
+// when it has read one: see Conn.Detach.
+//
 // Any other error closes the connection, held or not, after what was written to
 // conn.Writer has been flushed and the peer had a moment to read it, as the
 // package documentation says; Config.OnClose gets the error as it is. A panic is
@@ -32,9 +40,8 @@ import (
 // not reach other connections.
 //
 // What the handler leaves in conn.Writer is flushed when the handler has
-// returned and is not called again at once, or the Writer holds about as much as
-// one read brings. The flush waits for the peer as a write does, and the
-// connection is not read meanwhile.
+// returned and is not called again at once, or the Writer holds 16 KiB. The flush
+// waits for the peer as a write does, and the connection is not read meanwhile.
 type Handler func(conn *Conn) error
 
 // served is the state of a served connection that decides what to do next,
@@ -53,6 +60,12 @@ type served struct {
 	loop   loopState
 	// handshake is that of TLS; nil when it is over, or there is none.
 	handshake func(context.Context) error
+
+	// turn numbers who owns the connection, in steps of two. It is odd while its
+	// handler has let go of it and nobody has taken it: see Detach.
+	turn atomic.Uint32
+	// handling: the handler is called, by who owns the connection.
+	handling bool
 
 	fresh bool // bytes arrived that the handler has not been shown
 	again bool // the handler left bytes and wants another call at once
@@ -99,6 +112,10 @@ func (c *Conn) Hold() {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.holdLocked()
+}
+
+func (c *Conn) holdLocked() {
 	c.served.holds++
 	c.inFlight.Store(int32(c.served.holds))
 }
@@ -258,29 +275,37 @@ func (c *Conn) tellEOF() {
 }
 
 // handle calls the handler and does what it asks for.
-func (c *Conn) handle() { c.handleWith(c.listener.handler) }
+// It reports whether its caller owns the connection still.
+func (c *Conn) handle() (owned bool) { return c.handleWith(c.listener.handler) }
 
 // handleTimed does the same and returns how long the handler took.
-func (c *Conn) handleTimed() (took time.Duration) {
-	c.handleWith(func(c *Conn) error {
+func (c *Conn) handleTimed() (took time.Duration, owned bool) {
+	owned = c.handleWith(func(c *Conn) error {
 		began := time.Now()
 		defer func() { took = time.Since(began) }()
 		return c.listener.handler(c)
 	})
-	return took
+	return took, owned
 }
 
-func (c *Conn) handleWith(handler Handler) {
+func (c *Conn) handleWith(handler Handler) (owned bool) {
 	r := &c.reader
 	began := r.start
 	r.Commit()
+	turn := c.served.turn.Load()
+	c.served.handling = true
 	err := c.isolate("handler", handler)
+	if !c.reattach(turn) {
+		c.leave(err)
+		return false
+	}
+	c.served.handling = false
 	more := errors.Is(err, ErrMore)
 	if more {
 		r.start = r.mark
 	}
 	again := err == nil && r.start != began && r.Len() > 0
-	if !again || c.writer.Len() >= readBytes {
+	if !again || c.writer.Len() >= flushBytes {
 		// An error has closed the connection.
 		_ = c.writer.Flush()
 	}
@@ -296,6 +321,7 @@ func (c *Conn) handleWith(handler Handler) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.served.again = again
+	return true
 }
 
 // fail makes the engine close the connection, after a moment for the peer to
@@ -303,6 +329,10 @@ func (c *Conn) handleWith(handler Handler) {
 func (c *Conn) fail(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.failLocked(err)
+}
+
+func (c *Conn) failLocked(err error) {
 	if !c.served.failed && !c.closed {
 		c.cause = err
 	}
@@ -357,6 +387,7 @@ func (c *Conn) finish() {
 // may hold replies of earlier calls.
 func (c *Conn) isolate(what string, call func(*Conn) error) (err error) {
 	written := c.writer.Len()
+	turn := c.served.turn.Load()
 	returned := false
 	defer func() {
 		if returned {
@@ -364,12 +395,19 @@ func (c *Conn) isolate(what string, call func(*Conn) error) (err error) {
 		}
 		// Nothing to recover means runtime.Goexit: the goroutine ends, and
 		// nobody gets err, but the connection has failed all the same.
-		if value := recover(); value == nil {
+		value := recover()
+		if value == nil {
 			err = fmt.Errorf("eventloop: %s ended its goroutine", what)
 		} else {
 			err = fmt.Errorf("eventloop: %s panicked: %v", what, value)
 		}
 		c.listener.panicked(c, err)
+		if !c.reattach(turn) {
+			if value == nil {
+				c.leave(err) // whoever called isolate gets no chance to
+			}
+			return
+		}
 		c.writer.buffer.Truncate(min(written, c.writer.Len()))
 		_ = c.writer.Flush()
 		c.fail(err)

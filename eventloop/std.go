@@ -29,12 +29,24 @@ func (stdEngine) close() {}
 func (e stdEngine) serve(c *Conn) {
 	c.served.std = &stdState{}
 	c.served.std.changed.L = &c.mu
-	go e.run(c)
+	go e.run(c, c.open)
 }
 
-func (e stdEngine) run(c *Conn) {
-	defer c.finish()
-	c.open()
+// mustGoOn: nobody else reads the connection.
+func (stdEngine) mustGoOn(*Conn, bool) bool { return true }
+
+func (e stdEngine) goOn(c *Conn) { go e.run(c, func() { _ = c.writer.Flush() }) }
+
+// run runs a connection until it ends, or goes on without this goroutine. Code of
+// the user may end the goroutine too.
+func (e stdEngine) run(c *Conn, first func()) {
+	turn := c.served.turn.Load()
+	defer func() {
+		if c.reattach(turn) {
+			c.finish()
+		}
+	}()
+	first()
 	for {
 		switch e.await(c) {
 		case actionHandshake:
@@ -43,7 +55,9 @@ func (e stdEngine) run(c *Conn) {
 			n, err := c.fill()
 			e.readReturned(c, n, err)
 		case actionHandle:
-			c.handle()
+			if !c.handle() {
+				return
+			}
 		case actionLook:
 			c.look()
 		case actionEOF:

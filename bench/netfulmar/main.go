@@ -43,10 +43,10 @@ func (v variant) serve(ctx context.Context, listener net.Listener, c netsuite.Ca
 	if err != nil {
 		return err
 	}
-	// Where callers share a connection each request gets a goroutine, so that none
-	// waits for another. Handlers that promise not to wait need none.
-	everywhere := c.Shared && !v.offload
-	return loop.Serve(ctx, func(conn *eventloop.Conn) error { return v.handle(conn, everywhere) })
+	// Where callers share a connection none waits for another. Handlers that promise
+	// not to wait need nothing for that.
+	detach := c.Shared && !v.offload
+	return loop.Serve(ctx, func(conn *eventloop.Conn) error { return v.handle(conn, detach) })
 }
 
 // directBytes is from where on a reply is written from where its request was
@@ -55,7 +55,7 @@ const directBytes = 16 << 10
 
 // handle replies to one frame. It is called again at once while there are more,
 // and what it leaves in the writer leaves together.
-func (v variant) handle(conn *eventloop.Conn, everywhere bool) error {
+func (v variant) handle(conn *eventloop.Conn, detach bool) error {
 	head, err := conn.Reader().Peek(netsuite.LengthBytes)
 	if err != nil {
 		return err
@@ -69,7 +69,15 @@ func (v variant) handle(conn *eventloop.Conn, everywhere bool) error {
 		return err
 	}
 	switch {
-	case everywhere || v.offload && netsuite.Blocks(frame):
+	case detach:
+		call := conn.Detach()
+		answer := netsuite.Handle(frame)
+		if !call.Attach() {
+			_, err := conn.WriteBuffers([][]byte{answer})
+			return err
+		}
+		conn.Writer().Append(answer)
+	case v.offload && netsuite.Blocks(frame):
 		request := bytes.Clone(frame) // frame is valid until the handler returns.
 		conn.Hold()
 		go reply(conn, request)

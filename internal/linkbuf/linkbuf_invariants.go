@@ -41,6 +41,11 @@ func (c *poolChecks) got(b []byte) {
 }
 
 func (c *poolChecks) put(b []byte) {
+	c.forgotten(b)
+	spoil(b)
+}
+
+func (c *poolChecks) forgotten(b []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	first := unsafe.SliceData(b)
@@ -49,7 +54,6 @@ func (c *poolChecks) put(b []byte) {
 	}
 	delete(c.live, first)
 	outstanding.Add(-1)
-	spoil(b)
 }
 
 func (*poolChecks) reused(b []byte) {

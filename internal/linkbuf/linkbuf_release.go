@@ -10,9 +10,10 @@ func Outstanding() int64 { return 0 }
 // poolChecks does nothing in this build; see linkbuf_invariants.go.
 type poolChecks struct{}
 
-func (*poolChecks) got([]byte)    {}
-func (*poolChecks) reused([]byte) {}
-func (*poolChecks) put([]byte)    {}
+func (*poolChecks) got([]byte)       {}
+func (*poolChecks) reused([]byte)    {}
+func (*poolChecks) put([]byte)       {}
+func (*poolChecks) forgotten([]byte) {}
 
 // contentCheck does nothing in this build.
 type contentCheck struct{}

@@ -71,6 +71,13 @@ func (p *Pool) Put(b []byte) {
 	}
 }
 
+// Forget leaves a slice that Get returned to the garbage collector, because others
+// may look into it for as long as they like. The caller must not use it again.
+func (p *Pool) Forget(b []byte) {
+	p.checks.forgotten(b)
+	p.outstanding.Add(-1)
+}
+
 // Outstanding returns how many slices were taken and not put back.
 func (p *Pool) Outstanding() int64 { return p.outstanding.Load() }
 

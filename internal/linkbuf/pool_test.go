@@ -183,3 +183,21 @@ func ExamplePool() {
 	// 0 1024 1
 	// 0
 }
+
+// TestPool_Forget: what others look into is neither reused nor counted.
+func TestPool_Forget(t *testing.T) {
+	pool := linkbuf.NewPool()
+	b := append(pool.Get(1000), "still there"...)
+	pool.Forget(b)
+	if got := pool.Outstanding(); got != 0 {
+		t.Errorf("%d slices are outstanding after Forget", got)
+	}
+	for range 100 {
+		other := pool.Get(1000)
+		other = append(other, "something else"...)
+		defer pool.Put(other)
+	}
+	if string(b) != "still there" {
+		t.Errorf("a slice that was forgotten was used again: %q", b)
+	}
+}

@@ -1,0 +1,96 @@
+package eventloop
+
+// Detached is a call of a handler that has let go of its connection.
+type Detached struct {
+	conn *Conn
+	turn uint32
+}
+
+// Detach lets the connection go on without the handler that calls it: for
+// protocols in which requests of one connection need not wait for each other.
+// From then on this call may use what it has read from the Reader until it
+// returns, and the methods of Conn that any goroutine may call, but neither
+// Reader nor Writer; what it has consumed is consumed. The handler may be called
+// for what else has arrived, on another goroutine, while this call goes on.
+//
+//	frame, err := conn.Reader().Next(size)
+//	...
+//	call := conn.Detach()
+//	reply := serve(frame) // it may take its time
+//	if call.Attach() {
+//		conn.Writer().Append(reply) // leaves with the replies before and after it
+//		return nil
+//	}
+//	_, err = conn.WriteBuffers([][]byte{reply})
+//	return err
+//
+// How soon the connection goes on depends on Config.Dispatch: at once if bytes are
+// unread and the handler was spawned, when more arrive, or when the goroutine that
+// polls is taken away from a handler that takes long. A call that the connection
+// has gone on without counts as a Hold until it returns. Its error closes the
+// connection as that of any call, but it must not be ErrMore, and OnEOF and
+// OnClose may have been called before it returns. It does nothing outside of a
+// handler, and must be called once in a call at most.
+func (c *Conn) Detach() Detached {
+	s := c.served
+	if s == nil || !s.handling {
+		return Detached{} // nobody else would go on with it
+	}
+	d := Detached{c, s.turn.Load() &^ 1}
+	c.reader.Commit()
+	more := c.reader.Len() > 0 || c.writer.Len() > 0
+	s.turn.Store(d.turn | 1)
+	// From here on others may own the connection.
+	if c.engine().mustGoOn(c, more) {
+		c.goOn()
+	}
+	return d
+}
+
+// Attach takes the connection back, if it has not gone on without this call: then
+// the handler may use Reader and Writer again.
+func (d Detached) Attach() bool { return d.conn == nil || d.conn.reattach(d.turn) }
+
+// reattach takes a connection back for the handler that was called in that turn.
+func (c *Conn) reattach(turn uint32) bool {
+	now := c.served.turn.Load()
+	return now == turn || now == turn|1 && c.served.turn.CompareAndSwap(now, turn)
+}
+
+// seizeLocked takes a connection from a handler that has let go of it. If it
+// returns true, its caller owns the connection.
+func (c *Conn) seizeLocked() bool {
+	now := c.served.turn.Load()
+	if now&1 == 0 || !c.served.turn.CompareAndSwap(now, now+1) {
+		return false
+	}
+	c.served.handling = false
+	c.reader.share()
+	if c.reader.Len() > 0 {
+		c.served.again = true
+		c.backlog.Store(true)
+	}
+	c.holdLocked()
+	return true
+}
+
+// goOn runs a connection on another goroutine, if its handler has let go of it.
+func (c *Conn) goOn() {
+	c.mu.Lock()
+	seized := c.seizeLocked()
+	c.mu.Unlock()
+	if seized {
+		c.engine().goOn(c)
+	}
+}
+
+// leave ends a call that its connection has gone on without.
+func (c *Conn) leave(err error) {
+	if err != nil {
+		c.mu.Lock()
+		c.failLocked(err)
+		c.engine().poke(c)
+		c.mu.Unlock()
+	}
+	c.Release()
+}
