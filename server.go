@@ -285,6 +285,7 @@ const (
 // which goes on after this. The peer learns neither cause nor stack.
 func (s *Server) panicked(in *transport.Inbound, state *unaryState, call *servedCall, cause any) {
 	if cause == nil {
+		in.EndsGoroutine()
 		cause = "runtime.Goexit"
 	}
 	s.transport.Log().ErrorWithStack("panic in a handler", "method", state.method.fullName(), "peer", in.Peer,

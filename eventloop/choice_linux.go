@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/fulmar-rpc/fulmar/internal/limits"
 )
 
 // What DispatchAuto decides by. To hand a handler to another goroutine costs 1 to
@@ -193,15 +195,16 @@ func (c *choice) forgetLocked() {
 	c.slow.Store(0)
 }
 
-// rescued counts a handler that made its leader lose the role.
-func (c *choice) rescued() {
+// rescued counts a handler that made its leader lose the role. So many read
+// buffers are in use.
+func (c *choice) rescued(buffers int64) {
 	if c.mode != DispatchAuto {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.quick.Store(true)
-	if c.rescues++; c.rescues > rescuesMost {
+	if c.rescues++; c.rescues > rescuesMost || buffers > limits.LeftBuffers {
 		c.mistakenLocked()
 	}
 }

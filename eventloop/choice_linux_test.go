@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/fulmar-rpc/fulmar/internal/limits"
 )
 
 // choosing is a choice whose leaders are made up.
@@ -99,7 +101,7 @@ func TestChoice_FixedOnes(t *testing.T) {
 			if c.arrived(busyCalls) {
 				t.Errorf("dispatch %d measures handlers", mode)
 			}
-			c.rescued()
+			c.rescued(1)
 		}
 		if c.runInline() != inline {
 			t.Errorf("dispatch %d: inline is %v", mode, c.runInline())
@@ -183,7 +185,7 @@ func TestChoice_InlineUntilManyAreRescued(t *testing.T) {
 		c.becomeInline()
 		rescue := func(times int) {
 			for range times {
-				c.rescued()
+				c.rescued(1)
 			}
 		}
 		for range 10 {
@@ -193,6 +195,18 @@ func TestChoice_InlineUntilManyAreRescued(t *testing.T) {
 		}
 		rescue(rescuesMost + 1)
 		c.expect(false, "with many rescues")
+	})
+}
+
+// TestChoice_InlineUntilManyBuffersAreInUse: handlers that were left behind keep
+// one each, for as long as they like.
+func TestChoice_InlineUntilManyBuffersAreInUse(t *testing.T) {
+	inBubble(t, func(c *choosing) {
+		c.becomeInline()
+		c.rescued(limits.LeftBuffers)
+		c.expect(true, "with as many as there may be")
+		c.rescued(limits.LeftBuffers + 1)
+		c.expect(false, "with more")
 	})
 }
 
@@ -209,7 +223,7 @@ func TestChoice_TicksAreQuickWhileThereAreRescues(t *testing.T) {
 			}
 		}
 		period(calmTick, "at first")
-		c.rescued()
+		c.rescued(1)
 		period(quickTick, "after a rescue")
 		c.calls(rescuedOf/sampled, 1)
 		period(quickTick, "in the calls after that one")

@@ -29,7 +29,8 @@ type Detached struct {
 // polls is taken away from a handler that takes long. A call that the connection
 // has gone on without counts as a Hold until it returns. Its error closes the
 // connection as that of any call, but it must not be ErrMore, and OnEOF and
-// OnClose may have been called before it returns. It does nothing outside of a
+// OnClose may have been called before it returns. If it ends its goroutine, the
+// connection goes on without it. It does nothing outside of a
 // handler, and must be called once in a call at most.
 func (c *Conn) Detach() Detached {
 	s := c.served

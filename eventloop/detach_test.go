@@ -165,7 +165,6 @@ func TestDetach_HowCallsEnd(t *testing.T) {
 		"error":   func() error { return errors.New("the end of it") },
 		"ErrMore": func() error { return eventloop.ErrMore },
 		"panic":   func() error { panic("the end of it") },
-		"goexit":  func() error { runtime.Goexit(); return nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			onConcurrentEngines(t, func(t *testing.T, config eventloop.Config) {
@@ -202,6 +201,36 @@ func TestDetach_HowCallsEnd(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestDetach_CallsThatEndTheirGoroutine: the connection goes on without them.
+func TestDetach_CallsThatEndTheirGoroutine(t *testing.T) {
+	onConcurrentEngines(t, func(t *testing.T, config eventloop.Config) {
+		release := make(chan struct{})
+		s := serveDetached(t, config, func(line string) (string, error) {
+			switch line {
+			case "wait":
+				<-release
+				runtime.Goexit()
+			case "end":
+				runtime.Goexit()
+			}
+			return line, nil
+		})
+		client := s.connect()
+		send(t, client, "end\none\n")
+		expect(t, client, "one\n")
+		send(t, client, "wait\ntwo\n")
+		expect(t, client, "two\n")
+		release <- struct{}{}
+		send(t, client, "three\n")
+		expect(t, client, "three\n")
+		closeWrite(t, client)
+		expectEnd(t, client, "")
+		if err := receive(t, s.closed, "OnClose"); err != nil {
+			t.Errorf("OnClose got %v", err)
+		}
+	})
 }
 
 // TestDetach_HoldsTheConnection: the peer stops sending, the server shuts down, and
@@ -363,6 +392,7 @@ const (
 	frameDetach        // lets go, and takes back if it can
 	frameYield
 	frameWait   // for another goroutine
+	frameCopies // its request, and yields
 	frameWrites // lets go, and writes without looking back
 	frameKinds
 )
@@ -381,9 +411,13 @@ func answerFrame(conn *eventloop.Conn, pairs chan<- struct{}) error {
 		conn.Writer().Append(frame)
 		return nil
 	}
+	if kind == frameCopies {
+		frame = bytes.Clone(frame)
+		conn.Reader().Done()
+	}
 	call := conn.Detach()
 	switch kind {
-	case frameYield:
+	case frameYield, frameCopies:
 		for range frame[3] {
 			runtime.Gosched()
 		}

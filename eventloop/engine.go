@@ -52,7 +52,7 @@ const (
 // engineOf returns what makes the selected engine for a listener. It is the only
 // place that knows them.
 func engineOf(selected Engine) (func(*Listener) engine, error) {
-	std := func(*Listener) engine { return stdEngine{} }
+	std := func(l *Listener) engine { return l.std }
 	switch selected {
 	case EngineDefault:
 		if epoll := epoll(); epoll != nil {

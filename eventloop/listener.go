@@ -22,9 +22,11 @@ type Listener struct {
 	// handler is that of Serve; no connection is accepted before.
 	handler Handler
 	engine  engine
-	pool    linkbuf.Pool
-	stats   counters
-	log     *peerlog.Log
+	// std runs connections that engine does not take, and is it elsewhere.
+	std   stdEngine
+	pool  linkbuf.Pool
+	stats counters
+	log   *peerlog.Log
 	// draining makes connections close as soon as they are idle. Whoever sets
 	// it pokes them afterwards.
 	draining atomic.Bool
@@ -156,6 +158,7 @@ func newListener(socket net.Listener, config Config, exclusive bool) (*Listener,
 		}
 		return nil
 	})
+	l.std = newStdEngine()
 	l.engine = newEngine(l)
 	if l.socket, err = l.engine.accepts(socket, exclusive); err != nil {
 		return nil, fmt.Errorf("eventloop: listener %s: %w", text(socket.Addr()), err)
@@ -209,7 +212,12 @@ func (l *Listener) Serve(ctx context.Context, handler Handler) error {
 // waitEnded waits until nothing of the listener is left.
 func (l *Listener) waitEnded() {
 	<-l.ended
+	l.closeEngines()
+}
+
+func (l *Listener) closeEngines() {
 	l.engine.close()
+	l.std.close()
 }
 
 // remove forgets a connection that has ended.
@@ -226,7 +234,7 @@ func (l *Listener) checkEnded() {
 		l.endedOnce.Do(func() {
 			close(l.ended)
 			// Who waits for the end does it too, but maybe nobody does.
-			go l.engine.close()
+			go l.closeEngines()
 		})
 	}
 }
@@ -260,7 +268,7 @@ func (l *Listener) Shutdown(ctx context.Context) error {
 	}
 	select {
 	case <-l.ended:
-		l.engine.close()
+		l.closeEngines()
 		return err
 	case <-ctx.Done():
 		_ = l.Close()

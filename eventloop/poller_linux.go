@@ -371,8 +371,8 @@ func (l *leader) take(state uint64) {
 	}
 	p := l.poller
 	p.engine.listener.stats.rescues.Add(1)
-	p.engine.choice.rescued()
 	successor := p.newLeader()
+	p.engine.choice.rescued(p.engine.listener.stats.buffers.Load())
 	// l is in that call, or will find that it has lost the role.
 	successor.count = copy(successor.events[:], l.events[l.next:l.count])
 	p.leader.Store(successor)

@@ -48,6 +48,8 @@ type Reader struct {
 	// borrowed: buf belongs to the goroutine that polls. shared: handlers that have
 	// let go of the connection look into it, so it is not used again.
 	borrowed, shared bool
+	// done: the handler does not look any more into what it has read.
+	done bool
 	// buf[start:end] is what arrived and was not consumed.
 	buf        []byte
 	start, end int
@@ -135,6 +137,11 @@ func (r *Reader) Expect(n int) { r.want = n }
 // Commit makes what was consumed so far consumed for good, also if the handler
 // returns ErrMore.
 func (r *Reader) Commit() { r.mark = r.start }
+
+// Done says that the handler has copied what it needs of what it has read. A call
+// that lets go of its connection (Conn.Detach) then keeps no memory of the
+// connection's.
+func (r *Reader) Done() { r.done = true }
 
 // require makes sure that n bytes are there, or tells why they are not.
 func (r *Reader) require(n int) error {
@@ -302,7 +309,8 @@ func (r *Reader) share() {
 		r.keep()
 		return
 	}
-	r.shared = r.buf != nil
+	// Also if an earlier handler looks into it still.
+	r.shared = r.shared || r.buf != nil && !r.done
 	if r.Len() == 0 {
 		r.release()
 	}

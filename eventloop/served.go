@@ -92,7 +92,7 @@ type served struct {
 // engine returns what runs the connection.
 func (c *Conn) engine() engine {
 	if c.served.beside {
-		return stdEngine{}
+		return c.listener.std
 	}
 	return c.listener.engine
 }
@@ -292,6 +292,7 @@ func (c *Conn) handleWith(handler Handler) (owned bool) {
 	r := &c.reader
 	began := r.start
 	r.Commit()
+	r.done = false
 	turn := c.served.turn.Load()
 	c.served.handling = true
 	err := c.isolate("handler", handler)
@@ -397,6 +398,7 @@ func (c *Conn) isolate(what string, call func(*Conn) error) (err error) {
 		// nobody gets err, but the connection has failed all the same.
 		value := recover()
 		if value == nil {
+			c.goOn() // if the call has let go
 			err = fmt.Errorf("eventloop: %s ended its goroutine", what)
 		} else {
 			err = fmt.Errorf("eventloop: %s panicked: %v", what, value)
@@ -404,7 +406,7 @@ func (c *Conn) isolate(what string, call func(*Conn) error) (err error) {
 		c.listener.panicked(c, err)
 		if !c.reattach(turn) {
 			if value == nil {
-				c.leave(err) // whoever called isolate gets no chance to
+				c.leave(nil) // whoever called isolate gets no chance to
 			}
 			return
 		}

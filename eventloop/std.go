@@ -6,12 +6,23 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/fulmar-rpc/fulmar/internal/workers"
 )
 
 // stdEngine runs each connection on a goroutine of its own, which waits in a
 // read and calls the handler itself. To interrupt the read it sets a deadline
 // in the past, the one way that every net.Conn has.
-type stdEngine struct{}
+type stdEngine struct {
+	// left runs connections whose handlers have let go of them.
+	left *workers.Pool[*Conn]
+}
+
+func newStdEngine() stdEngine {
+	var e stdEngine
+	e.left = workers.New(func(c *Conn) { e.run(c, func() { _ = c.writer.Flush() }) })
+	return e
+}
 
 // stdState is what stdEngine keeps for a connection, guarded by Conn.mu.
 type stdState struct {
@@ -24,7 +35,7 @@ func (stdEngine) accepts(socket net.Listener, _ bool) (net.Listener, error) { re
 
 func (stdEngine) takes(net.Conn) bool { return true }
 
-func (stdEngine) close() {}
+func (e stdEngine) close() { e.left.Close() }
 
 func (e stdEngine) serve(c *Conn) {
 	c.served.std = &stdState{}
@@ -35,7 +46,7 @@ func (e stdEngine) serve(c *Conn) {
 // mustGoOn: nobody else reads the connection.
 func (stdEngine) mustGoOn(*Conn, bool) bool { return true }
 
-func (e stdEngine) goOn(c *Conn) { go e.run(c, func() { _ = c.writer.Flush() }) }
+func (e stdEngine) goOn(c *Conn) { e.left.Do(c) }
 
 // run runs a connection until it ends, or goes on without this goroutine. Code of
 // the user may end the goroutine too.

@@ -153,6 +153,11 @@ const (
 	// goroutines that take its role over, beyond the one in use.
 	PollerBuffers = 4
 
+	// LeftBuffers is with how many read buffers of 64 KiB in use DispatchAuto
+	// runs no handlers on pollers any more for a while: each handler that its
+	// poller has left behind keeps one until it returns.
+	LeftBuffers = 64
+
 	// PeerLogsPerSecond bounds log lines that peers can cause, per kind.
 	PeerLogsPerSecond = 10
 )

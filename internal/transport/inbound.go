@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"github.com/fulmar-rpc/fulmar/eventloop"
 	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
 	"github.com/fulmar-rpc/fulmar/internal/wire"
@@ -23,8 +24,15 @@ type Inbound struct {
 	Peer  string
 	Local string
 
-	conn           *serverConn
+	conn *serverConn
+	// detached is the connection, for a call that runs where its message was read.
+	detached       eventloop.Detached
+	here           bool
 	headerSequence int32
+	// counted is how much of the budget Body takes. copied: it is from the pool, not
+	// the event loop's.
+	counted int
+	copied  bool
 	// headBytes is how much of the budget Head takes, until the call ends.
 	headBytes int
 	invalid   error
@@ -38,13 +46,16 @@ type Inbound struct {
 
 // DropBody lets go of Body, once it has been decoded or will not be.
 func (in *Inbound) DropBody() {
-	if in.Body == nil {
-		return
+	in.conn.server.budget.give(in.counted)
+	if in.copied {
+		in.conn.server.buffers.Put(in.Body)
 	}
-	in.conn.server.budget.give(len(in.Body))
-	in.conn.server.buffers.Put(in.Body)
-	in.Body = nil
+	in.Body, in.counted, in.copied = nil, 0, false
 }
+
+// EndsGoroutine says that the goroutine of Handle is about to end, which the
+// connection must survive: it goes on elsewhere.
+func (in *Inbound) EndsGoroutine() { in.here = false }
 
 // HasHeader reports whether an answer can carry a ReplyHead.
 func (in *Inbound) HasHeader() bool { return hasTTHeader(in.Protocol) }
@@ -56,7 +67,7 @@ func (in *Inbound) Invalid() error { return in.invalid }
 // Reply is an answer that is being written. Release must follow in the end.
 type Reply struct {
 	outgoing
-	conn *serverConn
+	call *Inbound
 }
 
 // replyMaps are to replies what headerMaps are to requests.
@@ -72,7 +83,7 @@ func (in *Inbound) NewReply(name string, head ReplyHead) (*Reply, error) {
 }
 
 func (in *Inbound) newReply(name string, head ReplyHead, messageType thriftwire.MessageType) (*Reply, error) {
-	r := &Reply{conn: in.conn}
+	r := &Reply{call: in}
 	r.protocol, r.name, r.sequence = in.Protocol, name, in.Sequence
 	if hasTTHeader(r.protocol) {
 		if !in.fulmar {
@@ -108,7 +119,7 @@ func (r *Reply) Release() { r.release() }
 // Send hands the reply with its body to the connection.
 func (r *Reply) Send() error {
 	r.finish(thriftwire.Reply)
-	return r.conn.send(&r.outgoing)
+	return r.call.conn.send(r.call, &r.outgoing)
 }
 
 // SendException answers with an application exception.
@@ -125,5 +136,5 @@ func (in *Inbound) SendException(name string, exception thriftwire.ApplicationEx
 	exception.Message = thriftwire.CleanMessage(exception.Message)
 	exception.Put(r.Reserve(exception.Size()))
 	r.finish(thriftwire.Exception)
-	return r.conn.send(&r.outgoing)
+	return in.conn.send(in, &r.outgoing)
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
 	"github.com/fulmar-rpc/fulmar/internal/peerlog"
 	"github.com/fulmar-rpc/fulmar/internal/wire"
-	"github.com/fulmar-rpc/fulmar/internal/workers"
 )
 
 // ServerConfig configures a Server. Every field must be set; limits.Or has been
@@ -42,8 +41,6 @@ type Server struct {
 	config  ServerConfig
 	buffers *linkbuf.Pool
 	budget  budget
-	// workers run the calls.
-	workers *workers.Pool[*Inbound]
 	log     *peerlog.Log
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -66,7 +63,6 @@ func NewServer(config ServerConfig) *Server {
 		log:     peerlog.New(config.Logger),
 	}
 	s.budget.limit = config.BufferedBytes
-	s.workers = workers.New(s.run)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
@@ -80,8 +76,6 @@ func (s *Server) Log() *peerlog.Log { return s.log }
 // EventLoop adds what the Server needs to the configuration of its listener.
 func (s *Server) EventLoop(config eventloop.Config) eventloop.Config {
 	config.ReadBufferBytes = ReadBufferBytes(s.config.Limits)
-	// What is called there finds messages and starts calls, and waits for nothing.
-	config.Dispatch = eventloop.DispatchInline
 	config.OnOpen = func(conn *eventloop.Conn) { conn.SetContext(newServerConn(s, conn)) }
 	config.OnEOF = func(conn *eventloop.Conn) { connOf(conn).heardFarewell() }
 	config.OnClose = func(conn *eventloop.Conn, _ error) { connOf(conn).closed() }
@@ -107,7 +101,6 @@ func (s *Server) Serve(ctx context.Context, listener *eventloop.Listener) error 
 	}()
 	stopSweep := s.startSweep(listener)
 	defer stopSweep()
-	defer s.workers.Close()
 	defer s.cancel()
 	var failed error
 	select {
@@ -234,15 +227,9 @@ func (s *Server) startSweep(listener *eventloop.Listener) (stop func()) {
 	}
 }
 
-// start runs Handle for a call. The connection is held meanwhile: it stays open
-// for the answer although the peer may have stopped sending, and a stopping
-// server waits for it.
-func (s *Server) start(call *Inbound) {
-	s.running.Add(1)
-	call.conn.conn.Hold()
-	s.workers.Do(call)
-}
-
+// run runs Handle for a call. The connection is held meanwhile: it stays open for
+// the answer although the peer may have stopped sending, and a stopping server
+// waits for it.
 func (s *Server) run(call *Inbound) {
 	// Also when Handle panics or ends the goroutine, which its owner must not
 	// let happen: the connection would wait for ever.
