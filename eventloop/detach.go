@@ -30,8 +30,8 @@ type Detached struct {
 // has gone on without counts as a Hold until it returns. Its error closes the
 // connection as that of any call, but it must not be ErrMore, and OnEOF and
 // OnClose may have been called before it returns. If it ends its goroutine, the
-// connection goes on without it. It does nothing outside of a
-// handler, and must be called once in a call at most.
+// connection goes on without it. Outside of a handler Detach does nothing. A call
+// must not use it twice.
 func (c *Conn) Detach() Detached {
 	s := c.served
 	if s == nil || !s.handling {

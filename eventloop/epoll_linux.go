@@ -189,9 +189,7 @@ func (e *epollEngine) goOn(c *Conn) {
 func (e *epollEngine) readable(c *Conn, l *leader) bool {
 	loop := &c.served.loop
 	c.mu.Lock()
-	switch {
-	case !c.served.owned:
-	case !c.seizeLocked():
+	if c.served.owned && !c.seizeLocked() {
 		// Its owner looks again. Until then this would be reported for ever.
 		loop.socket.unwatchReads()
 		c.mu.Unlock()
