@@ -214,7 +214,7 @@ func (e *epollEngine) work(job epollJob) {
 // that still leads.
 func (e *epollEngine) run(c *Conn, l *leader, first action) (leads bool) {
 	leads = l != nil
-	reads := 0
+	reads, calls := 0, 0
 	for next := first; ; next = actionWait {
 		if next == actionWait {
 			if next = e.await(c, leads && reads >= turnReads); next == actionWait {
@@ -231,7 +231,8 @@ func (e *epollEngine) run(c *Conn, l *leader, first action) (leads bool) {
 			if _, owned := e.act(c, nil, next); !owned {
 				return false
 			}
-		case next != actionLinger && l.enter():
+		case next != actionLinger && !l.turnOver(calls) && l.enter():
+			calls++
 			var owned bool
 			if leads, owned = e.act(c, l, next); !owned {
 				return leads
@@ -305,6 +306,20 @@ func (e *epollEngine) act(c *Conn, l *leader, next action) (leads, owned bool) {
 	}
 	returned = true
 	return l != nil && l.leave(), owned
+}
+
+// turnCalls is after how many handlers a leader leaves a connection to another
+// goroutine, if events of others wait; turnCallsMost is the same if it knows of
+// none, for there may be some by then. Short handlers take 1 us each, and 64 KiB
+// hold thousands of them.
+const (
+	turnCalls     = 128
+	turnCallsMost = 1024
+)
+
+// turnOver reports whether a connection has had its turn.
+func (l *leader) turnOver(calls int) bool {
+	return calls >= turnCalls && (l.next < l.count || calls >= turnCallsMost)
 }
 
 // turnReads is how often a leader reads one connection until it is the turn of

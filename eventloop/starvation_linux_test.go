@@ -7,6 +7,7 @@ import (
 	"net"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -83,6 +84,39 @@ func TestStarvation_AFloodDoesNotKeepThePoller(t *testing.T) {
 	if rescues := s.Stats().Loop.Rescues; rescues != 0 {
 		t.Errorf("the role was taken over %d times, so this test shows nothing", rescues)
 	}
+}
+
+// TestStarvation_ManyRequestsOfOneConnection: thousands of them arrived together,
+// and each takes no time. The naive version handles all of them before it looks at
+// other connections.
+func TestStarvation_ManyRequestsOfOneConnection(t *testing.T) {
+	const requests, most = 30_000, 5_000
+	var handled atomic.Int64
+	entered, release, echoed := make(chan struct{}), make(chan struct{}), make(chan struct{}, 2)
+	s := serve(t, onePoller(eventloop.DispatchInline), func(conn *eventloop.Conn) error {
+		if conn.Reader().Buffered()[0] == 'e' {
+			echoed <- struct{}{}
+			return echoLines(conn)
+		}
+		switch handled.Add(1) {
+		case 1:
+			entered <- struct{}{}
+			<-release
+		case most: // nobody polls now, unless this goes on elsewhere
+			<-echoed
+		}
+		return conn.Reader().Skip(1)
+	})
+	other := s.connect()
+	send(t, other, "echo\n")
+	expect(t, other, "echo\n")
+	<-echoed
+	send(t, s.connect(), strings.Repeat("x", requests))
+	<-entered
+	send(t, other, "echo\n")
+	close(release)
+	expect(t, other, "echo\n")
+	eventually(t, "all requests", func() bool { return handled.Load() == requests })
 }
 
 // TestStarvation_HandlersMayWaitForTheirConnection: what DispatchInline allows. A
