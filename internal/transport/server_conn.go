@@ -110,50 +110,49 @@ var errLast = errors.New("the previous message had no known end")
 // sending.
 var errStopped = errors.New("server is stopping")
 
-// data looks at what has arrived. The event loop calls it, once at a time.
+// data looks at what has arrived, and serves one message of it. The event loop
+// calls it, once at a time but for calls that have let go of the connection.
 func (c *serverConn) data() error {
-	for {
-		reader := c.conn.Reader()
-		if c.discard > 0 {
-			n := min(c.discard, reader.Len())
-			if err := reader.Skip(n); err != nil {
-				return err
-			}
-			if c.discard -= n; c.discard > 0 {
-				c.awaitDiscarded()
-				return nil
-			}
-			c.started = time.Time{}
-		}
-		if wait, err := c.mustWait(reader); wait || err != nil {
+	reader := c.conn.Reader()
+	if c.discard > 0 {
+		n := min(c.discard, reader.Len())
+		if err := reader.Skip(n); err != nil {
 			return err
 		}
-		arrived := reader.Buffered()
-		if len(arrived) == 0 {
-			c.idle()
-			return nil
-		}
-		message, used, need, err := c.decoder.Next(arrived)
-		switch {
-		case err != nil:
-			return c.refuse(err)
-		case used == 0:
-			reader.Expect(need)
-			if err := c.charge(held(reader)); err != nil {
-				return c.overloaded(arrived, err)
-			}
-			c.awaitRest(need)
+		if c.discard -= n; c.discard > 0 {
+			c.awaitDiscarded()
 			return nil
 		}
 		c.started = time.Time{}
-		c.uncharge()
-		call := c.inbound(message, used-len(arrived))
-		if err := reader.Skip(min(used, len(arrived))); err != nil {
-			return err
-		}
-		c.serve(call)
-		return nil // the event loop calls again if there is more
 	}
+	if wait, err := c.mustWait(reader); wait || err != nil {
+		return err
+	}
+	arrived := reader.Buffered()
+	if len(arrived) == 0 {
+		c.idle()
+		return nil
+	}
+	message, used, need, err := c.decoder.Next(arrived)
+	switch {
+	case err != nil:
+		return c.refuse(err)
+	case used == 0:
+		reader.Expect(need)
+		if err := c.charge(held(reader)); err != nil {
+			return c.overloaded(arrived, err)
+		}
+		c.awaitRest(need)
+		return nil
+	}
+	c.started = time.Time{}
+	c.uncharge()
+	call := c.inbound(message, used-len(arrived))
+	if err := reader.Skip(min(used, len(arrived))); err != nil {
+		return err
+	}
+	c.serve(call)
+	return nil // the event loop calls again if there is more
 }
 
 // mustWait reports whether the bytes in reader have to wait for the end of a
