@@ -2,7 +2,10 @@ module example.com/shop
 
 go 1.26.0
 
-require github.com/fulmar-rpc/fulmar v0.0.0-00010101000000-000000000000
+require (
+	github.com/fulmar-rpc/fulmar v0.0.0-00010101000000-000000000000
+	go.uber.org/goleak v1.3.0
+)
 
 require golang.org/x/sys v0.49.0 // indirect
 

@@ -3,7 +3,12 @@ package main
 import (
 	"bytes"
 	"testing"
+
+	"go.uber.org/goleak"
 )
+
+// TestMain looks for goroutines that the tests leave behind.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestRun_PrintsWhatTheReadmeSays(t *testing.T) {
 	var out bytes.Buffer

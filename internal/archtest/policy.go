@@ -134,8 +134,9 @@ func otherPolicy() []place {
 		// Modules of their own. They use Fulmar as a user does. "*" allows any
 		// module from elsewhere: their requirements never reach a user.
 		{folder: "examples/...", group: moduleGroup},
-		// As in a user's own folder: its module is called example.com/shop.
-		{folder: "examples/quickstart/...", group: moduleGroup, thirdParty: []string{"example.com/shop"}},
+		// As in a user's own folder: its module is called example.com/shop, so its
+		// tests cannot import internal/testkit and look for leaks with goleak.
+		{folder: "examples/quickstart/...", group: moduleGroup, thirdParty: []string{"example.com/shop"}, testThirdParty: []string{moduleGoleak}},
 		{folder: "contrib/...", group: moduleGroup, thirdParty: []string{"*"}},
 		{folder: "test/...", group: moduleGroup, thirdParty: []string{"*"}},
 		{folder: "test/wire", group: moduleGroup, thirdParty: []string{"*"}}, // Its tests compare framings, which are internal (ADR-0025).

@@ -1,6 +1,7 @@
 package archtest
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -326,6 +327,9 @@ func testCases() []brokenCase {
 	}
 	fuzz := "func FuzzFrame(f *F) {}"
 	main := "func TestMain(m *M) { testkit.Main(m) }"
+	nested := func(folder, name, content string) sources {
+		return sources{folder + "/go.mod": "module " + cmp.Or(name, importPath(folder)) + "\n", folder + "/x_test.go": content}
+	}
 	return []brokenCase{
 		{"fuzzing", "corpus", sources{"thrift/x_test.go": fuzz, "docs/fuzzing.md": "| `FuzzFrame` | thrift | x |"}, "no committed corpus"},
 		{"fuzzing", "ledger", sources{"thrift/x_test.go": fuzz, "thrift/testdata/fuzz/FuzzFrame/one": "x", "docs/fuzzing.md": "| `FuzzFrame` | other |"}, "has no line"},
@@ -352,7 +356,16 @@ func testCases() []brokenCase {
 		{"leak check", "missing", sources{"thrift/x_test.go": "func TestX(t *T) {}"}, "the tests of thrift lack"},
 		{"leak check", "in another file", sources{"thrift/x_test.go": "func TestX(t *T) {}", "thrift/main_test.go": main}, ""},
 		{"leak check", "other module", sources{"cmd/fulmar/go.mod": "module c\n", "cmd/fulmar/x_test.go": "func TestMain(m *M) { os.Exit(m.Run()) }"}, "the tests of cmd/fulmar lack"},
-		{"leak check", "example", sources{"examples/a/go.mod": "module e\n", "examples/a/x_test.go": "func TestX(t *T) {}"}, ""},
+		{"leak check", "in words only", sources{"thrift/x_test.go": "// testkit.Main(m)\nfunc TestMain(m *M) { os.Exit(m.Run()) }"}, "the tests of thrift lack"},
+		{"leak check", "elsewhere", sources{"thrift/x_test.go": "func TestX(t *T) { testkit.Main(m) }"}, "the tests of thrift lack"},
+		{"leak check", "two parts", sources{"thrift/x_test.go": "func TestMain(m *M) { if child() { play(); return }; testkit.Main(m) }"}, ""},
+		{"leak check", "example", nested("examples/a", "", "func TestX(t *T) {}"), "examples/a lack func TestMain(m *testing.M) { testkit.Main(m) }"},
+		{"leak check", "tool", nested("tools", "", "func TestX(t *T) {}"), "the tests of tools lack"},
+		{"leak check", "good example", nested("examples/a", "", main), ""},
+		{"leak check", "called as a user's", nested("examples/a", "example.com/shop", "func TestX(t *T) {}"), "examples/a lack func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }"},
+		{"leak check", "good one called as a user's", nested("examples/a", "example.com/shop", `import "go.uber.org/goleak"`+"\nfunc TestMain(m *M) { goleak.VerifyTestMain(m) }"), ""},
+		{"leak check", "less than possible", nested("examples/a", "", `import "go.uber.org/goleak"`+"\nfunc TestMain(m *M) { goleak.VerifyTestMain(m) }"), "the tests of examples/a lack"},
+		{"leak check", "no tests", sources{"thrift/x.go": "func f() {}"}, ""},
 	}
 }
 

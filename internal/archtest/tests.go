@@ -1,7 +1,6 @@
 package archtest
 
 import (
-	"bytes"
 	"fmt"
 	"go/ast"
 	"path"
@@ -75,30 +74,52 @@ func checkTestNames(t *tree) []finding {
 }
 
 // checkLeakChecks wants the tests of every package to look for what they left
-// behind (P12). The examples are a user's programs, who has no testkit, and the
-// tools do not require the root module.
+// behind (P12): a TestMain that calls testkit.Main, somewhere in it, because some
+// test programs play a second part. A module that is called as a user's is
+// refused internal packages by the compiler; its tests look for goroutines only,
+// with what testkit itself uses.
 func checkLeakChecks(t *tree) []finding {
 	first := map[string]*goFile{}
-	checked := map[string]bool{"internal/testkit": true} // It checks itself.
+	checked := map[string]bool{}
 	var folders []string
 	for _, file := range t.goFiles {
-		if !file.test || within(file.module, "examples") || within(file.module, "tools") {
-			continue
-		}
-		if first[file.folder] == nil {
+		if file.test && first[file.folder] == nil {
 			first[file.folder] = file
 			folders = append(folders, file.folder)
 		}
-		checked[file.folder] = checked[file.folder] || bytes.Contains(file.source, []byte("testkit.Main("))
 	}
+	eachTest(t, func(file *goFile, function *ast.FuncDecl) {
+		if function.Name.Name != "TestMain" {
+			return
+		}
+		importPath, name := t.leakCheck(file.module)
+		ast.Inspect(function, func(node ast.Node) bool {
+			if call, ok := node.(*ast.CallExpr); ok && file.selects(call.Fun, importPath, name) {
+				checked[file.folder] = true
+			}
+			return true
+		})
+	})
 	var findings []finding
 	for _, folder := range folders {
 		if !checked[folder] {
+			importPath, name := t.leakCheck(first[folder].module)
 			findings = append(findings, finding{
 				file: first[folder].path, line: 1, what: folder,
-				message: fmt.Sprintf("the tests of %s lack func TestMain(m *testing.M) { testkit.Main(m) }, which finds what they leave behind", folder),
+				message: fmt.Sprintf("the tests of %s lack func TestMain(m *testing.M) { %s.%s(m) }, which finds what they leave behind", folder, path.Base(importPath), name),
 			})
 		}
 	}
 	return findings
+}
+
+// leakCheck returns what TestMain calls in a module: the package and the
+// function. Packages below internal are for modules whose names begin with the
+// root's.
+func (t *tree) leakCheck(module string) (importPath, name string) {
+	declared := regexp.MustCompile(`(?m)^module\s+(\S+)`).FindSubmatch(t.texts[path.Join(module, "go.mod")])
+	if declared != nil && !within(string(declared[1]), modulePath) {
+		return moduleGoleak, "VerifyTestMain"
+	}
+	return modulePath + "/internal/testkit", "Main"
 }
