@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -67,23 +68,34 @@ const (
 	acceptorOfCaller = "NewListener"
 )
 
-// child is a server with few file descriptors.
+// child is a process of this test program that plays a part of a test: a server
+// with few file descriptors, or a client with many.
 type child struct {
 	t      *testing.T
 	input  io.WriteCloser
 	pipe   interface{ SetReadDeadline(time.Time) error }
 	output *bufio.Scanner // of pipe
-	addr   string
+	addr   string         // of a server
+	// end tells the process to end, by the end of its input, and waits for it.
+	end func()
 }
 
 type counters struct{ open, refused, acceptErrors int }
 
 func startChild(t *testing.T, acceptor string, descriptors, connections int) *child {
 	t.Helper()
-	command := exec.Command(os.Args[0], "-test.run=^TestDescriptorLimitChild$", "-test.v",
-		"-engine", *testEngine, "-dispatch", *testDispatch)
-	command.Env = append(os.Environ(), childAcceptor+"="+acceptor,
+	c := startProcess(t, "TestDescriptorLimitChild", childAcceptor+"="+acceptor,
 		fmt.Sprintf("%s=%d", childDescriptors, descriptors), fmt.Sprintf("%s=%d", childConnections, connections))
+	c.addr = c.line("address ")
+	return c
+}
+
+// startProcess runs a test that is the part of a child in a process of its own,
+// until the end of the calling test at the latest.
+func startProcess(t *testing.T, part string, environment ...string) *child {
+	t.Helper()
+	command := exec.Command(os.Args[0], "-test.run=^"+part+"$", "-test.v", "-engine", *testEngine, "-dispatch", *testDispatch)
+	command.Env = append(os.Environ(), environment...)
 	command.Stderr = os.Stderr
 	input, err := command.StdinPipe()
 	if err != nil {
@@ -97,13 +109,13 @@ func startChild(t *testing.T, acceptor string, descriptors, connections int) *ch
 		t.Fatal(err)
 	}
 	c := &child{t: t, input: input, pipe: output.(*os.File), output: bufio.NewScanner(output)}
-	t.Cleanup(func() {
+	c.end = sync.OnceFunc(func() {
 		input.Close()
 		if err := command.Wait(); err != nil {
 			t.Errorf("child: %v", err)
 		}
 	})
-	c.addr = c.line("address ")
+	t.Cleanup(c.end)
 	return c
 }
 
@@ -113,12 +125,14 @@ func (c *child) line(text string) string {
 	if err := c.pipe.SetReadDeadline(time.Now().Add(patience)); err != nil {
 		c.t.Fatal(err)
 	}
+	var skipped []string
 	for c.output.Scan() {
 		if _, rest, ok := strings.Cut(c.output.Text(), text); ok {
 			return rest
 		}
+		skipped = append(skipped, c.output.Text())
 	}
-	c.t.Fatalf("the child did not write %q: %v", text, c.output.Err())
+	c.t.Fatalf("the child did not write %q: %v, but %q", text, c.output.Err(), skipped)
 	return ""
 }
 
