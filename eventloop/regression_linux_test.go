@@ -507,17 +507,18 @@ func TestBuffers_OfALeaderThatEndsAreGivenBack(t *testing.T) {
 			return err
 		})
 	}()
-	for range 3 {
+	for round := range uint64(3) {
 		client, err := net.Dial("tcp", listener.Addr().String())
 		if err != nil {
 			t.Fatal(err)
 		}
 		send(t, client, "x")
 		receive(t, inside, "the handler")
-		eventually(t, "another to poll", func() bool { return listener.Stats().Loop.Buffers == 2 })
+		eventually(t, "another to poll", func() bool { return listener.Stats().Loop.Rescues > round })
 		client.Close()
+		// The goroutine ends after this, and its buffer may come too late for the
+		// next round: only at the end it is known how many there should be.
 		receive(t, closed, "OnClose")
-		eventually(t, "the buffer", func() bool { return listener.Stats().Loop.Buffers <= 2 })
 	}
 	if err := listener.Close(); err != nil {
 		t.Error(err)
