@@ -33,6 +33,9 @@ type Contestant struct {
 	// Load connects to a server and returns what the case's callers do. It is nil
 	// where a suite has one client for all.
 	Load func(address, name string) (Load, error)
+	// Repeat prepares what a case repeats where no calls are made. It is nil for
+	// whoever has no such case.
+	Repeat func(name string) (Repeat, error)
 }
 
 // Load is a client that is ready.
@@ -52,7 +55,7 @@ func Main(contestants ...Contestant) {
 
 func run(ctx context.Context, contestants []Contestant, arguments []string, in io.Reader, out io.Writer) error {
 	if len(arguments) == 0 {
-		return errors.New("want one of info, serve, load")
+		return errors.New("want one of info, serve, load, repeat")
 	}
 	command, arguments := arguments[0], arguments[1:]
 	flags := flag.NewFlagSet(command, flag.ContinueOnError)
@@ -78,8 +81,10 @@ func run(ctx context.Context, contestants []Contestant, arguments []string, in i
 		return serve(ctx, chosen, endpoint{*network, *address}, *caseName, in, out)
 	case "load":
 		return load(ctx, chosen, *address, *caseName, options, out)
+	case "repeat":
+		return repeat(chosen, *caseName, options, out)
 	}
-	return fmt.Errorf("want one of info, serve, load (got %q)", command)
+	return fmt.Errorf("want one of info, serve, load, repeat (got %q)", command)
 }
 
 func choose(contestants []Contestant, name string) (Contestant, error) {
@@ -190,7 +195,7 @@ func serve(ctx context.Context, c Contestant, at endpoint, caseName string, in i
 	return err
 }
 
-// loadOptions are the flags of the command load.
+// loadOptions are the flags of the commands load and repeat.
 type loadOptions struct {
 	rate             float64
 	warmUp, duration time.Duration

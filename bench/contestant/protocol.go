@@ -3,9 +3,10 @@
 //
 // A program understands
 //
-//	info                                      what it can do
-//	serve -contestant N -case N [-network N]  a server, until standard input ends
-//	load  -contestant N -case N -address A    calls, for as long as it was told
+//	info                                       what it can do
+//	serve  -contestant N -case N [-network N]  a server, until standard input ends
+//	load   -contestant N -case N -address A    calls, for as long as it was told
+//	repeat -contestant N -case N               the same operation again and again, for as long
 //
 // and answers with lines of JSON on standard output, one Event each. It may be
 // written in any language; Main does all of it for programs in Go.
@@ -76,6 +77,18 @@ type Report struct {
 	// does not ask.
 	ConnectionBytes *float64 `json:"connection_bytes,omitempty"`
 	HeapBytes       *float64 `json:"heap_bytes,omitempty"`
+	// Operation stands in place of calls where the command was repeat.
+	Operation *Operation `json:"operation,omitempty"`
+}
+
+// Operation sums up how often something was repeated, and what it took each time.
+type Operation struct {
+	// Count is how often it was done within the window.
+	Count uint64 `json:"count"`
+	// Nanoseconds, Allocations and Bytes (that were allocated) are means.
+	Nanoseconds float64 `json:"nanoseconds"`
+	Allocations float64 `json:"allocations"`
+	Bytes       float64 `json:"bytes"`
 }
 
 // Latency sums up latencies, in nanoseconds.
@@ -174,6 +187,11 @@ func (r Report) Validate() error {
 	refuse(r.CallBytes < 0 || r.CallBytes > bytesMax, "calls of %d bytes (limit %d)", r.CallBytes, int64(bytesMax))
 	for _, bytes := range []*float64{r.ConnectionBytes, r.HeapBytes} {
 		refuse(bytes != nil && !finite(*bytes, 0, bytesMax), "memory of the server (limit %d bytes)", int64(bytesMax))
+	}
+	if o := r.Operation; o != nil {
+		refuse(o.Count == 0 || o.Count > callsMax || r.Calls > 0, "%d operations (limits 1 and %d) beside %d calls", o.Count, uint64(callsMax), r.Calls)
+		refuse(!(o.Nanoseconds > 0 && o.Nanoseconds <= secondsMax*1e9), "operations of %v ns", o.Nanoseconds)
+		refuse(!finite(o.Allocations, 0, bytesMax) || !finite(o.Bytes, 0, bytesMax), "operations with %v allocations and %v bytes (limit %v)", o.Allocations, o.Bytes, float64(bytesMax))
 	}
 	l := r.Latency
 	refuse(l.Count > callsMax, "%d latencies (limit %d)", l.Count, uint64(callsMax))

@@ -25,6 +25,7 @@ func TestParseEvent_ReadsWhatIsPrinted(t *testing.T) {
 		{Ready: &Ready{Address: "127.0.0.1:1"}},
 		{Report: &report},
 		{Report: &Report{}},
+		{Report: &Report{Seconds: 1, Operation: &Operation{Count: 5, Nanoseconds: 270.5, Allocations: 0.5, Bytes: 16}}},
 	} {
 		var line strings.Builder
 		if err := printEvent(&line, event); err != nil {
@@ -84,6 +85,12 @@ func TestParseEvent_RefusesWhatCannotBeTrue(t *testing.T) {
 		"negative bytes":     report(func(r *Report) { r.CallBytes = -1 }),
 		"negative cost":      report(func(r *Report) { *r.ConnectionBytes = -1 }),
 		"endless heap":       report(func(r *Report) { *r.HeapBytes = 1e300 }),
+		"operations of none": report(func(r *Report) { r.Calls, r.Operation = 0, &Operation{Nanoseconds: 1} }),
+		"operations in none": report(func(r *Report) { r.Calls, r.Operation = 0, &Operation{Count: 1} }),
+		"and calls":          report(func(r *Report) { r.Operation = &Operation{Count: 1, Nanoseconds: 1} }),
+		"endless operations": report(func(r *Report) { r.Calls, r.Operation = 0, &Operation{Count: 1, Nanoseconds: 1e300} }),
+		"negative objects":   report(func(r *Report) { r.Calls, r.Operation = 0, &Operation{Count: 1, Nanoseconds: 1, Allocations: -1} }),
+		"endless objects":    report(func(r *Report) { r.Calls, r.Operation = 0, &Operation{Count: 1, Nanoseconds: 1, Bytes: 1e300} }),
 		"failure with lines": report(func(r *Report) { r.Failure = "a\nRATIO b" }),
 	} {
 		if event, err := ParseEvent([]byte(line)); err == nil || errors.Is(err, ErrNotEvent) {

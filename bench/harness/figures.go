@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/fulmar-rpc/fulmar/bench/contestant"
 )
 
 // metric is a figure of one run, named as the lines name it.
@@ -49,8 +51,21 @@ func metrics() []metric {
 			}
 			return float64(r.Calls) * float64(r.CallBytes) / r.Seconds / 1e6
 		}},
+		{name: "ns_op", format: "%.1f", value: operation(func(o contestant.Operation) float64 { return o.Nanoseconds })},
+		{name: "allocs", column: "allocs/op", format: "%.3f", value: operation(func(o contestant.Operation) float64 { return o.Allocations })},
+		{name: "bytes", column: "bytes/op", format: "%.1f", value: operation(func(o contestant.Operation) float64 { return o.Bytes })},
 		{name: "bytes", column: "bytes/connection", format: "%.1f", value: func(r Sample) float64 { return known(r.ConnectionBytes) }},
 		{name: "heap_mb", column: "heap MiB", format: "%.2f", value: func(r Sample) float64 { return known(r.HeapBytes) / (1 << 20) }},
+	}
+}
+
+// operation picks a figure of contestants that repeat an operation.
+func operation(pick func(contestant.Operation) float64) func(Sample) float64 {
+	return func(r Sample) float64 {
+		if r.Operation == nil {
+			return math.NaN()
+		}
+		return pick(*r.Operation)
 	}
 }
 

@@ -83,6 +83,15 @@ func fixture() *Results {
 			sample(round, "ours", nil, 2*machine), sample(round, "peer", nil, machine), sample(round, "other", nil, machine),
 			sample(round, "ours", &pair, 2*machine), sample(round, "peer", &pair, machine))
 	}
+	repeated := CaseResult{Name: "repeated", Placement: Pinned, Pairs: []Pair{pair}, Published: map[string]string{"ours": "270 ns"}}
+	for round, machine := range []float64{1, 1.1, 0.5} {
+		for _, who := range []struct {
+			name      string
+			operation contestant.Operation
+		}{{"ours", contestant.Operation{Count: 5, Nanoseconds: 100 * machine}}, {"peer", contestant.Operation{Count: 5, Nanoseconds: 400 * machine, Allocations: 1.5, Bytes: 24}}} {
+			repeated.Runs = append(repeated.Runs, Sample{Round: round, Contestant: who.name, Report: contestant.Report{Seconds: 2, ServerPeak: 3e6, Operation: &who.operation}})
+		}
+	}
 	settings := DefaultSettings(true)
 	settings.Rounds = 3
 	memory := CaseResult{Name: "memory", Placement: Pinned, Pairs: []Pair{pair}}
@@ -103,7 +112,7 @@ func fixture() *Results {
 		Settings:    settings,
 		Contestants: []contestant.Info{{Name: "ours"}, {Name: "peer"}, {Name: "other"}, {Name: "gone", Unavailable: "not built"}},
 		Warnings:    []string{"the load average is high"},
-		Cases:       []CaseResult{c, {Name: "echo@free", Placement: Free}, memory},
+		Cases:       []CaseResult{c, {Name: "echo@free", Placement: Free}, memory, repeated},
 	}
 	r.Lines = r.allLines()
 	return r
@@ -125,13 +134,17 @@ func TestResults_Lines(t *testing.T) {
 		"VALUE demo/memory bytes peer 15800.2",
 		"RATIO demo/memory heap_mb ours/peer 0.002500",
 		"VALUE demo/memory heap_mb ours 2.00",
+		"RATIO demo/repeated ns_op ours/peer 0.250",
+		"VALUE demo/repeated ns_op peer 400.0",
+		"VALUE demo/repeated allocs peer 1.500",
+		"VALUE demo/repeated bytes peer 24.0",
 	} {
 		if !slices.Contains(fixture().Lines, want) {
 			t.Errorf("no line %q in\n%s", want, strings.Join(fixture().Lines, "\n"))
 		}
 	}
 	for _, line := range fixture().Lines {
-		if strings.Contains(line, "demo/echo heap_mb") {
+		if strings.Contains(line, "demo/echo heap_mb") || strings.Contains(line, "demo/repeated c") || strings.Contains(line, "demo/repeated p") {
 			t.Errorf("%q was not measured", line)
 		}
 		// Nobody measured an open loop against other.

@@ -41,6 +41,19 @@ func playFake(kind, command string) {
 			fmt.Println(`{"ready":{"address":"127.0.0.1:1"}}`)
 		}
 		_, _ = os.Stdin.Read(make([]byte, 1))
+	case "repeat":
+		const operation = `{"report":{"calls":0,"seconds":2,"rate":0,"server_cpu_ns":0,"client_cpu_ns":0,"server_peak_bytes":3000000,"client_peak_bytes":0,` +
+			`"latency_ns":{"count":0,"mean":0,"p50":0,"p90":0,"p99":0,"p999":0,"max":0},"operation":{"count":10,"nanoseconds":%d,"allocations":0.5,"bytes":16}}}` + "\n"
+		switch kind {
+		case "good":
+			fmt.Printf(operation, 250)
+		case "idle":
+			fmt.Printf(report, 200, 0, "") // Calls, where operations were asked for.
+		case "crash":
+			os.Exit(4)
+		default:
+			fmt.Printf(operation, 500)
+		}
 	case "load":
 		switch kind {
 		case "client":

@@ -43,6 +43,13 @@ type Case struct {
 	// Serve and Load are what servers and clients are told beside the name of the
 	// case.
 	Serve, Load []string
+	// Repeats tells that contestants repeat an operation by themselves: one
+	// process, where the server would be, without calls. Such a case runs in the
+	// deciding placement only, unless another one is asked for.
+	Repeats bool
+	// Published are figures by contestant that somebody else has published for
+	// the same thing, as texts: a column of the table.
+	Published map[string]string
 }
 
 // OpenLoops says when a case has open loops.

@@ -63,6 +63,10 @@ func (r *runner) playPair(ctx context.Context, t turn) (report contestant.Report
 		return report, 0, fmt.Errorf("suite %s: no program knows %q", r.suite.Name, t.contestant)
 	}
 	common := []string{"-contestant", t.contestant, "-case", t.played.Name}
+	window := []string{"-warm-up", t.settings.WarmUp.String(), "-duration", t.settings.Duration.String()}
+	if t.played.Repeats {
+		return r.playAlone(ctx, t, binary, slices.Concat([]string{"repeat"}, common, window))
+	}
 	server, err := r.start(ctx, t.placement, 0, binary, slices.Concat([]string{"serve"}, common, t.played.Serve)...)
 	if err != nil {
 		return report, 0, fmt.Errorf("server of %s: %w", t.contestant, err)
@@ -79,9 +83,7 @@ func (r *runner) playPair(ctx context.Context, t turn) (report contestant.Report
 		"-address", ready.Ready.Address,
 		"-server", strconv.Itoa(server.command.Process.Pid),
 		"-rate", strconv.FormatFloat(t.rate, 'f', 3, 64),
-		"-warm-up", t.settings.WarmUp.String(),
-		"-duration", t.settings.Duration.String(),
-	}, t.played.Load)...)
+	}, window, t.played.Load)...)
 	if err != nil {
 		return report, 0, fmt.Errorf("client of %s: %w", t.contestant, err)
 	}
@@ -89,6 +91,20 @@ func (r *runner) playPair(ctx context.Context, t turn) (report contestant.Report
 	reported, err := client.event(ctx, t.settings.WarmUp+2*t.settings.Duration+overtime)
 	if err != nil || reported.Report == nil {
 		return report, 0, fmt.Errorf("client of %s: %w", t.contestant, unexpected(err))
+	}
+	return *reported.Report, 0, nil
+}
+
+// playAlone is playPair for a contestant that repeats an operation by itself.
+func (r *runner) playAlone(ctx context.Context, t turn, binary string, arguments []string) (report contestant.Report, used time.Duration, err error) {
+	alone, err := r.start(ctx, t.placement, 0, binary, arguments...)
+	if err != nil {
+		return report, 0, fmt.Errorf("%s: %w", t.contestant, err)
+	}
+	defer func() { used += alone.stop() }()
+	reported, err := alone.event(ctx, t.settings.WarmUp+2*t.settings.Duration+overtime)
+	if err != nil || reported.Report == nil {
+		return report, 0, fmt.Errorf("%s: %w", t.contestant, unexpected(err))
 	}
 	return *reported.Report, 0, nil
 }

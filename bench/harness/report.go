@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -36,16 +37,59 @@ func (r *Results) Print(out io.Writer) error {
 	return err
 }
 
-// print writes a table: one row for a contestant's closed loops, and one for
-// the open loops of each comparison.
+// print writes a table: one row for a contestant's closed loops, or what it
+// repeated, and one for the open loops of each comparison.
 func (c CaseResult) print(out io.Writer, suite string) {
 	fmt.Fprintf(out, "\n%s/%s (%s)\n", suite, c.Name, c.Placement)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(table, "contestant\tcalls/s\tlowest\thighest\tserver us/call\tclient us/call\tserver MB\tclient MB\tfailed\t")
+	if slices.ContainsFunc(c.Runs, func(r Sample) bool { return r.Operation != nil }) {
+		c.printOperations(table)
+	} else {
+		c.printCalls(table)
+	}
+	table.Flush()
+}
+
+// printOperations writes the rows of contestants that repeat an operation.
+func (c CaseResult) printOperations(table *tabwriter.Writer) {
+	each := metrics()[slices.IndexFunc(metrics(), func(m metric) bool { return m.name == "ns_op" })]
+	fmt.Fprint(table, "contestant\tns/op\tlowest\thighest\tpeak MB\t")
+	c.printHeadings(table)
+	for _, name := range c.contestants() {
+		took := c.seriesFor(name, nil, each)
+		low, high := took.spread()
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t", name, number(each.format, took.median()), number(each.format, low), number(each.format, high),
+			whole(c.median(name, nil, func(r Sample) float64 { return float64(r.ServerPeak) / 1e6 })))
+		c.printColumns(table, name)
+	}
+}
+
+// printHeadings and printColumns end a line with what only some cases measure,
+// and what others have published.
+func (c CaseResult) printHeadings(table io.Writer) {
 	for _, m := range c.columns() {
 		fmt.Fprintf(table, "%s\t", m.column)
 	}
+	if len(c.Published) > 0 {
+		fmt.Fprint(table, "published\t")
+	}
 	fmt.Fprintln(table)
+}
+
+func (c CaseResult) printColumns(table io.Writer, name string) {
+	for _, m := range c.columns() {
+		fmt.Fprintf(table, "%s\t", number(m.format, c.seriesFor(name, nil, m).median()))
+	}
+	if len(c.Published) > 0 {
+		fmt.Fprintf(table, "%s\t", cmp.Or(c.Published[name], "-"))
+	}
+	fmt.Fprintln(table)
+}
+
+// printCalls writes the rows of contestants that are called.
+func (c CaseResult) printCalls(table *tabwriter.Writer) {
+	fmt.Fprint(table, "contestant\tcalls/s\tlowest\thighest\tserver us/call\tclient us/call\tserver MB\tclient MB\tfailed\t")
+	c.printHeadings(table)
 	for _, name := range c.contestants() {
 		rate := c.seriesFor(name, nil, metrics()[0])
 		low, high := rate.spread()
@@ -55,10 +99,7 @@ func (c CaseResult) print(out io.Writer, suite string) {
 			whole(c.median(name, nil, func(r Sample) float64 { return float64(r.ServerPeak) / 1e6 })),
 			whole(c.median(name, nil, func(r Sample) float64 { return float64(r.ClientPeak) / 1e6 })),
 			c.failed(name))
-		for _, m := range c.columns() {
-			fmt.Fprintf(table, "%s\t", number(m.format, c.seriesFor(name, nil, m).median()))
-		}
-		fmt.Fprintln(table)
+		c.printColumns(table, name)
 	}
 	table.Flush()
 	if !slices.ContainsFunc(c.Runs, func(r Sample) bool { return r.Pair != nil }) {
@@ -80,7 +121,6 @@ func (c CaseResult) print(out io.Writer, suite string) {
 				whole(row(func(r Sample) float64 { return float64(r.Missed) })))
 		}
 	}
-	table.Flush()
 }
 
 // other returns the opponent of a contestant.

@@ -44,9 +44,12 @@ type CaseResult struct {
 	Placement Placement `json:"placement"`
 	Pairs     []Pair    `json:"pairs"`
 	Runs      []Sample  `json:"runs"`
+	// Published are figures by contestant from elsewhere.
+	Published map[string]string `json:"published,omitempty"`
 }
 
-// Sample is one run: one server and one client, from their start to their end.
+// Sample is one run: one server and one client, or one process that repeats an
+// operation, from their start to their end.
 type Sample struct {
 	// Round counts from 0, Turn is the place within the round.
 	Round      int    `json:"round"`
@@ -123,6 +126,12 @@ func (r *Results) validate() error {
 		problems = append(problems, contestant.CheckText("case", c.Name, 1))
 		for _, pair := range c.Pairs {
 			problems = append(problems, contestant.CheckText("contestant", pair.Ours, 1), contestant.CheckText("contestant", pair.Peer, 1))
+		}
+		if len(c.Published) > casesMax {
+			return fmt.Errorf("case %.60q has %d published figures (limit %d)", c.Name, len(c.Published), casesMax)
+		}
+		for name, figure := range c.Published {
+			problems = append(problems, contestant.CheckText("contestant", name, 1), contestant.CheckText("published figure", figure, 1))
 		}
 		for i, run := range c.Runs {
 			if err := run.validate(); err != nil {

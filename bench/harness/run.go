@@ -162,11 +162,14 @@ func (r *runner) runCase(ctx context.Context, c Case, placement Placement) error
 	if len(r.options.Only) > 0 && !slices.Contains(r.options.Only, c.Name) {
 		return nil
 	}
+	if c.Repeats && placement != r.placements()[0] {
+		return nil
+	}
 	pairs, contestants := available(pairs, r.missing)
 	if len(contestants) == 0 {
 		return nil
 	}
-	result := CaseResult{Name: r.suite.Suffixed(c.Name, placement), Placement: placement, Pairs: pairs}
+	result := CaseResult{Name: r.suite.Suffixed(c.Name, placement), Placement: placement, Pairs: pairs, Published: c.Published}
 	fmt.Fprintf(r.progress, "%s/%s: ", r.suite.Name, result.Name)
 	begun := time.Now()
 	state := caseRun{runner: r, Case: c, result: &result, dropped: map[string]error{}}
@@ -174,7 +177,7 @@ func (r *runner) runCase(ctx context.Context, c Case, placement Placement) error
 		state.closed(ctx, round, contestants)
 	}
 	for round := range r.options.Settings.Rounds {
-		if c.Open.wanted(r.options.Settings.Quick) {
+		if c.Open.wanted(r.options.Settings.Quick) && !c.Repeats {
 			state.open(ctx, round)
 		}
 	}
@@ -261,6 +264,10 @@ func (c *caseRun) try(ctx context.Context, run Sample, rate float64) error {
 	switch {
 	case report.Failed > 0:
 		return fmt.Errorf("%d calls failed: %s", report.Failed, report.Failure)
+	case c.Repeats != (report.Operation != nil):
+		return errors.New("it reported calls where operations were asked for, or the other way round")
+	case report.Operation != nil:
+		return nil
 	case report.Calls == 0:
 		return errors.New("no call finished within the window")
 	}

@@ -111,6 +111,53 @@ func TestRun_UsesTheClientOfTheSuite(t *testing.T) {
 	}
 }
 
+// Operations that are repeated need no server and no client, and are measured in
+// turns as calls are, in one placement.
+func TestRun_RepeatsOperations(t *testing.T) {
+	suite, options := fakeSuite(t, "good", "slow")
+	suite.Deciding, options.Placement = Free, ""
+	suite.Cases = []Case{{Name: "a", Pairs: Against("good", "slow"), Repeats: true, Published: map[string]string{"good": "240 ns"}}}
+	results, err := Run(t.Context(), suite, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"RATIO fakes/a ns_op good/slow 0.500", "RATIO fakes/a allocs good/slow 1.000", "RATIO fakes/a bytes good/slow 1.000",
+		"VALUE fakes/a ns_op good 250.0", "VALUE fakes/a allocs good 0.500", "VALUE fakes/a bytes good 16.0",
+		"VALUE fakes/a ns_op slow 500.0", "VALUE fakes/a allocs slow 0.500", "VALUE fakes/a bytes slow 16.0",
+	}
+	if !slices.Equal(results.Lines, want) {
+		t.Errorf("lines\n%s\nwant\n%s", strings.Join(results.Lines, "\n"), strings.Join(want, "\n"))
+	}
+	if len(results.Cases) != 1 || len(results.Cases[0].Runs) != 6 {
+		t.Fatalf("%+v, want one case with three rounds of two contestants", results.Cases)
+	}
+	first := func(round int) string { return results.Cases[0].Runs[2*round].Contestant }
+	if first(0) == first(1) || first(0) != first(2) {
+		t.Errorf("%s, %s and %s began the rounds, want turns", first(0), first(1), first(2))
+	}
+	if results.Cases[0].Published["good"] != "240 ns" {
+		t.Errorf("published figures %v", results.Cases[0].Published)
+	}
+	if err := results.validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRun_LeavesOutWhoRepeatsNothing(t *testing.T) {
+	for kind, complaint := range map[string]string{"idle": "calls where operations were asked for", "crash": "ended without a result"} {
+		suite, options := fakeSuite(t, "good", kind)
+		suite.Cases = []Case{{Name: "a", Pairs: Against("good", kind), Repeats: true}}
+		results, err := Run(t.Context(), suite, options)
+		if err == nil || !strings.Contains(err.Error(), complaint) || !strings.Contains(err.Error(), kind+" is left out") {
+			t.Errorf("%s: %v, want an error that says %q", kind, err, complaint)
+		}
+		if results == nil || !slices.Contains(results.Lines, "VALUE fakes/a ns_op good 250.0") {
+			t.Errorf("%s: the other contestant's figures are missing", kind)
+		}
+	}
+}
+
 func TestRun_MakesOpenLoopsWhereTheyAreWanted(t *testing.T) {
 	for _, c := range []struct {
 		open  OpenLoops
