@@ -22,6 +22,7 @@ import (
 	"github.com/fulmar-rpc/fulmar/bench/harness"
 	"github.com/fulmar-rpc/fulmar/bench/machine"
 	"github.com/fulmar-rpc/fulmar/bench/netsuite"
+	"github.com/fulmar-rpc/fulmar/bench/papernet"
 	"github.com/fulmar-rpc/fulmar/bench/rpc"
 )
 
@@ -51,7 +52,9 @@ func run(ctx context.Context, arguments []string) error {
 	return fmt.Errorf("want one of run, compare (got %q)", arguments[0])
 }
 
-func suites() []harness.Suite { return []harness.Suite{rpc.Suite(), netsuite.Suite()} }
+func suites() []harness.Suite {
+	return []harness.Suite{rpc.Suite(), netsuite.Suite(), papernet.Suite()}
+}
 
 func findSuite(name string) (harness.Suite, error) {
 	var known []string
