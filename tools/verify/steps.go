@@ -300,9 +300,9 @@ func engineTests(ctx context.Context, v *verifier, log *log) error {
 	for _, flags := range [][]string{
 		{"./eventloop", "-engine=std"},
 		{"./eventloop", "-engine=epoll", "-dispatch=inline"},
-		{"-race", "./eventloop", "-engine=epoll", "-dispatch=auto"},
+		{"-race", "./eventloop", "-engine=epoll", "-dispatch=spawn"},
 	} {
-		_, err := v.goTest(ctx, log, []string{"."}, []string{"CGO_ENABLED=1"}, append([]string{"-timeout=5m"}, flags...)...)
+		_, err := v.goTest(ctx, log, []string{"."}, []string{"CGO_ENABLED=1"}, append([]string{"-timeout=5m", "-short"}, flags...)...)
 		failures = append(failures, err)
 	}
 	return errors.Join(failures...)
