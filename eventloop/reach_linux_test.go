@@ -199,3 +199,24 @@ func TestListenFile_Refuses(t *testing.T) {
 		t.Errorf("a user timeout of a second: %v", err)
 	}
 }
+
+// TestFile_ADescriptorThatWaitsDoesNotStopClose: Fd, which package os/exec calls for
+// a child, makes the socket wait in accept. The naive version cannot be closed
+// then.
+func TestFile_ADescriptorThatWaitsDoesNotStopClose(t *testing.T) {
+	s := serve(t, eventloop.Config{Engine: eventloop.EngineEpoll}, echoLines)
+	file, err := s.File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	file.Fd()
+	client := s.connect() // after this one it would wait for the next
+	send(t, client, "echo\n")
+	expect(t, client, "echo\n")
+	closed := make(chan error, 1)
+	go func() { closed <- s.StopAccepting() }()
+	if err := receive(t, closed, "StopAccepting"); err != nil {
+		t.Errorf("StopAccepting = %v", err)
+	}
+}
