@@ -258,7 +258,7 @@ func (s *socket) tryRead(p []byte) (int, error) {
 	}
 	defer s.release()
 	for {
-		n, err := rawRead(s.fd, p)
+		n, err := receiveOnce(s.fd, p)
 		switch {
 		case n > 0:
 			return n, nil
@@ -277,13 +277,7 @@ func (s *socket) tryWrite(buffers [][]byte) (int, error) {
 	}
 	defer s.release()
 	for {
-		var n int
-		var err error
-		if len(buffers) == 1 {
-			n, err = rawWrite(s.fd, buffers[0])
-		} else {
-			n, err = rawWritev(s.fd, buffers)
-		}
+		n, err := sendOnce(s.fd, buffers)
 		switch err {
 		case nil:
 			return n, nil

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/fulmar-rpc/fulmar/eventloop"
@@ -124,6 +125,31 @@ func TestStarvation_ManyRequestsOfOneConnection(t *testing.T) {
 // others are served meanwhile. What it waits for is an event that somebody has to
 // poll for.
 func TestStarvation_HandlersMayWaitForTheirConnection(t *testing.T) {
+	testWaitingHandlers(t, nil)
+}
+
+// TestStarvation_DescriptorsThatWait: whoever has the descriptor can make its
+// system calls wait. A poller that waits in one serves nobody, and, since the
+// scheduler does not know of it, keeps the whole process from collecting garbage.
+func TestStarvation_DescriptorsThatWait(t *testing.T) {
+	testWaitingHandlers(t, func(conn *eventloop.Conn) {
+		raw, err := conn.SyscallConn()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		var failed error
+		if err := raw.Control(func(fd uintptr) { failed = syscall.SetNonblock(int(fd), false) }); err != nil {
+			t.Error(err)
+		}
+		if failed != nil {
+			t.Error(failed)
+		}
+	})
+}
+
+func testWaitingHandlers(t *testing.T, onOpen func(*eventloop.Conn)) {
+	t.Helper()
 	large := bytes.Repeat([]byte("0123456789abcdef"), 1<<20)
 	for name, wait := range map[string]func(*eventloop.Conn) error{
 		"Read":  func(conn *eventloop.Conn) error { _, err := io.ReadFull(conn, make([]byte, len("more"))); return err },
@@ -136,7 +162,9 @@ func TestStarvation_HandlersMayWaitForTheirConnection(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var waiting atomic.Bool
-			s := serve(t, onePoller(eventloop.DispatchInline), func(conn *eventloop.Conn) error {
+			config := onePoller(eventloop.DispatchInline)
+			config.OnOpen = onOpen
+			s := serve(t, config, func(conn *eventloop.Conn) error {
 				if conn.Reader().Buffered()[0] == 'e' {
 					return echoLines(conn)
 				}
