@@ -80,7 +80,7 @@ func (l *Listener) isStopped() bool {
 // admit serves an accepted connection, or closes it at once if it may not.
 func (l *Listener) admit(socket net.Conn) {
 	l.mu.Lock()
-	if full := len(l.connections) >= l.config.MaxConnections; full || l.stopped {
+	if full := l.connections.count >= l.config.MaxConnections; full || l.stopped {
 		l.mu.Unlock()
 		l.refuse(socket, full)
 		return
@@ -92,12 +92,11 @@ func (l *Listener) admit(socket net.Conn) {
 		c.served.handshake = secure.HandshakeContext
 	}
 	c.source = newRawSource(socket, &c.reader)
-	c.writer.buffer.Init(&l.pool)
 	l.stats.accepted.Add(1)
 	// Before anybody else knows the connection: Close and Shutdown poke those that
 	// are listed, and one that nobody owned yet would get two owners.
 	c.engine().serve(c)
-	l.connections[c] = struct{}{}
+	l.connections.add(c)
 	l.mu.Unlock()
 }
 

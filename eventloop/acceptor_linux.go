@@ -116,9 +116,9 @@ func (a *acceptor) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	if a.unixLocal != nil {
-		s.unixLocal, s.unixRemote = a.unixLocal, &net.UnixAddr{Net: "unix"}
+		s.unix = &unixAddresses{local: a.unixLocal, remote: &net.UnixAddr{Net: "unix"}}
 		if peer, ok := a.peer.(*unix.SockaddrUnix); ok {
-			s.unixRemote.Name = peer.Name
+			s.unix.remote.Name = peer.Name
 		}
 		return s, nil
 	}
@@ -210,7 +210,7 @@ func (v converter) Accept() (net.Conn, error) {
 	}
 	switch remote := conn.RemoteAddr().(type) {
 	case *net.UnixAddr:
-		s.unixLocal, s.unixRemote = conn.LocalAddr().(*net.UnixAddr), remote
+		s.unix = &unixAddresses{local: conn.LocalAddr().(*net.UnixAddr), remote: remote}
 	case *net.TCPAddr:
 		local := unmapped(conn.LocalAddr().(*net.TCPAddr).AddrPort())
 		s.local, s.remote = &local, unmapped(remote.AddrPort())

@@ -8,8 +8,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
-
-	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
 )
 
 // Conn is a connection: a net.Conn with a Reader and a Writer that do not copy.
@@ -30,24 +28,25 @@ type Conn struct {
 	// cannot do that.
 	source   *rawSource
 	outbound outbound
-	idle     *idleCheck // made when it is needed
+	idle     atomic.Pointer[idleCheck] // made when it is needed
+	// older and younger are its neighbours in the list of the listener.
+	older, younger *Conn
 
 	// cause is what OnClose is told.
 	cause error
-	// readDeadline is the user's, nil if there is none. While ownsDeadline is
-	// set, the socket's is another: the engine interrupts a read, or CheckIdle
-	// must not wait.
-	readDeadline *time.Time
+	// deadlines are nil while none is set. While ownsDeadline is set, the socket's
+	// for reading is another: the engine interrupts a read, or CheckIdle must not
+	// wait.
+	deadlines *deadlines
 	// drained is closed with the socket, if that is later than closeSocket.
 	drained <-chan struct{}
 
-	// mu guards closed, cause, readDeadline, ownsDeadline and the fields of
-	// served; readMu keeps concurrent calls of Read apart while they take
-	// buffered bytes, and is not held while one waits; idleMu guards idle. Small
-	// fields stand together: this struct just fits into 512 bytes.
-	mu, readMu, idleMu sync.Mutex
-	writerPool         sync.Once
-	closeSocket        sync.Once
+	// mu guards closed, cause, deadlines, ownsDeadline and the fields of served;
+	// readMu keeps concurrent calls of Read apart while they take buffered bytes,
+	// and is not held while one waits. Small fields stand together: this struct
+	// just fits into a class of the allocator's.
+	mu, readMu  sync.Mutex
+	closeSocket sync.Once
 	// stalled: the listener was told that the peer takes nothing.
 	stalled atomic.Bool
 	// inFlight is served.holds, for those that only look.
@@ -90,13 +89,7 @@ func NewConn(conn net.Conn, config Config) *Conn {
 func (c *Conn) Reader() *Reader { return &c.reader }
 
 // Writer returns what collects bytes to be written at once.
-func (c *Conn) Writer() *Writer {
-	if c.served == nil {
-		// Many dialled connections never use it, and an empty pool takes 1 KiB.
-		c.writerPool.Do(func() { c.writer.buffer.Init(linkbuf.NewPool()) })
-	}
-	return &c.writer
-}
+func (c *Conn) Writer() *Writer { return &c.writer }
 
 // Context returns what SetContext was last called with, or nil: also for a
 // connection whose OnOpen has not run yet, which Listener.Connections may yield.
@@ -178,10 +171,10 @@ func (c *Conn) SetDeadline(t time.Time) error {
 
 // usersDeadline returns the user's for reading. Conn.mu is held.
 func (c *Conn) usersDeadline() time.Time {
-	if c.readDeadline == nil {
+	if c.deadlines == nil {
 		return time.Time{}
 	}
-	return *c.readDeadline
+	return c.deadlines.read
 }
 
 // SetReadDeadline bounds reads, also those that wait already. The zero time ends
@@ -193,9 +186,8 @@ func (c *Conn) usersDeadline() time.Time {
 func (c *Conn) SetReadDeadline(t time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.readDeadline = nil
-	if !t.IsZero() {
-		c.readDeadline = &t
+	if c.deadlines != nil || !t.IsZero() {
+		c.setDeadlinesLocked().read = t
 	}
 	if c.ownsDeadline {
 		return nil

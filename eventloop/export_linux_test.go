@@ -61,7 +61,6 @@ func busyConn(l *Listener, s *socket) *Conn {
 	c := newConn(s, &l.config)
 	c.listener = l
 	c.served = &served{}
-	c.writer.buffer.Init(&l.pool)
 	c.served.loop.socket, c.served.owned = s, true
 	s.conn = c
 	return c

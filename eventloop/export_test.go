@@ -8,10 +8,9 @@ func (c *Conn) TreatAsPlain() { c.outbound.plain = true }
 // InterruptWrite makes a write that waits look whether the peer takes anything,
 // as it does when its deadline passes.
 func (c *Conn) InterruptWrite() {
-	o := &c.outbound
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	deadlines := o.deadlinesLocked()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	deadlines := c.setDeadlinesLocked()
 	deadlines.armed = time.Unix(1, 0)
 	_ = c.socket.SetWriteDeadline(deadlines.armed)
 }

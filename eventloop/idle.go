@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -56,6 +57,8 @@ type secureConn interface {
 // idleCheck is how a connection is looked at. It is made at the first look, and
 // kept because pools look before every call.
 type idleCheck struct {
+	// mu lets one look at a time.
+	mu sync.Mutex
 	// Where the connection's bytes come from. If both are nil, nothing is known.
 	checker idleChecker
 	peek    *socketPeek
@@ -94,38 +97,40 @@ func newIdleCheck(conn net.Conn) *idleCheck {
 // may take a byte out of a TLS connection and put it into the Reader. Conn.mu
 // must not be held: TLS may write an answer to what it finds.
 func (c *Conn) checkSocketIdle(deep bool) error {
-	c.idleMu.Lock()
-	defer c.idleMu.Unlock()
-	if c.idle == nil {
-		c.idle = newIdleCheck(c.socket)
+	check := c.idle.Load()
+	if check == nil {
+		c.idle.CompareAndSwap(nil, newIdleCheck(c.socket))
+		check = c.idle.Load()
 	}
-	if deep && c.idle.secure && c.used.Load() {
-		if err := c.probe(); err != nil {
+	check.mu.Lock()
+	defer check.mu.Unlock()
+	if deep && check.secure && c.used.Load() {
+		if err := c.probe(check.first[:]); err != nil {
 			return err
 		}
 	}
 	switch {
-	case c.idle.checker != nil:
-		return c.idle.checker.CheckIdle()
-	case c.idle.peek != nil:
-		return c.idle.peek.look()
+	case check.checker != nil:
+		return check.checker.CheckIdle()
+	case check.peek != nil:
+		return check.peek.look()
 	default:
 		return nil
 	}
 }
 
-// probe reads a byte that the connection holds above its socket. With a deadline
+// probe reads a byte, into first, that the connection holds above its socket. With a deadline
 // in the past the read can neither wait nor take anything from the socket, and
 // for TLS such a failure is not the end. The handshake must be over, because for
 // that it is.
-func (c *Conn) probe() error {
+func (c *Conn) probe(first []byte) error {
 	c.mu.Lock()
 	c.ownsDeadline = true
 	err := c.socket.SetReadDeadline(time.Unix(1, 0))
 	c.mu.Unlock()
 	n := 0
 	if err == nil {
-		n, err = c.socket.Read(c.idle.first[:])
+		n, err = c.socket.Read(first)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -136,7 +141,7 @@ func (c *Conn) probe() error {
 	switch {
 	case n > 0:
 		c.countRead(n)
-		c.reader.room(waitBytes, 1)[0] = c.idle.first[0]
+		c.reader.room(waitBytes, 1)[0] = first[0]
 		c.reader.end++
 		if c.served != nil {
 			c.served.fresh = true

@@ -23,16 +23,18 @@ type Listener struct {
 	handler Handler
 	engine  engine
 	// std runs connections that engine does not take, and is it elsewhere.
-	std   stdEngine
-	pool  linkbuf.Pool
-	stats counters
-	log   *peerlog.Log
+	std  stdEngine
+	pool linkbuf.Pool
+	// contents holds what Writers use, of type *content.
+	contents sync.Pool
+	stats    counters
+	log      *peerlog.Log
 	// draining makes connections close as soon as they are idle. Whoever sets
 	// it pokes them afterwards.
 	draining atomic.Bool
 
 	mu          sync.Mutex
-	connections map[*Conn]struct{}
+	connections connections
 	serving     bool // Serve was called
 	accepting   bool // Serve's loop runs
 	stopped     bool // no further connections
@@ -144,12 +146,11 @@ func newListener(socket net.Listener, config Config, exclusive bool) (*Listener,
 	}
 	config = config.withDefaults()
 	l := &Listener{
-		brought:     socket,
-		config:      config,
-		log:         peerlog.New(config.Logger),
-		connections: make(map[*Conn]struct{}),
-		stopAccept:  make(chan struct{}),
-		ended:       make(chan struct{}),
+		brought:    socket,
+		config:     config,
+		log:        peerlog.New(config.Logger),
+		stopAccept: make(chan struct{}),
+		ended:      make(chan struct{}),
 	}
 	l.closeSocket = sync.OnceValue(func() error {
 		// That somebody else has closed it is what Serve reports.
@@ -220,17 +221,44 @@ func (l *Listener) closeEngines() {
 	l.std.close()
 }
 
+// connections is a list: 20 bytes less for each than a map.
+type connections struct {
+	youngest *Conn
+	count    int
+}
+
+func (l *connections) add(c *Conn) {
+	if c.older = l.youngest; c.older != nil {
+		c.older.younger = c
+	}
+	l.youngest = c
+	l.count++
+}
+
+func (l *connections) remove(c *Conn) {
+	if c.older != nil {
+		c.older.younger = c.younger
+	}
+	if c.younger != nil {
+		c.younger.older = c.older
+	} else {
+		l.youngest = c.older
+	}
+	c.older, c.younger = nil, nil
+	l.count--
+}
+
 // remove forgets a connection that has ended.
 func (l *Listener) remove(c *Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.connections, c)
+	l.connections.remove(c)
 	l.checkEnded()
 }
 
 // checkEnded is called with l.mu held whenever something of the listener ended.
 func (l *Listener) checkEnded() {
-	if l.ending && !l.accepting && len(l.connections) == 0 {
+	if l.ending && !l.accepting && l.connections.count == 0 {
 		l.endedOnce.Do(func() {
 			close(l.ended)
 			// Who waits for the end does it too, but maybe nobody does.
@@ -296,8 +324,8 @@ func (l *Listener) end() []*Conn {
 }
 
 func (l *Listener) snapshot() []*Conn {
-	all := make([]*Conn, 0, len(l.connections))
-	for c := range l.connections {
+	all := make([]*Conn, 0, l.connections.count)
+	for c := l.connections.youngest; c != nil; c = c.older {
 		all = append(all, c)
 	}
 	return all

@@ -62,9 +62,10 @@ type Reader struct {
 	want int
 
 	// offset is the position of buf[0] in the stream, by which a search
-	// recognises what it has seen before.
+	// recognises what it has seen before; searched is nil before the first one in
+	// vain.
 	offset   uint64
-	searched search
+	searched *search
 }
 
 // search remembers that delimiter is not among the length bytes at offset.
@@ -116,13 +117,16 @@ func (r *Reader) Skip(n int) error {
 func (r *Reader) Until(delimiter byte) ([]byte, error) {
 	for {
 		seen := 0
-		if s := r.searched; s.delimiter == delimiter && s.offset == r.offset+uint64(r.start) {
+		if s := r.searched; s != nil && s.delimiter == delimiter && s.offset == r.offset+uint64(r.start) {
 			seen = s.length
 		}
 		if i := bytes.IndexByte(r.buf[r.start+seen:r.end], delimiter); i >= 0 {
 			return r.Next(seen + i + 1)
 		}
-		r.searched = search{r.offset + uint64(r.start), r.Len(), delimiter}
+		if r.searched == nil {
+			r.searched = new(search)
+		}
+		*r.searched = search{r.offset + uint64(r.start), r.Len(), delimiter}
 		if err := r.require(r.Len() + 1); err != nil {
 			return nil, err
 		}

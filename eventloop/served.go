@@ -54,16 +54,20 @@ type Handler func(conn *Conn) error
 //	   |  Wake, ResumeReading, Release      |        v
 //	   +------------------------------------+     linger, finish
 type served struct {
-	// beside: it runs on stdEngine, although the listener's is another.
-	beside bool
-	std    *stdState
-	loop   loopState
+	std  *stdState
+	loop loopState
 	// handshake is that of TLS; nil when it is over, or there is none.
 	handshake func(context.Context) error
+	readErr   error // other than EOF
 
+	// Small fields stand together: this struct just fits into a class of the
+	// allocator's.
+	holds int32
 	// turn numbers who owns the connection, in steps of two. It is odd while its
 	// handler has let go of it and nobody has taken it: see Detach.
 	turn atomic.Uint32
+	// beside: it runs on stdEngine, although the listener's is another.
+	beside bool
 	// handling: the handler is called, by who owns the connection.
 	handling bool
 
@@ -82,11 +86,9 @@ type served struct {
 	looked, idle bool
 
 	paused  bool
-	holds   int
 	eof     bool
 	eofTold bool
-	readErr error // other than EOF
-	failed  bool  // the handler wants the connection closed
+	failed  bool // the handler wants the connection closed
 }
 
 // engine returns what runs the connection.
@@ -117,7 +119,7 @@ func (c *Conn) Hold() {
 
 func (c *Conn) holdLocked() {
 	c.served.holds++
-	c.inFlight.Store(int32(c.served.holds))
+	c.inFlight.Store(c.served.holds)
 }
 
 // Release ends a Hold. If the peer has stopped sending and it was the last one,
@@ -132,7 +134,7 @@ func (c *Conn) Release() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s.holds--
-	c.inFlight.Store(int32(s.holds))
+	c.inFlight.Store(s.holds)
 	assert.That(s.holds >= 0, "eventloop: Release without Hold")
 	if s.holds == 0 {
 		s.released = s.eof
@@ -368,7 +370,7 @@ func (c *Conn) finish() {
 	// Deferred, because OnClose may end the goroutine.
 	defer c.listener.remove(c)
 	defer c.reader.release()
-	defer c.writer.buffer.Release()
+	defer c.writer.drop()
 	_ = c.shutSocket()
 	if c.drained != nil {
 		c.waits()
@@ -410,7 +412,7 @@ func (c *Conn) isolate(what string, call func(*Conn) error) (err error) {
 			}
 			return
 		}
-		c.writer.buffer.Truncate(min(written, c.writer.Len()))
+		c.writer.truncate(written)
 		_ = c.writer.Flush()
 		c.fail(err)
 	}()

@@ -16,9 +16,9 @@ func TestConn_FitsItsSizeClasses(t *testing.T) {
 		name       string
 		size, most uintptr
 	}{
-		{"Conn", unsafe.Sizeof(Conn{}), 512},
-		{"served", unsafe.Sizeof(served{}), 96},
-		{"socket", unsafe.Sizeof(socket{}), 160},
+		{"Conn", unsafe.Sizeof(Conn{}), 352},
+		{"served", unsafe.Sizeof(served{}), 80},
+		{"socket", unsafe.Sizeof(socket{}), 144},
 	} {
 		if test.size > test.most {
 			t.Errorf("%s takes %d bytes, its class has %d", test.name, test.size, test.most)

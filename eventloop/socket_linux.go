@@ -29,9 +29,9 @@ type socket struct {
 	conn *Conn
 	// The addresses, those of TCP without the memory that a net.Addr takes; most
 	// connections of a listener have the same local one.
-	unixLocal, unixRemote *net.UnixAddr
-	local                 *netip.AddrPort
-	remote                netip.AddrPort
+	unix   *unixAddresses
+	local  *netip.AddrPort
+	remote netip.AddrPort
 
 	// state counts those who use fd; closedSocket is added once it is closed. The
 	// last of them closes fd: before that its number could name another socket.
@@ -43,7 +43,11 @@ type socket struct {
 	// the socket.
 	watched uint32
 	in, out direction
+	// See expired; a direction has no room for them.
+	inExpired, outExpired bool
 }
+
+type unixAddresses struct{ local, remote *net.UnixAddr }
 
 // closedSocket is negative, whatever is added to it.
 const closedSocket = math.MinInt64
@@ -53,9 +57,8 @@ type direction struct {
 	// changed is closed when those who wait have to look again; nil while nobody
 	// waits.
 	changed chan struct{}
-	// timer is that of the deadline, expired says that it has passed.
-	timer   *time.Timer
-	expired bool
+	// timer is that of the deadline.
+	timer *time.Timer
 }
 
 var (
@@ -231,6 +234,14 @@ func (s *socket) wait(d *direction) error {
 	return err
 }
 
+// expired says that the deadline has passed.
+func (s *socket) expired(d *direction) *bool {
+	if d == &s.in {
+		return &s.inExpired
+	}
+	return &s.outExpired
+}
+
 // unusable returns why nothing can be read or written now, nil if it may be.
 func (s *socket) unusable(d *direction) error {
 	s.mu.Lock()
@@ -242,7 +253,7 @@ func (s *socket) unusableLocked(d *direction) error {
 	switch {
 	case s.state.Load() < 0:
 		return net.ErrClosed
-	case d.expired:
+	case *s.expired(d):
 		return os.ErrDeadlineExceeded
 	default:
 		return nil
@@ -383,7 +394,7 @@ func (s *socket) setDeadline(d *direction, t time.Time) error {
 		d.timer.Stop()
 		d.timer = nil
 	}
-	d.expired = false
+	*s.expired(d) = false
 	if t.IsZero() {
 		return nil
 	}
@@ -405,7 +416,7 @@ func (s *socket) setDeadline(d *direction, t time.Time) error {
 }
 
 func (s *socket) expireLocked(d *direction) {
-	d.expired = true
+	*s.expired(d) = true
 	d.wakeLocked()
 	if d == &s.in && s.conn != nil {
 		// Not here: whoever set the deadline may hold Conn.mu.
@@ -417,8 +428,8 @@ func (s *socket) expireLocked(d *direction) {
 
 // LocalAddr returns the address of this end.
 func (s *socket) LocalAddr() net.Addr {
-	if s.unixLocal != nil {
-		return s.unixLocal
+	if s.unix != nil {
+		return s.unix.local
 	}
 	if s.local == nil {
 		return &net.TCPAddr{}
@@ -428,8 +439,8 @@ func (s *socket) LocalAddr() net.Addr {
 
 // RemoteAddr returns the address of the peer.
 func (s *socket) RemoteAddr() net.Addr {
-	if s.unixRemote != nil {
-		return s.unixRemote
+	if s.unix != nil {
+		return s.unix.remote
 	}
 	return net.TCPAddrFromAddrPort(s.remote)
 }

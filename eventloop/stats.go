@@ -64,7 +64,7 @@ type counters struct {
 // of them only.
 func (l *Listener) Stats() Stats {
 	l.mu.Lock()
-	open := len(l.connections)
+	open := l.connections.count
 	l.mu.Unlock()
 	return Stats{
 		Accepted:     l.stats.accepted.Load(),

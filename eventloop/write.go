@@ -44,24 +44,26 @@ type outbound struct {
 	locked chan struct{}
 	mutex  sync.Mutex
 
-	// pending is what is still to be written, a view into scratch.
-	pending net.Buffers
-	scratch [][]byte
+	// rest is what is left of a write that could not be done at once, for who
+	// has the token. Polled sockets have none between such writes.
+	rest *rest
 	// combined takes what others write meanwhile. Many connections never need it:
 	// nil until goroutines write at the same time.
 	combined atomic.Pointer[combined]
 	// broken is why nothing more can be written, set when a piece was written
 	// in part.
 	broken error
-
-	// mu guards the deadlines, which are nil until there is one.
-	mu        sync.Mutex
-	deadlines *writeDeadlines
 }
 
-// writeDeadlines are the user's, and the one by which the writer next looks
-// whether the peer takes anything.
-type writeDeadlines struct{ user, armed time.Time }
+// rest is what is still to be written, pending, a view into scratch.
+type rest struct {
+	pending net.Buffers
+	scratch [][]byte
+}
+
+// deadlines of a connection: the user's, and the one by which the writer next
+// looks whether the peer takes anything.
+type deadlines struct{ read, write, armed time.Time }
 
 // polledSocket is a socket that the engine watches.
 type polledSocket interface {
@@ -86,12 +88,12 @@ func (o *outbound) init(conn *Conn) {
 	}
 }
 
-// deadlinesLocked returns the deadlines, for who is going to set one.
-func (o *outbound) deadlinesLocked() *writeDeadlines {
-	if o.deadlines == nil {
-		o.deadlines = &writeDeadlines{}
+// setDeadlinesLocked returns the deadlines, for who is going to set one.
+func (c *Conn) setDeadlinesLocked() *deadlines {
+	if c.deadlines == nil {
+		c.deadlines = &deadlines{}
 	}
-	return o.deadlines
+	return c.deadlines
 }
 
 func (o *outbound) lock() {
@@ -219,19 +221,22 @@ func (o *outbound) writeAll(buffers [][]byte) (n int64, err error) {
 			return n, err
 		}
 	}
-	o.scratch = append(o.scratch[:0], buffers...)
+	if o.rest == nil {
+		o.rest = &rest{}
+	}
+	o.rest.scratch = append(o.rest.scratch[:0], buffers...)
 	if !o.plain {
-		o.gather()
+		o.rest.gather()
 	}
-	o.pending = linkbuf.Advance(o.scratch, n)
-	rest, err := o.writePending()
+	o.rest.pending = linkbuf.Advance(o.rest.scratch, n)
+	later, err := o.writePending()
 	o.disarm()
-	o.pending = nil
-	clear(o.scratch)
-	if cap(o.scratch) > scratchKept || o.polled {
-		o.scratch = nil
+	o.rest.pending = nil
+	clear(o.rest.scratch)
+	if cap(o.rest.scratch) > scratchKept || o.polled {
+		o.rest = nil
 	}
-	return n + rest, err
+	return n + later, err
 }
 
 func lengthOf(buffers [][]byte) (n int64) {
@@ -242,20 +247,17 @@ func lengthOf(buffers [][]byte) (n int64) {
 }
 
 // gather copies short pieces together.
-func (o *outbound) gather() {
-	length := 0
-	for _, b := range o.scratch {
-		length += len(b)
-	}
-	if len(o.scratch) < 2 || length > pieceBytes {
+func (r *rest) gather() {
+	length := lengthOf(r.scratch)
+	if len(r.scratch) < 2 || length > pieceBytes {
 		return
 	}
 	joined := make([]byte, 0, length)
-	for _, b := range o.scratch {
+	for _, b := range r.scratch {
 		joined = append(joined, b...)
 	}
-	clear(o.scratch)
-	o.scratch = append(o.scratch[:0], joined)
+	clear(r.scratch)
+	r.scratch = append(r.scratch[:0], joined)
 }
 
 // writePending writes until everything is written, the user's deadline passes,
@@ -272,7 +274,7 @@ func (o *outbound) writePending() (written int64, err error) {
 		n, err := o.writeSome()
 		written += n
 		if err == nil {
-			if o.plain || len(o.pending) == 0 {
+			if o.plain || len(o.rest.pending) == 0 {
 				return written, nil
 			}
 			continue
@@ -296,23 +298,23 @@ func (o *outbound) writePending() (written int64, err error) {
 // another connection, unless a deadline passes.
 func (o *outbound) writeSome() (int64, error) {
 	if o.polled {
-		return o.sink.(polledSocket).writeBuffers((*[][]byte)(&o.pending))
+		return o.sink.(polledSocket).writeBuffers((*[][]byte)(&o.rest.pending))
 	}
-	if o.plain && len(o.pending) != 1 {
-		return o.pending.WriteTo(o.conn.socket)
+	if o.plain && len(o.rest.pending) != 1 {
+		return o.rest.pending.WriteTo(o.conn.socket)
 	}
-	if len(o.pending) == 0 {
+	if len(o.rest.pending) == 0 {
 		return 0, nil
 	}
-	piece := o.pending[0]
+	piece := o.rest.pending[0]
 	if !o.plain {
 		piece = piece[:min(len(piece), pieceBytes)]
 	}
 	n, err := o.conn.socket.Write(piece)
-	if n < len(o.pending[0]) {
-		o.pending[0] = o.pending[0][n:]
+	if n < len(o.rest.pending[0]) {
+		o.rest.pending[0] = o.rest.pending[0][n:]
 	} else {
-		o.pending = o.pending[1:]
+		o.rest.pending = o.rest.pending[1:]
 	}
 	return int64(n), err
 }
@@ -330,13 +332,13 @@ func (o *outbound) arm(now time.Time) {
 	if !o.plain {
 		earliest = now.Add(stall)
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	deadlines := o.deadlinesLocked()
+	o.conn.mu.Lock()
+	defer o.conn.mu.Unlock()
+	deadlines := o.conn.setDeadlinesLocked()
 	if deadlines.armed.Before(earliest) {
 		deadlines.armed = earliest.Add(step)
 		// An error means that the socket is closed; the write will say so.
-		_ = o.conn.socket.SetWriteDeadline(deadlines.earlier())
+		_ = o.conn.socket.SetWriteDeadline(deadlines.nextWrite())
 	}
 }
 
@@ -346,39 +348,40 @@ func (o *outbound) disarm() {
 	if !o.polled {
 		return
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.deadlines == nil || o.deadlines.armed.IsZero() {
+	o.conn.mu.Lock()
+	defer o.conn.mu.Unlock()
+	d := o.conn.deadlines
+	if d == nil || d.armed.IsZero() {
 		return
 	}
-	user := o.deadlines.user
-	if user.IsZero() {
-		o.deadlines = nil
-	} else {
-		o.deadlines.armed = time.Time{}
+	d.armed = time.Time{}
+	if *d == (deadlines{}) {
+		o.conn.deadlines = nil
 	}
 	// An error means that the socket is closed, as the next write will say.
-	_ = o.conn.socket.SetWriteDeadline(user)
+	_ = o.conn.socket.SetWriteDeadline(d.write)
 }
 
 func (o *outbound) setDeadline(t time.Time) error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	deadlines := o.deadlinesLocked()
-	deadlines.user = t
-	return o.conn.socket.SetWriteDeadline(deadlines.earlier())
+	o.conn.mu.Lock()
+	defer o.conn.mu.Unlock()
+	deadlines := o.conn.setDeadlinesLocked()
+	deadlines.write = t
+	return o.conn.socket.SetWriteDeadline(deadlines.nextWrite())
 }
 
-// earlier returns the deadline that comes first, zero if there is none.
-func (d *writeDeadlines) earlier() time.Time {
-	if d.user.IsZero() || !d.armed.IsZero() && d.armed.Before(d.user) {
+// nextWrite returns the deadline for writing that comes first, zero if there is
+// none.
+func (d *deadlines) nextWrite() time.Time {
+	if d.write.IsZero() || !d.armed.IsZero() && d.armed.Before(d.write) {
 		return d.armed
 	}
-	return d.user
+	return d.write
 }
 
 func (o *outbound) userDeadlinePassed(now time.Time) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.deadlines != nil && !o.deadlines.user.IsZero() && !now.Before(o.deadlines.user)
+	o.conn.mu.Lock()
+	defer o.conn.mu.Unlock()
+	deadlines := o.conn.deadlines
+	return deadlines != nil && !deadlines.write.IsZero() && !now.Before(deadlines.write)
 }
