@@ -236,6 +236,7 @@ func (c *Conn) CloseWithError(err error) error {
 		c.cause = err
 	}
 	if c.served != nil {
+		c.served.ending.Store(true)
 		c.engine().poke(c)
 	}
 	c.mu.Unlock()

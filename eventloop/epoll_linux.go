@@ -214,7 +214,10 @@ func (e *epollEngine) work(job epollJob) {
 // that still leads.
 func (e *epollEngine) run(c *Conn, l *leader, first action) (leads bool) {
 	leads = l != nil
-	reads, calls := 0, 0
+	reads := 0
+	if leads {
+		l.turn = 0
+	}
 	for next := first; ; next = actionWait {
 		if next == actionWait {
 			if next = e.await(c, leads && reads >= turnReads); next == actionWait {
@@ -231,8 +234,7 @@ func (e *epollEngine) run(c *Conn, l *leader, first action) (leads bool) {
 			if _, owned := e.act(c, nil, next); !owned {
 				return false
 			}
-		case next != actionLinger && !l.turnOver(calls) && l.enter():
-			calls++
+		case next != actionLinger && !l.turnOver() && l.enter():
 			var owned bool
 			if leads, owned = e.act(c, l, next); !owned {
 				return leads
@@ -289,13 +291,7 @@ func (e *epollEngine) act(c *Conn, l *leader, next action) (leads, owned bool) {
 	case actionOpen:
 		c.open()
 	case actionHandle:
-		if c.served.handles++; c.served.handles%sampled == 0 && e.choice.arrived(sampled) {
-			var took time.Duration
-			took, owned = c.handleTimed()
-			e.choice.ran(took)
-		} else {
-			owned = c.handle()
-		}
+		owned = e.handle(c, l)
 	case actionEOF:
 		c.tellEOF()
 	case actionLinger:
@@ -308,6 +304,31 @@ func (e *epollEngine) act(c *Conn, l *leader, next action) (leads, owned bool) {
 	return l != nil && l.leave(), owned
 }
 
+// handle calls the handler until there is something else to do. It reports whether
+// the goroutine still owns the connection.
+//
+// Between two calls it does not lock the connection: where many callers share one,
+// shared-128-64 of suite net, that is XXX.
+func (e *epollEngine) handle(c *Conn, l *leader) (owned bool) {
+	for {
+		var again bool
+		if c.served.handles++; c.served.handles%sampled == 0 && e.choice.arrived(sampled) {
+			var took time.Duration
+			took, again, owned = c.handleTimed()
+			e.choice.ran(took)
+		} else {
+			again, owned = c.handle()
+		}
+		if !again {
+			return owned
+		}
+		if c.served.ending.Load() || l != nil && !l.enterAgain() {
+			c.handleAgain()
+			return true
+		}
+	}
+}
+
 // turnCalls is after how many handlers a leader leaves a connection to another
 // goroutine, if events of others wait; turnCallsMost is the same if it knows of
 // none, for there may be some by then. Short handlers take 1 us each, and 64 KiB
@@ -318,8 +339,8 @@ const (
 )
 
 // turnOver reports whether a connection has had its turn.
-func (l *leader) turnOver(calls int) bool {
-	return calls >= turnCalls && (l.next < l.count || calls >= turnCallsMost)
+func (l *leader) turnOver() bool {
+	return l.turn >= turnCalls && (l.next < l.count || l.turn >= turnCallsMost)
 }
 
 // turnReads is how often a leader reads one connection until it is the turn of

@@ -185,8 +185,10 @@ type leader struct {
 	pollErr error
 	// spawned is how many connections of this batch other goroutines run.
 	spawned int
-	// calls numbers the calls of users' code, in steps of two.
+	// calls numbers the calls of users' code, in steps of two; turn are those for
+	// one connection since its last event.
 	calls uint64
+	turn  int
 	// state is calls, one more while such a call runs, and lost when another has
 	// the role.
 	state atomic.Uint64
@@ -343,11 +345,23 @@ func (l *leader) enter() bool {
 	if !choice.runInline() {
 		return false
 	}
+	l.turn++
 	l.calls += 2
 	l.state.Store(l.calls | 1)
 	// Once more: a monitor that ended in between has not seen that l is in a
 	// call, and nobody would take the role from it. See choice.rest.
 	return choice.runInline() || !l.leave()
+}
+
+// enterAgain says that one call of the handler has returned and the next one
+// begins. If it returns false, leave follows.
+func (l *leader) enterAgain() bool {
+	if l.turnOver() || !l.poller.engine.choice.runInline() {
+		return false
+	}
+	l.turn++
+	l.calls += 2
+	return l.state.CompareAndSwap(l.calls-2|1, l.calls|1)
 }
 
 // leave says that it has returned. It reports whether l has the role still.

@@ -89,6 +89,8 @@ type served struct {
 	eof     bool
 	eofTold bool
 	failed  bool // the handler wants the connection closed
+	// ending: failed, or Conn.closed, for who has not locked Conn.mu.
+	ending atomic.Bool
 }
 
 // engine returns what runs the connection.
@@ -276,21 +278,29 @@ func (c *Conn) tellEOF() {
 	}
 }
 
-// handle calls the handler and does what it asks for.
-// It reports whether its caller owns the connection still.
-func (c *Conn) handle() (owned bool) { return c.handleWith(c.listener.handler) }
+// handle calls the handler and does what it asks for. It reports whether the
+// handler is to be called again at once, and whether its caller owns the connection
+// still.
+func (c *Conn) handle() (again, owned bool) { return c.handleWith(c.listener.handler) }
 
 // handleTimed does the same and returns how long the handler took.
-func (c *Conn) handleTimed() (took time.Duration, owned bool) {
-	owned = c.handleWith(func(c *Conn) error {
+func (c *Conn) handleTimed() (took time.Duration, again, owned bool) {
+	again, owned = c.handleWith(func(c *Conn) error {
 		began := time.Now()
 		defer func() { took = time.Since(began) }()
 		return c.listener.handler(c)
 	})
-	return took, owned
+	return took, again, owned
 }
 
-func (c *Conn) handleWith(handler Handler) (owned bool) {
+// handleAgain makes next call the handler.
+func (c *Conn) handleAgain() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.served.again = true
+}
+
+func (c *Conn) handleWith(handler Handler) (again, owned bool) {
 	r := &c.reader
 	began := r.start
 	r.Commit()
@@ -300,14 +310,14 @@ func (c *Conn) handleWith(handler Handler) (owned bool) {
 	err := c.isolate("handler", handler)
 	if !c.reattach(turn) {
 		c.leave(err)
-		return false
+		return false, false
 	}
 	c.served.handling = false
 	more := errors.Is(err, ErrMore)
 	if more {
 		r.start = r.mark
 	}
-	again := err == nil && r.start != began && r.Len() > 0
+	again = err == nil && r.start != began && r.Len() > 0
 	if !again || c.writer.Len() >= flushBytes {
 		// An error has closed the connection.
 		_ = c.writer.Flush()
@@ -321,10 +331,7 @@ func (c *Conn) handleWith(handler Handler) (owned bool) {
 	if err != nil && !more {
 		c.fail(err)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.served.again = again
-	return true
+	return again, true
 }
 
 // fail makes the engine close the connection, after a moment for the peer to
@@ -340,6 +347,7 @@ func (c *Conn) failLocked(err error) {
 		c.cause = err
 	}
 	c.served.failed = true
+	c.served.ending.Store(true)
 }
 
 // linger tells the peer that nothing more will come, and reads until it has

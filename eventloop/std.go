@@ -66,8 +66,12 @@ func (e stdEngine) run(c *Conn, first func()) {
 			n, err := c.fill()
 			e.readReturned(c, n, err)
 		case actionHandle:
-			if !c.handle() {
+			again, owned := c.handle()
+			switch {
+			case !owned:
 				return
+			case again:
+				c.handleAgain()
 			}
 		case actionLook:
 			c.look()
