@@ -308,7 +308,8 @@ func (e *epollEngine) act(c *Conn, l *leader, next action) (leads, owned bool) {
 // the goroutine still owns the connection.
 //
 // Between two calls it does not lock the connection: where many callers share one,
-// shared-128-64 of suite net, that is XXX.
+// shared-128-64 of suite net, that took a fifth of the server's CPU (907 to 712 ns a
+// call, 9 interleaved runs).
 func (e *epollEngine) handle(c *Conn, l *leader) (owned bool) {
 	for {
 		var again bool

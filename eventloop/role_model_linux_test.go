@@ -4,8 +4,8 @@ import "testing"
 
 // roleState is a model of the role of a poller in DispatchAuto: one leader, which
 // runs handlers inline, the monitor, and whoever releases the role because a
-// handler waits. Each step is one atomic operation of leader.enter, leave,
-// release and take, and of choice.monitor, rest and judge.
+// handler waits. Each step is one atomic operation of leader.enter, enterAgain,
+// leave, release and take, and of choice.monitor, rest and judge.
 type roleState struct {
 	// The leader: what it does, how many calls it began, and what it has read.
 	at     roleStep
@@ -66,6 +66,8 @@ const (
 	takesWhatever
 	// leavesUnseen: leave does not compare.
 	leavesUnseen
+	// entersAgainUnseen: enterAgain does not compare.
+	entersAgainUnseen
 )
 
 func roleModel(mistake roleMistake) *explorer[roleState] {
@@ -124,6 +126,18 @@ func (s roleState) leaderSteps(mistake roleMistake, add addRole) {
 	case leaderHandles:
 		add("the handler returns", false, func(s *roleState) { s.at = leaderLeaves })
 	case leaderLeaves:
+		if s.inline && s.calls < 4 {
+			add("the leader may run the next one", false, func(s *roleState) {
+				s.calls += 2
+				switch {
+				case s.state == s.calls-2|1:
+					s.state, s.at = s.calls|1, leaderHandles
+				case mistake == entersAgainUnseen:
+					s.state, s.at = s.calls|1, leaderHandles
+					s.leaders++
+				}
+			})
+		}
 		add("the leader leaves", false, func(s *roleState) {
 			s.handling = false
 			switch {
@@ -197,4 +211,5 @@ func TestRole_HasOneHolderAndSomebodyToTakeIt(t *testing.T) {
 	expectFound(t, roleModel(restsUnseen), start, "a handler runs inline and nobody would take the role")
 	expectFound(t, roleModel(takesWhatever), start, "there is not one leader")
 	expectFound(t, roleModel(leavesUnseen), start, "there is not one leader")
+	expectFound(t, roleModel(entersAgainUnseen), start, "there is not one leader")
 }

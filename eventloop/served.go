@@ -12,9 +12,17 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 )
 
-// flushBytes of replies leave while there are more requests: the peer has something
-// to do meanwhile.
-const flushBytes = 16 << 10
+// Replies leave while there are more requests, so that the peer has something to
+// do meanwhile: the first firstFlushBytes if at least earlyUnreadBytes of requests
+// are left, then flushBytes at a time. With the first ones at once instead of after
+// 16 KiB, shared-128-64 of suite net went from 0.97 to 1.17 million calls a second
+// and pipeline-128-16x16 from 1.44 to 1.57, shared-128-512 from 5.4 to 4.7 (9
+// interleaved runs each); all of them after 4 KiB cost that one two thirds.
+const (
+	firstFlushBytes  = 1 << 10
+	earlyUnreadBytes = 2 << 10
+	flushBytes       = 16 << 10
+)
 
 // Handler is called when a connection has bytes to read, on a goroutine of the
 // engine and one call at a time for each connection. It should consume what it
@@ -40,8 +48,10 @@ const flushBytes = 16 << 10
 // not reach other connections.
 //
 // What the handler leaves in conn.Writer is flushed when the handler has
-// returned and is not called again at once, or the Writer holds 16 KiB. The flush
-// waits for the peer as a write does, and the connection is not read meanwhile.
+// returned and is not called again at once, or the Writer holds 16 KiB; the first
+// 1 KiB also while the handler is called again and again, if there is much to do.
+// The flush waits for the peer as a write does, and the connection is not read
+// meanwhile.
 type Handler func(conn *Conn) error
 
 // served is the state of a served connection that decides what to do next,
@@ -79,6 +89,8 @@ type served struct {
 	// Those of epollEngine. owned: a goroutine runs the connection. drained: the
 	// last read took everything there was.
 	owned, drained bool
+	// flushed: the first replies to the requests that are there have left.
+	flushed bool
 	// handles counts handlers, for the sample that is measured.
 	handles uint8
 
@@ -318,9 +330,10 @@ func (c *Conn) handleWith(handler Handler) (again, owned bool) {
 		r.start = r.mark
 	}
 	again = err == nil && r.start != began && r.Len() > 0
-	if !again || c.writer.Len() >= flushBytes {
+	if !again || c.flushesEarly() {
 		// An error has closed the connection.
 		_ = c.writer.Flush()
+		c.served.flushed = again
 	}
 	if !again {
 		r.settle()
@@ -332,6 +345,13 @@ func (c *Conn) handleWith(handler Handler) (again, owned bool) {
 		c.fail(err)
 	}
 	return again, true
+}
+
+// flushesEarly reports whether replies leave although the handler is called again
+// at once.
+func (c *Conn) flushesEarly() bool {
+	n := c.writer.Len()
+	return n >= flushBytes || n >= firstFlushBytes && !c.served.flushed && c.reader.Len() >= earlyUnreadBytes
 }
 
 // fail makes the engine close the connection, after a moment for the peer to
