@@ -43,6 +43,16 @@ type connState struct {
 	got      uint8
 	gotEnd   bool
 	gotError bool
+	// detached: the handler has let go of the connection. checks: it is about to
+	// look whether that must go on without it, taken: so is who took the role.
+	// lost: the role was lost in this call.
+	detached, checks, taken, lost bool
+	// poked: something has happened to the connection since it waited.
+	poked bool
+	// left are calls that it has gone on without; leftLeads: one is on the
+	// goroutine that polls.
+	left      uint8
+	leftLeads bool
 	// asked: Wake was called, and the handler was not called since.
 	asked bool
 	// finished counts the calls of finish.
@@ -74,6 +84,7 @@ const (
 	outsideFailure
 	outsideClose
 	outsideShutdown
+	outsideDetach  // in the handler
 	outsideResume  // possible after a pause
 	outsideRelease // possible after a hold
 )
@@ -93,6 +104,12 @@ const (
 	pokesOwned
 	// forgetsWakes: Wake during the handler is forgotten.
 	forgetsWakes
+	// keepsUnread: Detach on another goroutine leaves unread bytes to it.
+	keepsUnread
+	// keepsPoked: it leaves what has happened meanwhile to it.
+	keepsPoked
+	// seizesWhatever: a connection is seized whether its handler has let go or not.
+	seizesWhatever
 )
 
 const (
@@ -129,15 +146,32 @@ func (s *connState) next(l *Listener, config *Config) action {
 func (s *connState) readable() bool { return s.unread > 0 || s.fin }
 
 func (s *connState) poke(mistake connMistake) {
-	if s.owned && mistake != pokesOwned {
+	s.poked = true
+	if s.seize(false, mistake) || s.owned && mistake != pokesOwned {
 		return
 	}
 	s.owned, s.leads, s.at, s.turn = true, false, ownerAwaits, 0
 	s.owners++
 }
 
+// seize is Conn.seizeLocked.
+func (s *connState) seize(leads bool, mistake connMistake) bool {
+	if !s.owned || !s.detached && (mistake != seizesWhatever || s.at != ownerActs) {
+		return false
+	}
+	if !s.detached {
+		s.owners++ // the handler does not know
+	}
+	s.left++
+	s.holds++
+	s.again = s.again || s.buffered > 0
+	s.detached, s.lost, s.leftLeads = false, false, s.leftLeads || s.leads
+	s.leads, s.at, s.turn = leads, ownerAwaits, 0
+	return true
+}
+
 func (s *connState) letGo() {
-	s.owned, s.at = false, ownerNone
+	s.owned, s.poked, s.at = false, false, ownerNone
 	s.owners--
 	if s.leads {
 		s.leads, s.polls = false, true
@@ -167,6 +201,7 @@ func newConnModel(mistake connMistake) *explorer[connState] {
 			m.outsideSteps(s, add)
 			m.pollerSteps(s, add)
 			m.pendingSteps(s, add)
+			m.detachSteps(s, add)
 			m.ownerSteps(s, add)
 			return all
 		},
@@ -216,6 +251,53 @@ func (m *connModel) pendingSteps(s connState, add addConn) {
 	}
 }
 
+// detachSteps are those of a handler that has let go, and of calls that the
+// connection has gone on without. Nobody may count on their return.
+func (m *connModel) detachSteps(s connState, add addConn) {
+	if s.taken {
+		add("who took the role goes on with it", false, func(s *connState) { s.taken = false; s.seize(false, m.mistake) })
+	}
+	switch {
+	case s.checks && s.leads:
+		add("it is on the goroutine that polls", false, func(s *connState) { s.checks = false })
+	case s.checks:
+		add("it is on another", false, func(s *connState) {
+			s.checks = false
+			if s.lost || s.buffered > 0 && m.mistake != keepsUnread || s.poked && m.mistake != keepsPoked {
+				s.seize(false, m.mistake)
+			}
+		})
+	case s.detached:
+		add("the call that has let go returns", true, func(s *connState) {
+			s.detached, s.again, s.at = false, s.buffered > 0, ownerAwaits
+		})
+	}
+	if s.left > 0 && !s.checks {
+		ends := func(s *connState) {
+			s.left--
+			if s.leftLeads {
+				s.leftLeads, s.polls = false, true
+			}
+			s.holds--
+			s.released = s.eof
+			if s.failed || s.eof || s.draining {
+				s.poke(m.mistake)
+			}
+		}
+		add("a call that was left returns", true, ends)
+		if s.outside&outsideFailure != 0 {
+			add("a call that was left fails", true, func(s *connState) {
+				s.outside &^= outsideFailure
+				s.failed = true
+				ends(s)
+			})
+		}
+	}
+	if s.leftLeads {
+		add("the role is taken from a call that was left", false, func(s *connState) { s.leftLeads, s.polls = false, true })
+	}
+}
+
 // pollerSteps are lead, socket.event and epollEngine.readable.
 func (m *connModel) pollerSteps(s connState, add addConn) {
 	switch {
@@ -228,7 +310,11 @@ func (m *connModel) pollerSteps(s connState, add addConn) {
 		})
 	case s.reported:
 		add("it tells the connection", false, func(s *connState) {
-			s.reported = false
+			s.reported, s.poked = false, s.poked || s.owned
+			if s.seize(true, m.mistake) {
+				s.drained = false
+				return
+			}
 			if s.owned {
 				s.watched = s.watched && m.mistake == watchesOwned
 				s.polls = true
@@ -276,7 +362,9 @@ func (m *connModel) ownerSteps(s connState, add addConn) {
 			s.looked, s.idle, s.at = true, !s.readable() && !s.shut, ownerAwaits
 		})
 	case ownerActs:
-		m.handlerSteps(s, add)
+		if !s.detached {
+			m.handlerSteps(s, add)
+		}
 	case ownerTellsEnd:
 		add("OnEOF returns", false, func(s *connState) { s.at = ownerAwaits })
 	case ownerLingers:
@@ -293,13 +381,21 @@ func (m *connModel) ownerSteps(s connState, add addConn) {
 	}
 	inUsersCode := s.at == ownerActs || s.at == ownerTellsEnd || s.at == ownerFinishes
 	if s.leads && inUsersCode {
-		add("the role is taken over, or it was spawned", false, func(s *connState) { s.leads, s.polls = false, true })
+		add("the role is taken over", false, func(s *connState) {
+			s.leads, s.polls = false, true
+			s.lost = s.at == ownerActs && (s.detached || s.outside&outsideDetach != 0)
+			s.taken = s.lost
+		})
+		if !s.detached {
+			add("it was spawned", false, func(s *connState) { s.leads, s.polls = false, true })
+		}
 	}
 }
 
 // awaitSteps are epollEngine.await.
 func (m *connModel) awaitSteps(s connState, add addConn) {
 	add("it asks what is next", false, func(s *connState) {
+		s.lost = false
 		next := s.next(&m.listener, &m.config)
 		turnOver := s.leads && s.turn > 0
 		switch {
@@ -349,6 +445,16 @@ func (m *connModel) handlerSteps(s connState, add addConn) {
 	}
 	if s.buffered > 1 {
 		returns("the handler consumes some", s.buffered-1)
+		if !s.finishing && !s.failed {
+			add("it is called again at once", false, func(s *connState) { s.buffered--; s.asked = false })
+		}
+	}
+	if s.outside&outsideDetach != 0 && s.buffered > 0 {
+		add("the handler lets go", false, func(s *connState) {
+			s.outside &^= outsideDetach
+			s.buffered--
+			s.detached, s.checks = true, true
+		})
 	}
 	if s.outside&outsideFailure != 0 {
 		add("the handler fails", false, func(s *connState) {
@@ -367,7 +473,7 @@ func (m *connModel) handlerSteps(s connState, add addConn) {
 // check says what must hold in every state, and when nothing happens any more.
 func (m *connModel) check(s connState, idle bool) string {
 	leaders := 0
-	for _, role := range []bool{s.polls, s.event, s.reported, s.leads} {
+	for _, role := range []bool{s.polls, s.event, s.reported, s.leads, s.leftLeads} {
 		if role {
 			leaders++
 		}
@@ -383,12 +489,13 @@ func (m *connModel) check(s connState, idle bool) string {
 		return ""
 	case s.finished == 1:
 		return ""
-	case s.owned, s.finishing:
+	case s.owned && !s.detached, s.finishing && !s.owned:
 		return "it hangs"
 	case s.asked:
 		return "a Wake is lost"
 	}
 	after := s
+	after.seize(false, m.mistake) // it must not matter how long a call takes that has let go
 	switch next := after.next(&m.listener, &m.config); {
 	case next == actionWait:
 		return ""
@@ -417,7 +524,7 @@ func modelStart(outside uint16) connState {
 // end.
 func TestConnModel_LosesNothing(t *testing.T) {
 	states := 0
-	all := outsideDeadline | outsideWake | outsidePause | outsideHold | outsideFailure | outsideClose | outsideShutdown
+	all := outsideDeadline | outsideWake | outsidePause | outsideHold | outsideFailure | outsideClose | outsideShutdown | outsideDetach
 	for outside := uint16(0); outside <= all; outside++ {
 		if outside&^all != 0 || bits.OnesCount16(outside) > modelKinds {
 			continue
@@ -443,6 +550,9 @@ func TestConnModel_FindsMistakes(t *testing.T) {
 		{watchesOwned, outsideEnd, "it spins"},
 		{pokesOwned, outsideWake, "there are two owners"},
 		{forgetsWakes, outsideWake, "a Wake is lost"},
+		{keepsUnread, outsideDetach, "something is left to do"},
+		{keepsPoked, outsideDetach, "nobody looks at the socket"},
+		{seizesWhatever, outsideWake, "there are two owners"},
 	} {
 		expectFound(t, newConnModel(test.mistake), modelStart(test.outside), test.found)
 	}

@@ -157,11 +157,13 @@ func (e *epollEngine) serve(c *Conn) {
 }
 
 func (e *epollEngine) poke(c *Conn) {
-	if !c.served.owned || c.seizeLocked() {
-		c.served.owned = true
-		c.served.loop.leader.Store(nil)
-		e.workers.Do(epollJob{conn: c})
+	c.served.poked.Store(true) // before it looks: see Detach
+	if c.served.owned && !c.seizeLocked() {
+		return
 	}
+	c.served.owned = true
+	c.served.loop.leader.Store(nil)
+	e.workers.Do(epollJob{conn: c})
 }
 
 // mustGoOn: the poller, or who takes its role, goes on with a connection when there
@@ -169,7 +171,7 @@ func (e *epollEngine) poke(c *Conn) {
 // has lost the role.
 func (e *epollEngine) mustGoOn(c *Conn, more bool) bool {
 	l := c.served.loop.leader.Load()
-	return l == nil && more || l != nil && l.state.Load() == lost
+	return l == nil && (more || c.served.poked.Load()) || l != nil && l.state.Load() == lost
 }
 
 func (e *epollEngine) goOn(c *Conn) {
@@ -189,6 +191,9 @@ func (e *epollEngine) goOn(c *Conn) {
 func (e *epollEngine) readable(c *Conn, l *leader) bool {
 	loop := &c.served.loop
 	c.mu.Lock()
+	if c.served.owned {
+		c.served.poked.Store(true)
+	}
 	if c.served.owned && !c.seizeLocked() {
 		// Its owner looks again. Until then this would be reported for ever.
 		loop.socket.unwatchReads()
@@ -369,6 +374,9 @@ func (e *epollEngine) await(c *Conn, turnOver bool) action {
 	if next == actionWait {
 		c.reader.keep()
 		c.served.owned = false
+		if c.served.poked.Load() {
+			c.served.poked.Store(false)
+		}
 		if c.backlog.Load() {
 			c.backlog.Store(false)
 		}

@@ -201,7 +201,7 @@ func (p *programs) handle(conn *eventloop.Conn) error {
 	if err != nil {
 		return err
 	}
-	switch e.random.IntN(12) {
+	switch e.random.IntN(14) {
 	case 0, 1:
 		if err := conn.Writer().Flush(); err != nil {
 			return err
@@ -224,6 +224,8 @@ func (p *programs) handle(conn *eventloop.Conn) error {
 	case 5:
 		conn.Writer().Append(piece)
 		return p.endOne(conn)
+	case 6, 7:
+		return p.echoDetached(conn, piece)
 	default:
 		conn.Writer().Append(piece)
 		return nil
@@ -258,6 +260,39 @@ func (p *programs) echoLater(conn *eventloop.Conn, piece []byte) error {
 		conn.Release()
 	})
 	return nil
+}
+
+// echoDetached lets go of the connection. What has arrived since is left until it
+// has echoed: the bytes must stay in order.
+func (p *programs) echoDetached(conn *eventloop.Conn, piece []byte) error {
+	if err := conn.Writer().Flush(); err != nil {
+		return err
+	}
+	e := conn.Context().(*echo)
+	ends := e.random.IntN(200)
+	e.busy.Store(true)
+	call := conn.Detach()
+	giveWay(uint64(len(piece)))
+	if call.Attach() {
+		e.busy.Store(false)
+		conn.Writer().Append(piece)
+		return nil
+	}
+	switch ends {
+	case 0:
+		e.wanted.Store(true)
+		return errors.New("enough")
+	case 1:
+		e.wanted.Store(true)
+		panic("enough")
+	case 2:
+		e.wanted.Store(true)
+		runtime.Goexit()
+	}
+	_, err := conn.WriteBuffers([][]byte{piece})
+	e.busy.Store(false)
+	conn.Wake()
+	return err
 }
 
 // readOn waits in the handler for more, for a short time, and echoes that too.

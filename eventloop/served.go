@@ -101,6 +101,9 @@ type served struct {
 	eof     bool
 	eofTold bool
 	failed  bool // the handler wants the connection closed
+	// poked: something has happened that the poller does not report any more, since
+	// the connection last waited. Of epollEngine.
+	poked atomic.Bool
 	// ending: failed, or Conn.closed, for who has not locked Conn.mu.
 	ending atomic.Bool
 }
