@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/fulmar-rpc/fulmar/internal/transport"
 )
 
 // callContext is the context of one call. It does what context.WithDeadline of
@@ -18,6 +20,8 @@ type callContext struct {
 	// carry. Both are empty on the client.
 	served *servedCall
 	onward Metadata
+	// inbound is the message whose call this is; nil on the client.
+	inbound *transport.Inbound
 
 	mu   sync.Mutex
 	err  error
@@ -68,8 +72,24 @@ func (c *callContext) Value(key any) any {
 		if len(c.onward.pairs) > 0 {
 			return c.onward
 		}
+	case transport.WaiterKey:
+		if c.inbound != nil {
+			return c
+		}
 	}
 	return c.parent.Value(key)
+}
+
+// WillWait tells the event loop that a call of the handler is going to wait for its
+// answer, as transport.Waiter says. Only while the handler runs: a goroutine that it
+// has left behind holds up nobody.
+func (c *callContext) WillWait() {
+	c.mu.Lock()
+	over := c.err != nil
+	c.mu.Unlock()
+	if !over {
+		c.inbound.WillWait()
+	}
 }
 
 // AfterFunc runs f on a goroutine of its own when the context ends, unless stop

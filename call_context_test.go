@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/fulmar-rpc/fulmar"
+	"github.com/fulmar-rpc/fulmar/internal/testservice"
+	"github.com/fulmar-rpc/fulmar/internal/transport"
 )
 
 // contexts are the context of a call and the one of package context that it
@@ -127,4 +129,44 @@ func TestCallContext_CostsNothingUntilSomebodyWaits(t *testing.T) {
 	}); n > 2 { // itself, and finish as a function
 		t.Errorf("%v allocations, want 2", n)
 	}
+}
+
+// countingWaiter is what runs a call that makes others.
+type countingWaiter struct{ waits atomic.Int64 }
+
+func (w *countingWaiter) WillWait() { w.waits.Add(1) }
+
+// TestCall_SaysThatItsHandlerWaits: a handler that calls another server does not
+// hold up the connections of its own, because each call with its context tells the
+// event loop before it waits.
+func TestCall_SaysThatItsHandlerWaits(t *testing.T) {
+	behind := serve(t, fulmar.ServerConfig{}, &testservice.Stub{OnNothing: func(context.Context) error { return nil }})
+	eachProtocol(t, func(t *testing.T, protocol fulmar.Protocol) {
+		onward := dial(t, fulmar.ClientConfig{Target: behind.address, Protocol: protocol})
+		var kept transport.Waiter
+		front := serve(t, fulmar.ServerConfig{}, &testservice.Stub{OnNothing: func(ctx context.Context) error {
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			kept, _ = ctx.Value(transport.WaiterKey{}).(transport.Waiter)
+			if err := onward.Nothing(ctx); err != nil {
+				return err
+			}
+			var counting countingWaiter
+			err := onward.Nothing(context.WithValue(ctx, transport.WaiterKey{}, &counting))
+			if waits := counting.waits.Load(); waits != 1 {
+				t.Errorf("a call said %d times that its handler waits, want once", waits)
+			}
+			return err
+		}})
+		api := dial(t, fulmar.ClientConfig{Target: front.address, Protocol: protocol})
+		for range 3 {
+			if err := api.Nothing(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if kept == nil {
+			t.Fatal("the context of a handler has nobody to tell")
+		}
+		kept.WillWait() // the call is over, and nobody need know
+	})
 }

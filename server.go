@@ -232,7 +232,7 @@ func (s *Server) handle(ctx context.Context, in *transport.Inbound) {
 		protocol:       call.protocol,
 		decode:         func() (any, error) { return s.decode(method, in) },
 	}
-	callCtx := contextOf(ctx, call, in.Head)
+	callCtx := contextOf(ctx, call, in)
 	defer callCtx.finish()
 	finished := false
 	defer func() {
@@ -258,10 +258,10 @@ func wantsAnswer(in *transport.Inbound, entry *methodEntry) bool {
 
 // contextOf returns the context of a call: what a handler hangs on it ends with
 // the call, or when its caller stops waiting.
-func contextOf(conn context.Context, call *servedCall, head transport.RequestHead) *callContext {
-	ctx := &callContext{parent: conn, served: call, onward: call.metadata.onward()}
-	if head.Timeout > 0 {
-		call.deadline = time.Now().Add(head.Timeout)
+func contextOf(conn context.Context, call *servedCall, in *transport.Inbound) *callContext {
+	ctx := &callContext{parent: conn, served: call, onward: call.metadata.onward(), inbound: in}
+	if timeout := in.Head.Timeout; timeout > 0 {
+		call.deadline = time.Now().Add(timeout)
 		ctx.deadline = call.deadline
 	}
 	return ctx

@@ -85,6 +85,13 @@ func (c *Conn) goOn() {
 	}
 }
 
+// WillWait says that the handler is going to wait for something, such as the answer
+// of another server: if it runs on the goroutine that polls, another one polls from
+// now on. DispatchAuto notices a handler that waits within 2 ms, DispatchInline
+// never; both see at once that one waits in a method of its Conn. It costs about
+// 20 us then, and nothing elsewhere.
+func (c *Conn) WillWait() { c.waits() }
+
 // leave ends a call that its connection has gone on without.
 func (c *Conn) leave(err error) {
 	if err != nil {

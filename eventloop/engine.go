@@ -37,9 +37,9 @@ const (
 	// DispatchInline calls handlers on the goroutines that poll, so a handler
 	// that waits for something, or computes for long, stops all connections of
 	// its poller. It may wait for its own connection, with Read, Write,
-	// WriteBuffers or Writer.Flush: then another goroutine polls. Writing to
-	// another connection is not like that: its peer may take nothing until
-	// WriteStallTimeout.
+	// WriteBuffers or Writer.Flush: then another goroutine polls. Before anything
+	// else that it waits for it calls Conn.WillWait. Writing to another connection
+	// is such a thing: its peer may take nothing until WriteStallTimeout.
 	DispatchInline
 	// DispatchAuto spawns handlers, and runs them inline while there is much to do
 	// and they are short: 14 us in the mean. A handler that waits all the same, or

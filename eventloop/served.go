@@ -49,9 +49,8 @@ const (
 //
 // What the handler leaves in conn.Writer is flushed when the handler has
 // returned and is not called again at once, or the Writer holds 16 KiB; the first
-// 1 KiB also while the handler is called again and again, if there is much to do.
-// The flush waits for the peer as a write does, and the connection is not read
-// meanwhile.
+// replies to much that arrived together are flushed early. The flush waits for the
+// peer as a write does, and the connection is not read meanwhile.
 type Handler func(conn *Conn) error
 
 // served is the state of a served connection that decides what to do next,

@@ -195,6 +195,49 @@ func testWaitingHandlers(t *testing.T, onOpen func(*eventloop.Conn)) {
 	}
 }
 
+// TestStarvation_HandlersThatSayThatTheyWait: on the poller a handler waits for
+// something else than its connection, has said so, and others are served meanwhile.
+// Where nothing has to be said it changes nothing.
+func TestStarvation_HandlersThatSayThatTheyWait(t *testing.T) {
+	for _, dispatch := range []eventloop.Dispatch{eventloop.DispatchInline, eventloop.DispatchSpawn} {
+		waiting, release := make(chan struct{}), make(chan struct{})
+		s := serve(t, onePoller(dispatch), func(conn *eventloop.Conn) error {
+			if conn.Reader().Buffered()[0] == 'e' {
+				return echoLines(conn)
+			}
+			conn.WillWait()
+			conn.WillWait()
+			waiting <- struct{}{}
+			<-release
+			conn.WillWait()
+			return echoLines(conn)
+		})
+		client, other := s.connect(), s.connect()
+		for range 3 {
+			send(t, client, "wait\n")
+			receive(t, waiting, "the handler")
+			for range 10 {
+				send(t, other, "echo\n")
+				expect(t, other, "echo\n")
+			}
+			release <- struct{}{}
+			expect(t, client, "wait\n")
+		}
+		want := uint64(3)
+		if dispatch == eventloop.DispatchSpawn {
+			want = 0
+		}
+		if rescues := s.Stats().Loop.Rescues; rescues != want {
+			t.Errorf("dispatch %v: the role was taken over %d times, want %d", dispatch, rescues, want)
+		}
+		dialled := eventloop.NewConn(s.connect(), eventloop.Config{})
+		dialled.WillWait()
+		if err := dialled.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestStarvation_AHandlerBehindAnotherWriterDoesNotStopThePoller: the reply of a
 // handler that runs on the poller waits behind a write of another goroutine,
 // which waits for the peer. Only the poller can tell that one that it can go on,

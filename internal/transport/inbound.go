@@ -57,6 +57,10 @@ func (in *Inbound) DropBody() {
 // connection must survive: it goes on elsewhere.
 func (in *Inbound) EndsGoroutine() { in.here = false }
 
+// WillWait says that the call is going to wait for something. It may be called from
+// any goroutine, until Handle returns.
+func (in *Inbound) WillWait() { in.conn.conn.WillWait() }
+
 // HasHeader reports whether an answer can carry a ReplyHead.
 func (in *Inbound) HasHeader() bool { return hasTTHeader(in.Protocol) }
 

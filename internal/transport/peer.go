@@ -53,12 +53,22 @@ func NewPeer(config PoolConfig) *Peer {
 	return p
 }
 
+// WaiterKey is the key of a Waiter in a context.
+type WaiterKey struct{}
+
+// Waiter is what runs a call that makes calls of its own, with its context, and
+// has to know that it waits for them.
+type Waiter interface{ WillWait() }
+
 // Do makes a call: it sends the request and waits for what comes back, until
 // ctx ends. A oneway request returns once it was handed to the network. If a
 // connection that was used before fails before the network has accepted the
 // request, it tries once more: nothing was sent, so nothing can have been
 // executed. It fails with a *CallError.
 func (p *Peer) Do(ctx context.Context, request *Request) (*Response, error) {
+	if waiter, ok := ctx.Value(WaiterKey{}).(Waiter); ok {
+		waiter.WillWait()
+	}
 	for attempt := 0; ; {
 		response, used, err := p.attempt(ctx, request)
 		if err == nil {
