@@ -3,13 +3,12 @@
 package papernet_test
 
 import (
-	"os"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/fulmar-rpc/fulmar/bench/harness"
-	"github.com/fulmar-rpc/fulmar/bench/machine"
+	"github.com/fulmar-rpc/fulmar/bench/harness/harnesstest"
 	"github.com/fulmar-rpc/fulmar/bench/papernet"
 )
 
@@ -22,24 +21,7 @@ func TestSuite_EveryVariantIsMeasured(t *testing.T) {
 			suite.Cases[i].Open = harness.OpenNever
 		}
 	}
-	options := harness.Options{
-		Settings:  harness.Settings{Rounds: 1, WarmUp: 5 * time.Millisecond, Duration: 40 * time.Millisecond, LoadShare: 0.1},
-		Placement: harness.Free,
-		Binaries:  t.TempDir(),
-		Network:   machine.Plain("a test"),
-		Progress:  os.Stderr, Log: os.Stderr,
-	}
-	if err := harness.Build(t.Context(), "../..", suite, options.Binaries, os.Stderr); err != nil {
-		t.Fatal(err)
-	}
-	results, err := harness.Run(t.Context(), suite, options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(results.Cases) != len(suite.Cases) {
-		t.Fatalf("%d cases were measured, want %d", len(results.Cases), len(suite.Cases))
-	}
-	for i, c := range results.Cases {
+	for i, c := range harnesstest.Measure(t, "../..", suite, 40*time.Millisecond) {
 		check(t, suite.Cases[i], c)
 	}
 }

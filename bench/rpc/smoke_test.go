@@ -3,12 +3,11 @@
 package rpc_test
 
 import (
-	"os"
 	"testing"
 	"time"
 
 	"github.com/fulmar-rpc/fulmar/bench/harness"
-	"github.com/fulmar-rpc/fulmar/bench/machine"
+	"github.com/fulmar-rpc/fulmar/bench/harness/harnesstest"
 	"github.com/fulmar-rpc/fulmar/bench/rpc"
 )
 
@@ -23,21 +22,7 @@ func TestSuite_FulmarRuns(t *testing.T) {
 		{Name: "pingpong-128-c100", Pairs: harness.Against("fulmar", "fulmar")},
 		{Name: "complex-c100", Pairs: harness.Against("fulmar", "fulmar")},
 	}
-	options := harness.Options{
-		Settings:  harness.Settings{Rounds: 1, WarmUp: 50 * time.Millisecond, Duration: 200 * time.Millisecond, LoadShare: 0.2},
-		Placement: harness.Free,
-		Binaries:  t.TempDir(),
-		Network:   machine.Plain("a test"),
-		Progress:  os.Stderr, Log: os.Stderr,
-	}
-	if err := harness.Build(t.Context(), "../..", suite, options.Binaries, os.Stderr); err != nil {
-		t.Fatal(err)
-	}
-	results, err := harness.Run(t.Context(), suite, options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range results.Cases {
+	for _, c := range harnesstest.Measure(t, "../..", suite, 200*time.Millisecond) {
 		open := 0
 		for _, run := range c.Runs {
 			if run.Calls == 0 || run.Failed != 0 {

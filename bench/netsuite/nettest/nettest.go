@@ -4,13 +4,12 @@
 package nettest
 
 import (
-	"os"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/fulmar-rpc/fulmar/bench/harness"
-	"github.com/fulmar-rpc/fulmar/bench/machine"
+	"github.com/fulmar-rpc/fulmar/bench/harness/harnesstest"
 	"github.com/fulmar-rpc/fulmar/bench/netsuite"
 )
 
@@ -37,21 +36,7 @@ func Smoke(t *testing.T, root, module string) {
 		}
 		suite.Cases = append(suite.Cases, harness.Case{Name: c.Name, Pairs: pairs, Open: open, Serve: c.Serve(), Load: append(smaller.Load(), "-settle", "20ms")})
 	}
-	options := harness.Options{
-		Settings:  harness.Settings{Rounds: 1, WarmUp: 5 * time.Millisecond, Duration: 40 * time.Millisecond, LoadShare: 0.1},
-		Placement: harness.Free,
-		Binaries:  t.TempDir(),
-		Network:   machine.Plain("a test"),
-		Progress:  os.Stderr, Log: os.Stderr,
-	}
-	if err := harness.Build(t.Context(), root, suite, options.Binaries, os.Stderr); err != nil {
-		t.Fatal(err)
-	}
-	results, err := harness.Run(t.Context(), suite, options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, c := range results.Cases {
+	for i, c := range harnesstest.Measure(t, root, suite, 40*time.Millisecond) {
 		check(t, netsuite.Cases()[i], suite.Cases[i], c)
 	}
 }
