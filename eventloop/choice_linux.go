@@ -60,6 +60,10 @@ const (
 	calmTick  = 2 * time.Millisecond
 	quickTick = 500 * time.Microsecond
 	heldMost  = time.Millisecond
+	// turnTime is after how long a connection that has more requests leaves its
+	// poller: what others wait at most, and from when on it pays to let a second
+	// processor help.
+	turnTime = 200 * time.Microsecond
 	// idleTime without a handler ends the monitor.
 	idleTime = 20 * time.Millisecond
 )
@@ -71,6 +75,8 @@ const (
 //	inline -- mean too long, or too many rescues, or few events --> spawn
 type choice struct {
 	mode Dispatch
+	// buffers counts the read buffers in use.
+	buffers *atomic.Int64
 	// leaders returns who leads, for the monitor, which newTicker wakes.
 	leaders   func(yield func(*leader) bool)
 	newTicker func() (ticker, error)
@@ -84,6 +90,10 @@ type choice struct {
 	recent atomic.Int64
 	// quick asks the monitor for quick ticks.
 	quick atomic.Bool
+	// long: handlers take so long that it pays to let all processors have some.
+	long atomic.Bool
+	// turn is how many handlers of a connection fit into turnTime.
+	turn atomic.Int64
 
 	mu sync.Mutex
 	// windowCalls were made since windowStart.
@@ -100,15 +110,18 @@ type choice struct {
 	done   sync.WaitGroup
 }
 
-func newChoice(mode Dispatch, leaders func(yield func(*leader) bool)) *choice {
-	return &choice{mode: mode, leaders: leaders, newTicker: newTimerTicker}
+func newChoice(mode Dispatch, buffers *atomic.Int64, leaders func(yield func(*leader) bool)) *choice {
+	c := &choice{mode: mode, buffers: buffers, leaders: leaders, newTicker: newTimerTicker}
+	c.turn.Store(turnCallsMost)
+	return c
 }
 
 // runInline reports where the next handler runs.
 func (c *choice) runInline() bool {
 	switch c.mode {
 	case DispatchInline:
-		return true
+		// One that waits keeps a buffer.
+		return c.buffers.Load() <= limits.LeftBuffers
 	case DispatchSpawn:
 		return false
 	default:
@@ -173,6 +186,8 @@ func (c *choice) judge(calls int64) {
 	mean := time.Duration(c.total.Load() / calls)
 	slow := c.slow.Load()
 	c.forgetLocked()
+	c.long.Store(mean > inlineMost)
+	c.turn.Store(min(max(int64(turnTime/max(mean, 1)), turnCallsLeast), turnCallsMost))
 	if c.inline.Load() {
 		if c.among += calls * sampled; c.among >= rescuedOf {
 			c.quick.Store(c.rescues > 0)
@@ -196,16 +211,15 @@ func (c *choice) forgetLocked() {
 	c.slow.Store(0)
 }
 
-// rescued counts a handler that made its leader lose the role. So many read
-// buffers are in use.
-func (c *choice) rescued(buffers int64) {
+// rescued counts a handler that made its leader lose the role.
+func (c *choice) rescued() {
 	if c.mode != DispatchAuto {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.quick.Store(true)
-	if c.rescues++; c.rescues > rescuesMost || buffers > limits.LeftBuffers {
+	if c.rescues++; c.rescues > rescuesMost || c.buffers.Load() > limits.LeftBuffers {
 		c.mistakenLocked()
 	}
 }
@@ -286,10 +300,24 @@ func (w *watch) look(leaders func(yield func(*leader) bool), tick time.Duration)
 // nobodyElseRuns reports whether all goroutines but the caller wait: then so does
 // a handler that has not returned.
 func nobodyElseRuns() bool {
-	samples := []metrics.Sample{{Name: "/sched/goroutines/running:goroutines"}, {Name: "/sched/goroutines/runnable:goroutines"}}
+	samples := []metrics.Sample{{Name: runningGoroutines}, {Name: runnableGoroutines}}
 	metrics.Read(samples)
 	return samples[0].Value.Kind() == metrics.KindUint64 && samples[0].Value.Uint64()+samples[1].Value.Uint64() == 1
 }
+
+// goroutinesWait reports whether some wait for a processor. samples is memory for
+// it.
+func goroutinesWait(samples *[1]metrics.Sample) bool {
+	samples[0].Name = runnableGoroutines
+	metrics.Read(samples[:])
+	return samples[0].Value.Kind() == metrics.KindUint64 && samples[0].Value.Uint64() > 0
+}
+
+// Metrics of the runtime; to read them takes 0.2 us.
+const (
+	runningGoroutines  = "/sched/goroutines/running:goroutines"
+	runnableGoroutines = "/sched/goroutines/runnable:goroutines"
+)
 
 // rest says that no monitor runs any more, unless it is still needed.
 func (c *choice) rest() bool {

@@ -3,6 +3,7 @@ package eventloop
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,6 +17,8 @@ type choosing struct {
 	t *testing.T
 	// leads is the one leader.
 	leads leader
+	// buffersInUse is how many read buffers there are.
+	buffersInUse atomic.Int64
 }
 
 // inBubble runs a test of DispatchAuto, whose time is virtual.
@@ -23,7 +26,7 @@ func inBubble(t *testing.T, test func(c *choosing)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c := &choosing{t: t}
-		c.choice = newChoice(DispatchAuto, func(yield func(*leader) bool) { yield(&c.leads) })
+		c.choice = newChoice(DispatchAuto, &c.buffersInUse, func(yield func(*leader) bool) { yield(&c.leads) })
 		c.newTicker = newBubbleTicker
 		test(c)
 		c.close()
@@ -96,15 +99,20 @@ func (c *choosing) becomeInline() {
 
 func TestChoice_FixedOnes(t *testing.T) {
 	for mode, inline := range map[Dispatch]bool{DispatchSpawn: false, DispatchInline: true} {
-		c := newChoice(mode, func(func(*leader) bool) { t.Error("there is a monitor") })
+		var buffersInUse atomic.Int64
+		c := newChoice(mode, &buffersInUse, func(func(*leader) bool) { t.Error("there is a monitor") })
 		for range 100 {
 			if c.arrived(busyCalls) {
 				t.Errorf("dispatch %d measures handlers", mode)
 			}
-			c.rescued(1)
+			c.rescued()
 		}
 		if c.runInline() != inline {
 			t.Errorf("dispatch %d: inline is %v", mode, c.runInline())
+		}
+		buffersInUse.Store(limits.LeftBuffers + 1)
+		if c.runInline() {
+			t.Errorf("dispatch %d: inline with %d read buffers in use", mode, limits.LeftBuffers+1)
 		}
 		c.close()
 	}
@@ -185,7 +193,7 @@ func TestChoice_InlineUntilManyAreRescued(t *testing.T) {
 		c.becomeInline()
 		rescue := func(times int) {
 			for range times {
-				c.rescued(1)
+				c.rescued()
 			}
 		}
 		for range 10 {
@@ -203,9 +211,11 @@ func TestChoice_InlineUntilManyAreRescued(t *testing.T) {
 func TestChoice_InlineUntilManyBuffersAreInUse(t *testing.T) {
 	inBubble(t, func(c *choosing) {
 		c.becomeInline()
-		c.rescued(limits.LeftBuffers)
+		c.buffersInUse.Store(limits.LeftBuffers)
+		c.rescued()
 		c.expect(true, "with as many as there may be")
-		c.rescued(limits.LeftBuffers + 1)
+		c.buffersInUse.Store(limits.LeftBuffers + 1)
+		c.rescued()
 		c.expect(false, "with more")
 	})
 }
@@ -223,7 +233,7 @@ func TestChoice_TicksAreQuickWhileThereAreRescues(t *testing.T) {
 			}
 		}
 		period(calmTick, "at first")
-		c.rescued(1)
+		c.rescued()
 		period(quickTick, "after a rescue")
 		c.calls(rescuedOf/sampled, 1)
 		period(quickTick, "in the calls after that one")
@@ -299,7 +309,8 @@ func TestChoice_CloseEndsTheMonitor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var leads leader
 		leads.state.Store(1)
-		c := newChoice(DispatchAuto, func(yield func(*leader) bool) { yield(&leads) })
+		var buffersInUse atomic.Int64
+		c := newChoice(DispatchAuto, &buffersInUse, func(yield func(*leader) bool) { yield(&leads) })
 		c.newTicker = newBubbleTicker
 		c.arrived(busyCalls)
 		c.arrived(busyCalls)

@@ -3,6 +3,7 @@ package eventloop_test
 import (
 	"errors"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fulmar-rpc/fulmar/eventloop"
+	"github.com/fulmar-rpc/fulmar/internal/assert"
 	"github.com/fulmar-rpc/fulmar/internal/simnet"
 )
 
@@ -199,4 +201,50 @@ func TestConn_OnCloseIsCalledOnceAndLast(t *testing.T) {
 		receive(t, s.closed, "OnClose")
 	}
 	group.Wait()
+}
+
+// TestHandler_RepliesThatCannotLeaveEndTheConnection: the deadline for writing passes
+// before the first byte. What the next call writes would be taken for the reply to
+// this one.
+func TestHandler_RepliesThatCannotLeaveEndTheConnection(t *testing.T) {
+	onEngines(t, func(t *testing.T, config eventloop.Config) {
+		s := serve(t, config, func(conn *eventloop.Conn) error {
+			line, err := conn.Reader().Until('\n')
+			if err != nil {
+				return err
+			}
+			deadline := time.Time{}
+			if line[0] == '1' {
+				deadline = time.Unix(1, 0)
+			}
+			conn.Writer().Append(line)
+			return conn.SetWriteDeadline(deadline)
+		})
+		client := s.connect()
+		send(t, client, "1\n")
+		if err := receive(t, s.closed, "OnClose"); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("OnClose was told %v", err)
+		}
+	})
+}
+
+// TestConn_ReleaseWithoutHold: a mistake of the user's must not keep a connection for
+// ever.
+func TestConn_ReleaseWithoutHold(t *testing.T) {
+	if assert.Enabled {
+		t.Skip("with -tags invariants it panics")
+	}
+	var log recorder
+	s := serve(t, eventloop.Config{Logger: log.logger()}, func(conn *eventloop.Conn) error {
+		conn.Release()
+		return echoLines(conn)
+	})
+	client := s.connect()
+	send(t, client, "one\n")
+	expect(t, client, "one\n")
+	client.Close()
+	receive(t, s.closed, "OnClose")
+	if !strings.Contains(log.String(), "Release without Hold") {
+		t.Errorf("the log does not say it: %s", log.String())
+	}
 }

@@ -111,23 +111,37 @@ func (c *combined) written(taken *linkbuf.Buffer) {
 	c.spare = taken
 }
 
-// end says that nobody writes any more, if nothing is left, and otherwise that
-// nobody can: bytes that are left then are lost. It reports whether it did.
-func (c *combined) end(broken bool) bool {
+// end says that nobody writes any more, unless something is left to write. It
+// reports whether it did.
+func (c *combined) end() bool {
 	c.mu.Lock()
-	if !broken && c.left.Len() > 0 {
+	if c.left.Len() > 0 {
 		c.mu.Unlock()
 		return false
 	}
+	c.endAndUnlock()
+	return true
+}
+
+// fail says that nobody writes any more, because that has failed. It reports
+// whether bytes that were left are lost.
+func (c *combined) fail() (lost bool) {
+	c.mu.Lock()
+	lost = c.left.Len() > 0
 	c.left.Release()
+	c.endAndUnlock()
+	return lost
+}
+
+func (c *combined) endAndUnlock() {
 	c.writing = false
 	closing, ended := c.closing, c.ended
+	c.ended = nil // who waited to write since then ends it as well
 	c.mu.Unlock()
 	if ended != nil {
 		closing()
 		close(ended)
 	}
-	return true
 }
 
 // closeAfter calls closing when what was left is written. It returns false if
@@ -171,11 +185,11 @@ func (o *outbound) writeCombined(buffers [][]byte, whole bool) (int64, error) {
 		o.broken = err
 	}
 	if others != nil {
-		o.endCombined(others, taken != nil && err == nil)
+		o.endCombined(others, taken != nil) // it stands behind buffers
 		return n, err
 	}
 	for range combinedRounds {
-		if c.end(false) {
+		if c.end() {
 			o.unlock()
 			return n, nil
 		}
@@ -200,7 +214,7 @@ func (o *outbound) writeLeft() error {
 
 // writeRest writes until nothing is left, and gives the token back.
 func (o *outbound) writeRest() {
-	for !o.combined.Load().end(false) {
+	for !o.combined.Load().end() {
 		if err := o.writeLeft(); err != nil {
 			o.endCombined(err, true)
 			return
@@ -213,13 +227,12 @@ func (o *outbound) writeRest() {
 // others were in that write.
 func (o *outbound) endCombined(err error, lost bool) {
 	c := o.combined.Load()
-	c.mu.Lock()
-	lost = lost || c.left.Len() > 0
-	c.mu.Unlock()
+	if c.fail() {
+		lost = true
+	}
 	if lost && o.broken == nil {
 		o.broken = err
 	}
-	c.end(true)
 	o.unlock()
 	if lost {
 		c.conn.CloseWithError(err)
@@ -234,5 +247,5 @@ func (o *outbound) close() (ended <-chan struct{}, err error) {
 	if !ok {
 		return nil, o.conn.socket.Close()
 	}
-	return ended, o.setDeadline(time.Now().Add(limits.LingerTimeout))
+	return ended, o.setDeadline(time.Now().Add(limits.LingerTimeout), true)
 }

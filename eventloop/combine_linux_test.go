@@ -5,8 +5,11 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -176,5 +179,117 @@ func TestCombine_AResetFailsAllWriters(t *testing.T) {
 	}
 	if _, err := conn.WriteBuffers([][]byte{[]byte("late")}); err == nil {
 		t.Error("a write after the end succeeded")
+	}
+}
+
+// TestCombine_WritersBehindAClose: those that waited for their turn when the
+// connection was closed behind what others had left.
+func TestCombine_WritersBehindAClose(t *testing.T) {
+	var writers sync.WaitGroup
+	s := serve(t, eventloop.Config{Engine: eventloop.EngineEpoll}, func(conn *eventloop.Conn) error {
+		if err := conn.Reader().Skip(1); err != nil {
+			return err
+		}
+		for range 50 {
+			conn.Hold()
+			writers.Go(func() {
+				defer conn.Release()
+				_, _ = conn.WriteBuffers([][]byte{make([]byte, 1000)}) // it may be closed
+			})
+		}
+		writers.Go(func() {
+			giveWay(uint64(conn.RemoteAddr().(*net.TCPAddr).Port))
+			conn.Close()
+		})
+		return nil
+	})
+	for range 300 {
+		client := s.connect()
+		send(t, client, "x")
+		client.SetReadDeadline(time.Now().Add(patience))
+		if _, err := io.Copy(io.Discard, client); errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatal("the connection does not close")
+		}
+		receive(t, s.closed, "OnClose")
+	}
+	writers.Wait()
+}
+
+// TestCombine_SuccessIsKeptWhenAWriteFails: bytes that were left to a writer count as
+// written. If its deadline passes before the first byte, the connection could go on;
+// it must not go on without them.
+func TestCombine_SuccessIsKeptWhenAWriteFails(t *testing.T) {
+	opened := make(chan *eventloop.Conn, 1)
+	s := serve(t, eventloop.Config{
+		Engine: eventloop.EngineEpoll, Logger: silence(),
+		OnOpen: func(conn *eventloop.Conn) { conn.Hold(); conn.Hold(); opened <- conn },
+	}, echoLines)
+	for trial := range 300 {
+		client := s.connect()
+		conn := receive(t, opened, "the connection")
+		if err := conn.SetWriteDeadline(time.Unix(1, 0)); err != nil {
+			t.Fatal(err)
+		}
+		var succeeded atomic.Int64
+		var writers sync.WaitGroup
+		for range 2 {
+			writers.Go(func() {
+				for range 300 {
+					_, err := conn.WriteBuffers([][]byte{[]byte("x")})
+					if err == nil {
+						succeeded.Add(1)
+					}
+					if !errors.Is(err, os.ErrDeadlineExceeded) {
+						return
+					}
+				}
+			})
+		}
+		writers.Wait()
+		// Its end is not waited for where nothing was promised.
+		if succeeded.Load() > 0 {
+			if err := receive(t, s.closed, "OnClose, for bytes that were lost"); !errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Fatalf("trial %d: OnClose was told %v", trial, err)
+			}
+		}
+		client.Close()
+		conn.Release()
+		conn.Release()
+		if succeeded.Load() == 0 {
+			receive(t, s.closed, "OnClose")
+		}
+	}
+}
+
+// TestConn_DeadlinesAfterCloseChangeNothing: bytes that were copied for a writer are
+// waited for, for LingerTimeout.
+func TestConn_DeadlinesAfterCloseChangeNothing(t *testing.T) {
+	opened := make(chan *eventloop.Conn, 1)
+	s := serve(t, eventloop.Config{
+		Engine: eventloop.EngineEpoll, Logger: silence(),
+		OnOpen: func(conn *eventloop.Conn) { conn.Hold(); conn.Hold(); opened <- conn },
+	}, echoLines)
+	client := s.connect()
+	conn := receive(t, opened, "the connection")
+	defer conn.Release()
+	defer conn.Release()
+	if _, err := conn.WriteBuffers([][]byte{[]byte("x")}); err != nil {
+		t.Fatal(err)
+	}
+	wrote := make(chan error, 1)
+	go func() { _, err := conn.WriteBuffers([][]byte{make([]byte, 32<<20)}); wrote <- err }()
+	expect(t, client, "x\x00") // it has begun, and waits for the peer
+	for range 3 {
+		if _, err := conn.WriteBuffers([][]byte{[]byte("left")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	conn.Close()
+	if err := conn.SetWriteDeadline(time.Time{}); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("SetWriteDeadline after Close = %v", err)
+	}
+	receive(t, s.closed, "OnClose")
+	if err := receive(t, wrote, "the writer"); err == nil {
+		t.Error("32 MiB were written to a peer that reads 2 bytes")
 	}
 }

@@ -57,6 +57,12 @@ type Config struct {
 	// peer can make the process keep. Negative: unlimited.
 	ReadBufferBytes int
 
+	// MaxDetached is how many calls that have let go of their connection (see
+	// Conn.Detach) one connection goes on without; then neither is its handler called
+	// nor anything read until one of them returns. Default: DetachedCalls. Negative:
+	// unlimited.
+	MaxDetached int
+
 	// WriteStallTimeout closes a connection whose peer takes no bytes for this
 	// long while some wait to be written; errors.Is(err, ErrWriteStalled) holds
 	// for what the write returns and OnClose gets. Every byte that it takes starts
@@ -102,7 +108,8 @@ type Config struct {
 	OnEOF func(*Conn) `json:"-"`
 
 	// OnClose is called exactly once for each connection, for served ones after
-	// the last call of the handler has returned. The error is nil when the peer
+	// the last call of the handler has returned, but for calls that it has gone on
+	// without (see Conn.Detach). The error is nil when the peer
 	// stopped sending in good order, after Close, and at Shutdown; otherwise it
 	// tells why the connection ended: what the handler returned, what
 	// CloseWithError was given, or how reading or writing failed. io.ErrUnexpectedEOF
@@ -167,6 +174,7 @@ func (c Config) keepAlive() net.KeepAliveConfig {
 // value that has no effect: the largest limit, or a timeout of 0.
 func (c Config) withDefaults() Config {
 	c.ReadBufferBytes = limits.Or(c.ReadBufferBytes, limits.MessageBytes+limits.ReadAheadBytes, math.MaxInt)
+	c.MaxDetached = limits.Or(c.MaxDetached, limits.DetachedCalls, math.MaxInt)
 	c.SpinTime = limits.Or(c.SpinTime, limits.SpinTime, 0)
 	c.WriteStallTimeout = limits.Or(c.WriteStallTimeout, limits.WriteStallTimeout, 0)
 	longest := time.Duration(0)

@@ -196,9 +196,12 @@ func (c *Conn) SetReadDeadline(t time.Time) error {
 }
 
 // SetWriteDeadline bounds writes, also those that wait already. The zero time
-// ends it. It applies in addition to Config.WriteStallTimeout.
+// ends it. It applies in addition to Config.WriteStallTimeout. What handlers have
+// left in the Writer of a served connection and cannot leave in time closes it: the
+// next reply would be taken for the one that is lost. The error is net.ErrClosed
+// when the connection is closed.
 func (c *Conn) SetWriteDeadline(t time.Time) error {
-	return c.outbound.setDeadline(t)
+	return c.outbound.setDeadline(t, false)
 }
 
 // Close closes the connection at once. Bytes that were written are still sent,

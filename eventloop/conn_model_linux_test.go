@@ -53,6 +53,8 @@ type connState struct {
 	// goroutine that polls.
 	left      uint8
 	leftLeads bool
+	// replies: some wait in the Writer.
+	replies bool
 	// asked: Wake was called, and the handler was not called since.
 	asked bool
 	// finished counts the calls of finish.
@@ -108,6 +110,10 @@ const (
 	keepsUnread
 	// keepsPoked: it leaves what has happened meanwhile to it.
 	keepsPoked
+	// forgetsFull: the end of a call does not tell a connection that waits for it.
+	forgetsFull
+	// leavesReplies: the poller takes a connection that has replies to write.
+	leavesReplies
 	// seizesWhatever: a connection is seized whether its handler has let go or not.
 	seizesWhatever
 )
@@ -122,6 +128,7 @@ func (s *connState) conn(l *Listener, config *Config) *Conn {
 	l.draining.Store(s.draining)
 	c := &Conn{listener: l, config: config, closed: s.finishing, served: &served{
 		fresh: s.fresh, again: s.again, wake: s.wake, released: s.released, looked: s.looked, idle: s.idle,
+		left:   int(s.left),
 		paused: s.paused, holds: int32(s.holds), eof: s.eof, eofTold: s.eofTold, failed: s.failed,
 	}}
 	c.reader.end = int(s.buffered)
@@ -167,6 +174,7 @@ func (s *connState) seize(leads bool, mistake connMistake) bool {
 	s.again = s.again || s.buffered > 0
 	s.detached, s.lost, s.leftLeads = false, false, s.leftLeads || s.leads
 	s.leads, s.at, s.turn = leads, ownerAwaits, 0
+	s.replies = s.replies && leads // another goroutine flushes first
 	return true
 }
 
@@ -186,8 +194,9 @@ type connModel struct {
 
 type addConn func(name string, outside bool, change func(*connState))
 
-func newConnModel(mistake connMistake) *explorer[connState] {
-	m := &connModel{mistake: mistake, config: Config{ReadBufferBytes: modelBuffered}}
+// newConnModel returns a model of a connection that goes on without so many calls.
+func newConnModel(mistake connMistake, detached int) *explorer[connState] {
+	m := &connModel{mistake: mistake, config: Config{ReadBufferBytes: modelBuffered, MaxDetached: detached}}
 	return &explorer[connState]{
 		acyclic: true,
 		check:   m.check,
@@ -263,24 +272,26 @@ func (m *connModel) detachSteps(s connState, add addConn) {
 	case s.checks:
 		add("it is on another", false, func(s *connState) {
 			s.checks = false
-			if s.lost || s.buffered > 0 && m.mistake != keepsUnread || s.poked && m.mistake != keepsPoked {
+			if s.lost || s.replies || s.buffered > 0 && m.mistake != keepsUnread || s.poked && m.mistake != keepsPoked {
 				s.seize(false, m.mistake)
 			}
 		})
 	case s.detached:
 		add("the call that has let go returns", true, func(s *connState) {
 			s.detached, s.again, s.at = false, s.buffered > 0, ownerAwaits
+			s.replies = s.again
 		})
 	}
 	if s.left > 0 && !s.checks {
 		ends := func(s *connState) {
+			full := int(s.left) >= m.config.MaxDetached
 			s.left--
 			if s.leftLeads {
 				s.leftLeads, s.polls = false, true
 			}
 			s.holds--
 			s.released = s.eof
-			if s.failed || s.eof || s.draining {
+			if s.failed || s.eof || s.draining || full && m.mistake != forgetsFull {
 				s.poke(m.mistake)
 			}
 		}
@@ -311,8 +322,8 @@ func (m *connModel) pollerSteps(s connState, add addConn) {
 	case s.reported:
 		add("it tells the connection", false, func(s *connState) {
 			s.reported, s.poked = false, s.poked || s.owned
-			if s.seize(true, m.mistake) {
-				s.drained = false
+			if s.seize(!s.replies || m.mistake == leavesReplies, m.mistake) {
+				s.drained, s.polls = false, !s.leads
 				return
 			}
 			if s.owned {
@@ -435,6 +446,7 @@ func (m *connModel) handlerSteps(s connState, add addConn) {
 	returns := func(name string, left uint8) {
 		add(name, false, func(s *connState) {
 			s.again = left > 0 && left < s.buffered
+			s.replies = s.again
 			s.buffered, s.at = left, ownerAwaits
 			s.wake = s.wake && m.mistake != forgetsWakes
 		})
@@ -446,7 +458,7 @@ func (m *connModel) handlerSteps(s connState, add addConn) {
 	if s.buffered > 1 {
 		returns("the handler consumes some", s.buffered-1)
 		if !s.finishing && !s.failed {
-			add("it is called again at once", false, func(s *connState) { s.buffered--; s.asked = false })
+			add("it is called again at once", false, func(s *connState) { s.buffered--; s.asked, s.replies = false, true })
 		}
 	}
 	if s.outside&outsideDetach != 0 && s.buffered > 0 {
@@ -487,12 +499,14 @@ func (m *connModel) check(s connState, idle bool) string {
 		return "it is finished twice"
 	case !idle:
 		return ""
-	case s.finished == 1:
+	case s.finished == 1, int(s.left) >= m.config.MaxDetached:
 		return ""
 	case s.owned && !s.detached, s.finishing && !s.owned:
 		return "it hangs"
 	case s.asked:
 		return "a Wake is lost"
+	case s.replies:
+		return "replies are left"
 	}
 	after := s
 	after.seize(false, m.mistake) // it must not matter how long a call takes that has let go
@@ -529,11 +543,13 @@ func TestConnModel_LosesNothing(t *testing.T) {
 		if outside&^all != 0 || bits.OnesCount16(outside) > modelKinds {
 			continue
 		}
-		e := newConnModel(noConnMistake)
-		expectSound(t, e, modelStart(outside|outsideEnd))
-		states += len(e.seen)
-		if t.Failed() {
-			return
+		for detached := 1; detached <= 2; detached++ {
+			e := newConnModel(noConnMistake, detached)
+			expectSound(t, e, modelStart(outside|outsideEnd))
+			states += len(e.seen)
+			if t.Failed() {
+				return
+			}
 		}
 	}
 	t.Logf("%d states", states)
@@ -552,8 +568,14 @@ func TestConnModel_FindsMistakes(t *testing.T) {
 		{forgetsWakes, outsideWake, "a Wake is lost"},
 		{keepsUnread, outsideDetach, "something is left to do"},
 		{keepsPoked, outsideDetach, "nobody looks at the socket"},
+		{forgetsFull, outsideDetach, "something is left to do"},
+		{leavesReplies, outsideDetach, "replies are left"},
 		{seizesWhatever, outsideWake, "there are two owners"},
 	} {
-		expectFound(t, newConnModel(test.mistake), modelStart(test.outside), test.found)
+		detached := 2
+		if test.mistake == forgetsFull {
+			detached = 1
+		}
+		expectFound(t, newConnModel(test.mistake, detached), modelStart(test.outside), test.found)
 	}
 }

@@ -1,5 +1,7 @@
 package eventloop
 
+import "runtime"
+
 // Detached is a call of a handler that has let go of its connection.
 type Detached struct {
 	conn *Conn
@@ -16,6 +18,7 @@ type Detached struct {
 //	frame, err := conn.Reader().Next(size)
 //	...
 //	call := conn.Detach()
+//	call.WillWait()       // if it is going to wait for something
 //	reply := serve(frame) // it may take its time
 //	if call.Attach() {
 //		conn.Writer().Append(reply) // leaves with the replies before and after it
@@ -30,8 +33,11 @@ type Detached struct {
 // has gone on without counts as a Hold until it returns. Its error closes the
 // connection as that of any call, but it must not be ErrMore, and OnEOF and
 // OnClose may have been called before it returns. If it ends its goroutine, the
-// connection goes on without it. Outside of a handler Detach does nothing. A call
-// must not use it twice.
+// connection goes on without it. A connection goes on without Config.MaxDetached
+// calls at most. A call that has consumed nothing is not called again for the same
+// bytes. Only the goroutine of the handler may call Detach, and once; in OnOpen and
+// OnEOF it does nothing. Listener.Serve does not wait for calls that connections
+// have gone on without: they are like goroutines that handlers have started.
 func (c *Conn) Detach() Detached {
 	s := c.served
 	if s == nil || !s.handling {
@@ -39,11 +45,19 @@ func (c *Conn) Detach() Detached {
 	}
 	d := Detached{c, s.turn.Load() &^ 1}
 	c.reader.Commit()
-	more := c.reader.Len() > 0 || c.writer.Len() > 0
+	unread := c.reader.Len() > 0 && c.reader.progress
+	more := unread || c.writer.Len() > 0
+	yields := unread && c.engine().yields(c)
 	s.turn.Store(d.turn | 1)
 	// From here on others may own the connection.
 	if c.engine().mustGoOn(c, more) {
 		c.goOn()
+		if yields {
+			// Who goes on reads the next request first, so that this call and that one
+			// wait where any processor can take them: what is about to run next on this
+			// processor is left to it for 50 us.
+			runtime.Gosched()
+		}
 	}
 	return d
 }
@@ -67,7 +81,8 @@ func (c *Conn) seizeLocked() bool {
 	}
 	c.served.handling = false
 	c.reader.share()
-	if c.reader.Len() > 0 {
+	c.served.left++
+	if c.reader.Len() > 0 && c.reader.progress {
 		c.served.again = true
 		c.backlog.Store(true)
 	}
@@ -85,6 +100,14 @@ func (c *Conn) goOn() {
 	}
 }
 
+// WillWait is Conn.WillWait for a call that has let go of its connection. Once that
+// has gone on without it, there is nothing to say.
+func (d Detached) WillWait() {
+	if d.conn != nil && d.conn.served.turn.Load() == d.turn|1 {
+		d.conn.waits()
+	}
+}
+
 // WillWait says that the handler is going to wait for something, such as the answer
 // of another server: if it runs on the goroutine that polls, another one polls from
 // now on. DispatchAuto notices a handler that waits within 2 ms, DispatchInline
@@ -94,11 +117,15 @@ func (c *Conn) WillWait() { c.waits() }
 
 // leave ends a call that its connection has gone on without.
 func (c *Conn) leave(err error) {
+	c.mu.Lock()
 	if err != nil {
-		c.mu.Lock()
 		c.failLocked(err)
-		c.engine().poke(c)
-		c.mu.Unlock()
 	}
+	waits := c.served.left >= c.config.MaxDetached
+	c.served.left--
+	if err != nil || waits {
+		c.engine().poke(c)
+	}
+	c.mu.Unlock()
 	c.Release()
 }

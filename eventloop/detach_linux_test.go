@@ -3,6 +3,9 @@ package eventloop_test
 import (
 	"errors"
 	"os"
+	"runtime"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -77,5 +80,160 @@ func TestDetach_GoesOnWithWhatHappenedBefore(t *testing.T) {
 				t.Errorf("then came %q, want %q", got, test.then)
 			}
 		})
+	}
+}
+
+// TestDetach_WhoTakesTheConnectionTakesTheRole: a handler on the poller lets go, and
+// somebody else goes on with its connection. What the handler waits for after that
+// is not to hold up the others.
+func TestDetach_WhoTakesTheConnectionTakesTheRole(t *testing.T) {
+	large := make([]byte, 32<<20)
+	for name, wait := range map[string]func(*eventloop.Conn, <-chan struct{}) error{
+		"something else": func(_ *eventloop.Conn, release <-chan struct{}) error { <-release; return nil },
+		"its own write": func(conn *eventloop.Conn, _ <-chan struct{}) error {
+			_, err := conn.WriteBuffers([][]byte{large})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			detached, woken, proceed, release := make(chan *eventloop.Conn, 1), make(chan struct{}), make(chan struct{}), make(chan struct{})
+			s := serve(t, onePoller(eventloop.DispatchInline), func(conn *eventloop.Conn) error {
+				switch unread := conn.Reader().Buffered(); {
+				case len(unread) == 0:
+					woken <- struct{}{}
+					return nil
+				case unread[0] == 'e':
+					return echoLines(conn)
+				}
+				if err := conn.Reader().Skip(conn.Reader().Len()); err != nil {
+					return err
+				}
+				conn.Detach()
+				detached <- conn
+				<-proceed
+				return wait(conn, release)
+			})
+			client, other := s.connect(), s.connect()
+			send(t, client, "wait\n")
+			receive(t, detached, "the handler").Wake()
+			receive(t, woken, "the next call")
+			close(proceed)
+			for range 10 {
+				send(t, other, "echo\n")
+				expect(t, other, "echo\n")
+			}
+			if name == "its own write" {
+				expect(t, client, string(large))
+			}
+			close(release)
+		})
+	}
+}
+
+// TestDetach_WithoutConsumingIsNotCalledAgain: the handler would be called for the
+// same bytes for ever, each time on one more goroutine.
+func TestDetach_WithoutConsumingIsNotCalledAgain(t *testing.T) {
+	onConcurrentEngines(t, func(t *testing.T, config eventloop.Config) {
+		var calls atomic.Int64
+		release := make(chan struct{})
+		s := serve(t, config, func(conn *eventloop.Conn) error {
+			calls.Add(1)
+			if line := conn.Reader().Buffered(); line[len(line)-1] == '\n' {
+				return echoLines(conn)
+			}
+			call := conn.Detach()
+			<-release
+			call.Attach()
+			return nil
+		})
+		client := s.connect()
+		send(t, client, "x")
+		eventually(t, "the call", func() bool { return calls.Load() == 1 })
+		send(t, client, "\n")
+		expect(t, client, "x\n")
+		close(release)
+		if n := calls.Load(); n != 2 {
+			t.Errorf("%d calls for two pieces", n)
+		}
+	})
+}
+
+// TestDetach_MaxDetachedStopsReading: the naive version starts a goroutine for each
+// request that a peer sends, whatever becomes of their replies.
+func TestDetach_MaxDetachedStopsReading(t *testing.T) {
+	onConcurrentEngines(t, func(t *testing.T, config eventloop.Config) {
+		config.MaxDetached = 3
+		const requests = 50
+		var running, most atomic.Int64
+		release := make(chan struct{})
+		s := serveDetached(t, config, func(line string) (string, error) {
+			now := running.Add(1)
+			defer running.Add(-1)
+			for seen := most.Load(); now > seen && !most.CompareAndSwap(seen, now); seen = most.Load() {
+			}
+			<-release
+			return line, nil
+		})
+		client := s.connect()
+		want := make([]string, requests)
+		for i := range want {
+			want[i] = "request\n"
+		}
+		send(t, client, strings.Join(want, ""))
+		eventually(t, "as many calls as there may be", func() bool { return running.Load() >= 3 })
+		send(t, s.connect(), "other\n")
+		eventually(t, "a call of another connection", func() bool { return running.Load() >= 4 })
+		close(release)
+		expectLines(t, client, want...)
+		// One that has not been left runs beside them, and one of the other.
+		if n := most.Load(); n > 5 {
+			t.Errorf("%d calls ran at a time, want 3 that were left, one that was not, and another connection's", n)
+		}
+	})
+}
+
+// TestDetach_ShortCallsUseAllProcessors: requests of one connection whose handlers
+// compute for 15 us, too long for one processor to do them all.
+func TestDetach_ShortCallsUseAllProcessors(t *testing.T) {
+	if runtime.GOMAXPROCS(0) < 2 || runtime.NumCPU() < 2 {
+		t.Skip("one processor runs one at a time")
+	}
+	const batch = 512
+	var running, overlapped atomic.Int64
+	s := serve(t, eventloop.Config{Engine: eventloop.EngineEpoll, Dispatch: eventloop.DispatchAuto}, func(conn *eventloop.Conn) error {
+		if err := conn.Reader().Skip(1); err != nil {
+			return err
+		}
+		conn.Reader().Done()
+		call := conn.Detach()
+		others := running.Add(1) > 1
+		for began := time.Now(); time.Since(began) < 15*time.Microsecond; {
+		}
+		if others || running.Load() > 1 {
+			overlapped.Add(1)
+		}
+		running.Add(-1)
+		if call.Attach() {
+			conn.Writer().AppendString("r")
+			return nil
+		}
+		_, err := conn.WriteBuffers([][]byte{[]byte("r")})
+		return err
+	})
+	client := s.connect()
+	// How many overlap depends on what else the machine does, so it may try again.
+	const batches, calls = 20, 20 * batch
+	best := int64(0)
+	for i := 0; i < 20 && best < calls/3; i++ {
+		overlapped.Store(0)
+		for range batches {
+			send(t, client, strings.Repeat("x", batch))
+			expect(t, client, strings.Repeat("r", batch))
+		}
+		best = max(best, overlapped.Load())
+	}
+	t.Logf("of %d calls %d ran beside another", calls, best)
+	if best < calls/3 {
+		t.Errorf("of %d calls at most %d ran beside another", calls, best)
 	}
 }

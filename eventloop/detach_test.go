@@ -35,6 +35,17 @@ func onConcurrentEngines(t *testing.T, test func(t *testing.T, config eventloop.
 	}
 }
 
+// onEngines runs a test on all engines, in all ways to dispatch.
+func onEngines(t *testing.T, test func(t *testing.T, config eventloop.Config)) {
+	onConcurrentEngines(t, test)
+	if runtime.GOOS != "linux" {
+		return
+	}
+	t.Run("inline", func(t *testing.T) {
+		test(t, eventloop.Config{Engine: eventloop.EngineEpoll, Dispatch: eventloop.DispatchInline, Logger: silence()})
+	})
+}
+
 // serveDetached serves lines, each with a call that lets go of its connection.
 // What work returns is the reply.
 func serveDetached(t *testing.T, config eventloop.Config, work func(line string) (string, error)) *server {

@@ -111,6 +111,9 @@ type engine interface {
 	// go on at once; more says that there are requests or replies. It is called by
 	// that handler.
 	mustGoOn(c *Conn, more bool) bool
+	// yields reports whether a handler that lets go of its connection lets others run
+	// first. It is called by that handler before it does.
+	yields(c *Conn) bool
 	// goOn runs a connection that its caller owns on another goroutine.
 	goOn(c *Conn)
 	// poke makes the engine ask next again, also while it waits for bytes. It

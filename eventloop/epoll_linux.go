@@ -58,7 +58,7 @@ func epoll() func(*Listener) engine { return newEpollEngine }
 func newEpollEngine(l *Listener) engine {
 	e := &epollEngine{listener: l, single: runtime.GOMAXPROCS(0) == 1}
 	e.workers = workers.New(e.work)
-	e.choice = newChoice(l.config.Dispatch, e.leaders)
+	e.choice = newChoice(l.config.Dispatch, &l.stats.buffers, e.leaders)
 	return e
 }
 
@@ -158,12 +158,28 @@ func (e *epollEngine) serve(c *Conn) {
 
 func (e *epollEngine) poke(c *Conn) {
 	c.served.poked.Store(true) // before it looks: see Detach
-	if c.served.owned && !c.seizeLocked() {
+	if c.served.owned && !e.seizeLocked(c) {
 		return
 	}
 	c.served.owned = true
-	c.served.loop.leader.Store(nil)
 	e.workers.Do(epollJob{conn: c})
+}
+
+// seizeLocked takes a connection from a call that has let go of it. If that call
+// runs on the goroutine that polls, another one polls from now on: what the call
+// still does with the connection may wait, and nobody would see it any more.
+func (e *epollEngine) seizeLocked(c *Conn) bool {
+	if !c.seizeLocked() {
+		return false
+	}
+	e.seized(c)
+	return true
+}
+
+func (e *epollEngine) seized(c *Conn) {
+	if l := c.served.loop.leader.Swap(nil); l != nil {
+		l.give()
+	}
 }
 
 // mustGoOn: the poller, or who takes its role, goes on with a connection when there
@@ -171,11 +187,20 @@ func (e *epollEngine) poke(c *Conn) {
 // has lost the role.
 func (e *epollEngine) mustGoOn(c *Conn, more bool) bool {
 	l := c.served.loop.leader.Load()
-	return l == nil && (more || c.served.poked.Load()) || l != nil && l.state.Load() == lost
+	if l == nil {
+		return more || c.served.poked.Load()
+	}
+	return c.served.ending.Load() || l.state.Load() == lost
+}
+
+// yields: requests of one connection that take long are shared out to all
+// processors, but for those that are measured.
+func (e *epollEngine) yields(c *Conn) bool {
+	return e.choice.long.Load() && c.served.handles%sampled != 0
 }
 
 func (e *epollEngine) goOn(c *Conn) {
-	c.served.loop.leader.Store(nil)
+	e.seized(c)
 	next := actionWait
 	if c.writer.Len() == 0 {
 		if next = e.await(c, false); next == actionWait {
@@ -194,7 +219,7 @@ func (e *epollEngine) readable(c *Conn, l *leader) bool {
 	if c.served.owned {
 		c.served.poked.Store(true)
 	}
-	if c.served.owned && !c.seizeLocked() {
+	if c.served.owned && !e.seizeLocked(c) {
 		// Its owner looks again. Until then this would be reported for ever.
 		loop.socket.unwatchReads()
 		c.mu.Unlock()
@@ -202,14 +227,20 @@ func (e *epollEngine) readable(c *Conn, l *leader) bool {
 	}
 	c.served.owned, c.served.drained = true, false
 	c.mu.Unlock()
+	if c.writer.Len() > 0 {
+		// The call that has let go of it has left replies of others, whose flush may
+		// wait; the event may be about bytes that were read since.
+		e.workers.Do(epollJob{conn: c})
+		return true
+	}
 	return e.run(c, l, actionWait)
 }
 
 // work runs a connection on a goroutine that does not poll.
 func (e *epollEngine) work(job epollJob) {
 	if job.action == actionWait {
-		// Another goroutine may have left it with replies. An error has closed it.
-		_ = job.conn.writer.Flush()
+		// Another goroutine may have left it with replies.
+		job.conn.flushReplies()
 	}
 	e.run(job.conn, nil, job.action)
 }
@@ -337,16 +368,22 @@ func (e *epollEngine) handle(c *Conn, l *leader) (owned bool) {
 
 // turnCalls is after how many handlers a leader leaves a connection to another
 // goroutine, if events of others wait; turnCallsMost is the same if it knows of
-// none, for there may be some by then. Short handlers take 1 us each, and 64 KiB
-// hold thousands of them.
+// none, for there may be some by then. 64 KiB hold thousands of requests.
+// DispatchAuto knows how long handlers take, and lets no connection have more than
+// turnTime, but for turnCallsLeast.
 const (
-	turnCalls     = 128
-	turnCallsMost = 1024
+	turnCallsLeast = 8
+	turnCalls      = 128
+	turnCallsMost  = 1024
 )
 
 // turnOver reports whether a connection has had its turn.
 func (l *leader) turnOver() bool {
-	return l.turn >= turnCalls && (l.next < l.count || l.turn >= turnCallsMost)
+	if l.turn < turnCallsLeast {
+		return false
+	}
+	most := int(l.poller.engine.choice.turn.Load())
+	return l.turn >= most || l.turn >= turnCalls && l.next < l.count
 }
 
 // turnReads is how often a leader reads one connection until it is the turn of

@@ -173,9 +173,10 @@ func (l *Listener) Addr() net.Addr { return l.socket.Addr() }
 // Serve accepts connections and calls the handler for them, until Shutdown or
 // Close; the end of ctx closes. It returns nil when the last connection has
 // ended and its OnClose has returned, so it waits for handlers that run. It does
-// not wait for goroutines that handlers have started: no callback runs any more
-// when it has returned, so the user can wait for these then. StopAccepting alone
-// does not end it. It can be called once.
+// not wait for goroutines that handlers have started, nor for calls that connections
+// have gone on without (Conn.Detach), which a peer that leaves, or Close, has cut
+// off: nothing calls a handler any more when it has returned, so the user can wait
+// for these then. StopAccepting alone does not end it. It can be called once.
 //
 // An accept that failed for a reason that can pass, such as a lack of file
 // descriptors or an error with a method Timeout or Temporary that returns true,

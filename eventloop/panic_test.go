@@ -1,6 +1,7 @@
 package eventloop_test
 
 import (
+	"io"
 	"runtime"
 	"strings"
 	"testing"
@@ -132,5 +133,32 @@ func TestHandler_PanicsLeakNothing(t *testing.T) {
 	seconds := int(time.Since(begin)/time.Second) + 1
 	if lines := strings.Count(logged.String(), "level=ERROR"); lines == 0 || lines > 10*(seconds+1) {
 		t.Errorf("%d lines in %d s, want at most 10 a second", lines, seconds)
+	}
+}
+
+// TestHandler_PanicAfterAFlush: what the call has written since goes, also if it was
+// flushed before.
+func TestHandler_PanicAfterAFlush(t *testing.T) {
+	replies := strings.Repeat("r", 100)
+	s := serve(t, eventloop.Config{Logger: silence()}, func(conn *eventloop.Conn) error {
+		line, err := conn.Reader().Until('\n')
+		if err != nil {
+			return err
+		}
+		if line[0] == 'a' {
+			conn.Writer().AppendString(replies)
+			return nil
+		}
+		if err := conn.Writer().Flush(); err != nil {
+			return err
+		}
+		conn.Writer().AppendString("a part")
+		panic("after a flush")
+	})
+	client := s.connect()
+	send(t, client, "a\nb\n")
+	expect(t, client, replies)
+	if rest, err := io.ReadAll(client); len(rest) > 0 || err != nil {
+		t.Errorf("then came %q, %v", rest, err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"runtime/metrics"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -183,8 +184,13 @@ type leader struct {
 	// attempt polls once, for raw.Read; made once instead of for every wait.
 	attempt func(uintptr) bool
 	pollErr error
-	// spawned is how many connections of this batch other goroutines run.
+	// spawned is how many connections of this batch other goroutines run. busy:
+	// some that were started may wait for a processor. A leader that waits in the
+	// kernel keeps its own one from them, until the runtime's monitor looks, which
+	// may be 10 ms.
 	spawned int
+	busy    bool
+	samples [1]metrics.Sample
 	// calls numbers the calls of users' code, in steps of two; turn are those for
 	// one connection since its last event.
 	calls uint64
@@ -273,6 +279,7 @@ func (l *leader) wait() (err error) {
 	if l.spawned > 0 || p.engine.single {
 		// What was started runs before the next batch: else, on one processor, a
 		// steady stream of events would let calls wait for milliseconds.
+		l.busy = l.busy || l.spawned > 0
 		l.spawned = 0
 		runtime.Gosched()
 	}
@@ -281,8 +288,14 @@ func (l *leader) wait() (err error) {
 	}
 	stats := &p.engine.listener.stats
 	l.next = 0
-	if l.count, err = p.poll(l.events[:]); err != nil {
-		return err
+	for {
+		if l.count, err = p.poll(l.events[:]); err != nil {
+			return err
+		}
+		if l.busy = l.busy && p.engine.choice.long.Load() && goroutinesWait(&l.samples); l.count > 0 || !l.busy {
+			break
+		}
+		runtime.Gosched()
 	}
 	if l.count == 0 {
 		if err := l.waitLonger(); err != nil {
@@ -378,22 +391,37 @@ func (l *leader) release() {
 }
 
 // take gives the role to another goroutine if l is in the call that state is
-// about.
+// about, and lets the connection go on if that call has let go of it.
 func (l *leader) take(state uint64) {
-	if !l.state.CompareAndSwap(state, lost) {
+	if !l.lose(state) {
 		return
+	}
+	if c := l.conn.Load(); c != nil {
+		c.goOn()
+	}
+}
+
+// give gives the role to another goroutine if l runs code of the user.
+func (l *leader) give() {
+	if state := l.state.Load(); inCall(state) {
+		l.lose(state)
+	}
+}
+
+func (l *leader) lose(state uint64) bool {
+	if !l.state.CompareAndSwap(state, lost) {
+		return false
 	}
 	p := l.poller
 	p.engine.listener.stats.rescues.Add(1)
 	successor := p.newLeader()
-	p.engine.choice.rescued(p.engine.listener.stats.buffers.Load())
+	p.engine.choice.rescued()
 	// l is in that call, or will find that it has lost the role.
+	successor.busy = true
 	successor.count = copy(successor.events[:], l.events[l.next:l.count])
 	p.leader.Store(successor)
 	go successor.lead()
-	if c := l.conn.Load(); c != nil {
-		c.goOn()
-	}
+	return true
 }
 
 // --- which socket an event is about ---

@@ -48,8 +48,9 @@ type Reader struct {
 	// borrowed: buf belongs to the goroutine that polls. shared: handlers that have
 	// let go of the connection look into it, so it is not used again.
 	borrowed, shared bool
-	// done: the handler does not look any more into what it has read.
-	done bool
+	// done: the handler does not look any more into what it has read. progress: it
+	// has consumed something, for good.
+	done, progress bool
 	// buf[start:end] is what arrived and was not consumed.
 	buf        []byte
 	start, end int
@@ -140,10 +141,14 @@ func (r *Reader) Expect(n int) { r.want = n }
 
 // Commit makes what was consumed so far consumed for good, also if the handler
 // returns ErrMore.
-func (r *Reader) Commit() { r.mark = r.start }
+func (r *Reader) Commit() {
+	if r.start != r.mark {
+		r.mark, r.progress = r.start, true
+	}
+}
 
-// Done says that the handler has copied what it needs of what it has read. A call
-// that lets go of its connection (Conn.Detach) then keeps no memory of the
+// Done says that the handler has copied what it needs of what it has read, and reads
+// no more in this call. A call that lets go of its connection (Conn.Detach) then keeps no memory of the
 // connection's.
 func (r *Reader) Done() { r.done = true }
 

@@ -72,6 +72,8 @@ type served struct {
 	// Small fields stand together: this struct just fits into a class of the
 	// allocator's.
 	holds int32
+	// left counts calls that the connection has gone on without.
+	left int
 	// turn numbers who owns the connection, in steps of two. It is odd while its
 	// handler has let go of it and nobody has taken it: see Detach.
 	turn atomic.Uint32
@@ -149,9 +151,14 @@ func (c *Conn) Release() {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	assert.That(s.holds > 0, "eventloop: Release without Hold")
+	if s.holds == 0 {
+		// Below 0 the connection could never close.
+		c.listener.log.Warn("eventloop: Release without Hold", "peer", text(c.RemoteAddr()))
+		return
+	}
 	s.holds--
 	c.inFlight.Store(s.holds)
-	assert.That(s.holds >= 0, "eventloop: Release without Hold")
 	if s.holds == 0 {
 		s.released = s.eof
 		// Without this, Shutdown would wait until the peer sends something.
@@ -199,6 +206,7 @@ func (c *Conn) change(set func(*served)) {
 func (c *Conn) next() action {
 	s := c.served
 	unread := c.reader.Len()
+	full := s.left >= c.config.MaxDetached
 	quiet := unread == 0 && s.holds == 0 && c.listener.draining.Load()
 	// What was seen is old when something else happens first.
 	looked, idle := s.looked, s.idle
@@ -208,6 +216,8 @@ func (c *Conn) next() action {
 		return actionFinish
 	case s.failed:
 		return actionLinger
+	case full && (s.fresh || s.again || s.wake || s.released && unread > 0):
+		return actionWait
 	case s.fresh, s.again, s.wake, s.released && unread > 0:
 		s.fresh, s.again, s.wake, s.released = false, false, false, false
 		return actionHandle
@@ -228,7 +238,7 @@ func (c *Conn) next() action {
 	case quiet && (idle || s.handshake != nil): // nothing was asked before the end of a handshake
 		c.closed = true
 		return actionFinish
-	case s.eof, s.paused, unread >= c.config.ReadBufferBytes:
+	case s.eof, s.paused, full, unread >= c.config.ReadBufferBytes:
 		return actionWait
 	case s.handshake != nil:
 		return actionHandshake
@@ -318,7 +328,7 @@ func (c *Conn) handleWith(handler Handler) (again, owned bool) {
 	r := &c.reader
 	began := r.start
 	r.Commit()
-	r.done = false
+	r.done, r.progress = false, false
 	turn := c.served.turn.Load()
 	c.served.handling = true
 	err := c.isolate("handler", handler)
@@ -333,8 +343,7 @@ func (c *Conn) handleWith(handler Handler) (again, owned bool) {
 	}
 	again = err == nil && r.start != began && r.Len() > 0
 	if !again || c.flushesEarly() {
-		// An error has closed the connection.
-		_ = c.writer.Flush()
+		c.flushReplies()
 		c.served.flushed = again
 	}
 	if !again {
@@ -347,6 +356,15 @@ func (c *Conn) handleWith(handler Handler) (again, owned bool) {
 		c.fail(err)
 	}
 	return again, true
+}
+
+// flushReplies writes what handlers have left. If that fails, also for a deadline
+// that has passed before the first byte, replies are lost, and what would follow
+// would be taken for them: then it closes the connection.
+func (c *Conn) flushReplies() {
+	if err := c.writer.Flush(); err != nil {
+		_ = c.CloseWithError(err)
+	}
 }
 
 // flushesEarly reports whether replies leave although the handler is called again
@@ -419,7 +437,7 @@ func (c *Conn) finish() {
 // connection fails, and only what this call has written is dropped: the Writer
 // may hold replies of earlier calls.
 func (c *Conn) isolate(what string, call func(*Conn) error) (err error) {
-	written := c.writer.Len()
+	c.writer.begin()
 	turn := c.served.turn.Load()
 	returned := false
 	defer func() {
@@ -442,8 +460,8 @@ func (c *Conn) isolate(what string, call func(*Conn) error) (err error) {
 			}
 			return
 		}
-		c.writer.truncate(written)
-		_ = c.writer.Flush()
+		c.writer.rollBack()
+		c.flushReplies()
 		c.fail(err)
 	}()
 	err = call(c)

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/fulmar-rpc/fulmar/eventloop"
+	"github.com/fulmar-rpc/fulmar/internal/limits"
 )
 
 func onePoller(dispatch eventloop.Dispatch) eventloop.Config {
@@ -351,4 +352,24 @@ func TestRescue_HandlersThatEndTheirGoroutine(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestMemory_InlineHandlersThatWaitAreBounded: each keeps the buffer of its poller,
+// 64 KiB. When many do, more are spawned.
+func TestMemory_InlineHandlersThatWaitAreBounded(t *testing.T) {
+	large := make([]byte, 16<<20)
+	var waiting atomic.Int64
+	s := serve(t, eventloop.Config{Engine: eventloop.EngineEpoll, Dispatch: eventloop.DispatchInline, Pollers: 1, Logger: silence()}, func(conn *eventloop.Conn) error {
+		waiting.Add(1)
+		conn.Writer().Insert(large)
+		return conn.Reader().Skip(conn.Reader().Len())
+	})
+	const peers = 3 * limits.LeftBuffers
+	for range peers {
+		send(t, s.connect(), "x")
+	}
+	eventually(t, "all handlers", func() bool { return waiting.Load() == peers })
+	if n := s.Stats().Loop.Buffers; n > limits.LeftBuffers+2 {
+		t.Errorf("%d peers that do not read cost %d read buffers, want at most %d", peers, n, limits.LeftBuffers+2)
+	}
 }

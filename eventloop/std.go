@@ -20,7 +20,7 @@ type stdEngine struct {
 
 func newStdEngine() stdEngine {
 	var e stdEngine
-	e.left = workers.New(func(c *Conn) { e.run(c, func() { _ = c.writer.Flush() }) })
+	e.left = workers.New(func(c *Conn) { e.run(c, c.flushReplies) })
 	return e
 }
 
@@ -45,6 +45,8 @@ func (e stdEngine) serve(c *Conn) {
 
 // mustGoOn: nobody else reads the connection.
 func (stdEngine) mustGoOn(*Conn, bool) bool { return true }
+
+func (stdEngine) yields(*Conn) bool { return false }
 
 func (e stdEngine) goOn(c *Conn) { e.left.Do(c) }
 

@@ -362,9 +362,14 @@ func (o *outbound) disarm() {
 	_ = o.conn.socket.SetWriteDeadline(d.write)
 }
 
-func (o *outbound) setDeadline(t time.Time) error {
+// setDeadline sets the user's. When the connection is closed the last one stays:
+// what others have left must be written by then.
+func (o *outbound) setDeadline(t time.Time, closing bool) error {
 	o.conn.mu.Lock()
 	defer o.conn.mu.Unlock()
+	if o.conn.closed && !closing {
+		return net.ErrClosed
+	}
 	deadlines := o.conn.setDeadlinesLocked()
 	deadlines.write = t
 	return o.conn.socket.SetWriteDeadline(deadlines.nextWrite())

@@ -27,6 +27,8 @@ type Writer struct {
 type content struct {
 	linkbuf.Buffer
 	slices [][]byte
+	// mark is how much of it is from earlier calls than the one that runs.
+	mark int
 }
 
 // collect returns where the next bytes go.
@@ -64,16 +66,25 @@ func (w *Writer) drop() {
 		collected.slices = nil
 	}
 	collected.Release()
+	collected.mark = 0
 	if w.conn.served != nil {
 		w.content = nil
 		w.conn.listener.contents.Put(collected)
 	}
 }
 
-// truncate removes everything behind the first length bytes.
-func (w *Writer) truncate(length int) {
-	if length < w.Len() {
-		w.content.Truncate(length)
+// begin says that a call of the user begins.
+func (w *Writer) begin() {
+	if w.content != nil {
+		w.content.mark = w.content.Len()
+	}
+}
+
+// rollBack removes what the call that has begun last has written, and has not
+// flushed.
+func (w *Writer) rollBack() {
+	if w.content != nil {
+		w.content.Truncate(w.content.mark)
 	}
 }
 

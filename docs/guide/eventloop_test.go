@@ -10,10 +10,12 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/signal"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -38,6 +40,19 @@ func serveEcho(ctx context.Context, address string) error {
 	return listener.Serve(ctx, echo)
 }
 
+// serveUntilTold serves until the process is told to end, and then lets connections
+// finish what they have begun, for ten seconds.
+func serveUntilTold(listener *eventloop.Listener, handler eventloop.Handler) error {
+	told, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(told, func() {
+		limit, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		_ = listener.Shutdown(limit) // closes what is left then
+	})
+	return listener.Serve(context.Background(), handler)
+}
+
 const bodyMost = 1 << 20
 
 var errBody = errors.New("body too long")
@@ -57,13 +72,14 @@ func frame(conn *eventloop.Conn) error {
 	if err != nil {
 		return err // ErrMore: the four bytes of the length come back, too
 	}
-	work := bytes.Clone(body) // body is valid until the handler returns
-	conn.Hold()               // stay open for the reply, whatever the peer does
-	go func() {
-		defer conn.Release()
-		_, _ = conn.WriteBuffers([][]byte{[]byte("done: "), bytes.ToUpper(work), []byte("\n")}) // OnClose hears of failures
-	}()
-	return nil
+	call := conn.Detach()                                     // messages behind this one need not wait for it
+	reply := append([]byte("done: "), bytes.ToUpper(body)...) // may take its time; body is valid until the handler returns
+	if call.Attach() {
+		conn.Writer().Append(reply) // nobody has gone on with the connection: replies leave together
+		return nil
+	}
+	_, err = conn.WriteBuffers([][]byte{reply})
+	return err
 }
 
 // handOver starts the next process on the listening socket, and returns when the
@@ -148,6 +164,42 @@ func TestEventloop_Echo(t *testing.T) {
 	}
 }
 
+func TestEventloop_ServeUntilTold(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("a process cannot send itself SIGTERM there")
+	}
+	listener, err := eventloop.Listen("tcp", "127.0.0.1:0", eventloop.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	handling, release := make(chan struct{}), make(chan struct{})
+	served := make(chan error, 1)
+	go func() {
+		served <- serveUntilTold(listener, func(conn *eventloop.Conn) error {
+			close(handling)
+			<-release
+			return echo(conn)
+		})
+	}()
+	replies := make(chan string, 1)
+	go func() { replies <- talk(t, listener, "one\n") }()
+	<-handling
+	self, err := os.FindProcess(os.Getpid())
+	if err == nil {
+		err = self.Signal(syscall.SIGTERM)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	close(release)
+	if got := <-replies; got != "one\n" {
+		t.Errorf("the peer got %q", got)
+	}
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+}
+
 func TestEventloop_Frames(t *testing.T) {
 	config := eventloop.Config{ReadBufferBytes: 4 + bodyMost}
 	var mu sync.Mutex
@@ -169,7 +221,7 @@ func TestEventloop_Frames(t *testing.T) {
 	})
 	serve(t, listener, frame)
 	for _, test := range []struct{ send, want string }{
-		{"\x00\x00\x00\x02hi", "done: HI\n"},
+		{"\x00\x00\x00\x02hi", "done: HI"},
 		{"\xff\xff\xff\xffhi", "too long\n"},
 		{"\x00\x00\x00\x03hi", ""},
 	} {

@@ -153,6 +153,11 @@ const (
 	// goroutines that take its role over, beyond the one in use.
 	PollerBuffers = 4
 
+	// DetachedCalls is how many calls that have let go of a connection it goes on
+	// without. Each takes a goroutine, 3 to 8 KiB, and what its request and its reply
+	// take.
+	DetachedCalls = 1024
+
 	// LeftBuffers is with how many read buffers of 64 KiB in use DispatchAuto
 	// runs no handlers on pollers any more for a while: each handler that its
 	// poller has left behind keeps one until it returns.

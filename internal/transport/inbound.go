@@ -59,7 +59,7 @@ func (in *Inbound) EndsGoroutine() { in.here = false }
 
 // WillWait says that the call is going to wait for something. It may be called from
 // any goroutine, until Handle returns.
-func (in *Inbound) WillWait() { in.conn.conn.WillWait() }
+func (in *Inbound) WillWait() { in.detached.WillWait() }
 
 // HasHeader reports whether an answer can carry a ReplyHead.
 func (in *Inbound) HasHeader() bool { return hasTTHeader(in.Protocol) }

@@ -75,6 +75,7 @@ func (s *Server) Log() *peerlog.Log { return s.log }
 
 // EventLoop adds what the Server needs to the configuration of its listener.
 func (s *Server) EventLoop(config eventloop.Config) eventloop.Config {
+	config.MaxDetached = -1 // ConnectionCalls is the limit for what runs
 	config.ReadBufferBytes = ReadBufferBytes(s.config.Limits)
 	config.OnOpen = func(conn *eventloop.Conn) { conn.SetContext(newServerConn(s, conn)) }
 	config.OnEOF = func(conn *eventloop.Conn) { connOf(conn).heardFarewell() }
