@@ -25,6 +25,7 @@ func TestDetach_RepliesBeforeItLeaveWhoeverGoesOn(t *testing.T) {
 		// What Detach does.
 		engine, turn := c.listener.engine.(*epollEngine), c.served.turn.Load()
 		c.reader.Commit()
+		replies := c.writer.Len() > 0
 		c.served.turn.Store(turn | 1)
 		seized := make(chan struct{})
 		go func() {
@@ -34,7 +35,7 @@ func TestDetach_RepliesBeforeItLeaveWhoeverGoesOn(t *testing.T) {
 			l.retire()
 		}()
 		<-seized
-		if engine.mustGoOn(c, c.writer.Len() > 0) {
+		if engine.mustGoOn(c, replies) {
 			c.goOn()
 		}
 		<-release
