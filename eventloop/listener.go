@@ -138,7 +138,7 @@ func NewListener(listener net.Listener, config Config) (*Listener, error) {
 }
 
 // newListener makes a Listener of a socket, which nobody else has if exclusive is
-// set.
+// set: then it is closed if that fails.
 func newListener(socket net.Listener, config Config, exclusive bool) (*Listener, error) {
 	newEngine, err := engineOf(config.Engine)
 	if err != nil {
@@ -162,6 +162,9 @@ func newListener(socket net.Listener, config Config, exclusive bool) (*Listener,
 	l.std = newStdEngine()
 	l.engine = newEngine(l)
 	if l.socket, err = l.engine.accepts(socket, exclusive); err != nil {
+		if exclusive {
+			_ = socket.Close()
+		}
 		return nil, fmt.Errorf("eventloop: listener %s: %w", text(socket.Addr()), err)
 	}
 	return l, nil

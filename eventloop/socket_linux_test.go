@@ -36,6 +36,23 @@ func TestSocket_IsANetConn(t *testing.T) {
 	})
 }
 
+// TestNewListener_ASocketThatCannotBeUsedIsClosed: nobody else has the socket that
+// Listen or ListenFile has made. An interval that the kernel refuses stands for
+// other failures, such as no free descriptor.
+func TestNewListener_ASocketThatCannotBeUsedIsClosed(t *testing.T) {
+	socket, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	if _, err := newListener(socket, Config{Engine: EngineEpoll, KeepAlive: 10 * time.Hour}, true); !errors.Is(err, unix.EINVAL) {
+		t.Fatalf("newListener = %v, want that an argument is invalid", err)
+	}
+	if err := socket.(*net.TCPListener).SetDeadline(time.Now()); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("SetDeadline = %v, want that the socket is closed", err)
+	}
+}
+
 // TestSocket_ErrorsAreThoseOfPackageNet compares with what *net.TCPConn says.
 func TestSocket_ErrorsAreThoseOfPackageNet(t *testing.T) {
 	l, _ := unserved(t, Config{})
