@@ -12,12 +12,18 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 )
 
-// The smallest values that make sense, so that a forgotten unit is noticed.
+// The smallest values that make sense, so that a forgotten unit is noticed, and the
+// largest that the system takes.
 const (
 	readBufferBytesMin   = 512
 	writeStallTimeoutMin = 10 * time.Millisecond
-	// keepAliveMin is the resolution of TCP keep-alive.
+	// keepAliveMin is the resolution of TCP keep-alive; Linux takes 15 bits of it.
 	keepAliveMin = time.Second
+	keepAliveMax = math.MaxInt16 * time.Second
+	// userTimeoutMin is the resolution of TCP_USER_TIMEOUT, whose 0 is off; Linux
+	// takes 31 bits of it, almost 25 days.
+	userTimeoutMin = time.Millisecond
+	userTimeoutMax = math.MaxInt32 * time.Millisecond
 
 	// spinTimeMax is the longest that makes sense: more than waking up takes.
 	spinTimeMax = time.Millisecond
@@ -78,17 +84,18 @@ type Config struct {
 	MaxConnections int
 
 	// KeepAlive is the interval of TCP keep-alive for connections that Listen
-	// accepts and Dial opens. At least a second. Default: what package net takes.
-	// Negative: off.
+	// accepts and Dial opens. At least a second, at most 32,767. Default: what
+	// package net takes. Negative: off.
 	KeepAlive time.Duration
 
 	// UserTimeout ends a TCP connection whose peer has not acknowledged what was
 	// sent for this long, as a peer does that has vanished (TCP_USER_TIMEOUT). It
 	// has an effect on Linux, for connections that Listen accepts and Dial opens.
-	// It must not be shorter than WriteStallTimeout: a peer that takes no bytes
-	// counts too. Default: UserTimeout, or
-	// four times WriteStallTimeout if that is longer; off without that. Negative:
-	// off, and the system retries for about 15 minutes.
+	// It must not be shorter than WriteStallTimeout, because a peer that takes no
+	// bytes counts too. At least a millisecond, at most 2,147,483,647, almost 25
+	// days. Default: UserTimeout, or four times WriteStallTimeout if that is longer,
+	// as far as the maximum allows; off without WriteStallTimeout or if that is
+	// above the maximum. Negative: off, and the system retries for about 15 minutes.
 	UserTimeout time.Duration
 
 	// ReusePort lets several listeners, also of other processes of the same user,
@@ -149,11 +156,20 @@ func (c Config) Validate() error {
 	if c.KeepAlive > 0 && c.KeepAlive < keepAliveMin {
 		report("KeepAlive: too short (limit %v, got %v)", keepAliveMin, c.KeepAlive)
 	}
+	if c.KeepAlive > keepAliveMax {
+		report("KeepAlive: too long (limit %v, got %v)", keepAliveMax, c.KeepAlive)
+	}
 	if c.SpinTime > spinTimeMax {
 		report("SpinTime: too long (limit %v, got %v)", spinTimeMax, c.SpinTime)
 	}
-	if stall := limits.Or(c.WriteStallTimeout, limits.WriteStallTimeout, 0); c.UserTimeout > 0 && c.UserTimeout < stall {
+	switch stall := limits.Or(c.WriteStallTimeout, limits.WriteStallTimeout, 0); {
+	case c.UserTimeout <= 0:
+	case c.UserTimeout < stall:
 		report("UserTimeout: shorter than WriteStallTimeout (limit %v, got %v)", stall, c.UserTimeout)
+	case c.UserTimeout < userTimeoutMin:
+		report("UserTimeout: too short (limit %v, got %v)", userTimeoutMin, c.UserTimeout)
+	case c.UserTimeout > userTimeoutMax:
+		report("UserTimeout: too long (limit %v, got %v)", userTimeoutMax, c.UserTimeout)
 	}
 	if c.ReusePort && !canReusePort {
 		report("ReusePort: %s cannot do that", runtime.GOOS)
@@ -177,11 +193,7 @@ func (c Config) withDefaults() Config {
 	c.MaxDetached = limits.Or(c.MaxDetached, limits.DetachedCalls, math.MaxInt)
 	c.SpinTime = limits.Or(c.SpinTime, limits.SpinTime, 0)
 	c.WriteStallTimeout = limits.Or(c.WriteStallTimeout, limits.WriteStallTimeout, 0)
-	longest := time.Duration(0)
-	if c.WriteStallTimeout > 0 {
-		longest = max(limits.UserTimeout, 4*c.WriteStallTimeout)
-	}
-	c.UserTimeout = limits.Or(c.UserTimeout, longest, 0)
+	c.UserTimeout = limits.Or(c.UserTimeout, userTimeoutFor(c.WriteStallTimeout), 0)
 	if c.MaxConnections == 0 {
 		c.MaxConnections = connectionsFor(descriptorLimit())
 	}
@@ -196,6 +208,19 @@ func (c Config) withDefaults() Config {
 		c.Logger = slog.Default()
 	}
 	return c
+}
+
+// userTimeoutFor returns the default of UserTimeout for a WriteStallTimeout, 0 for
+// off.
+func userTimeoutFor(stall time.Duration) time.Duration {
+	switch {
+	case stall == 0 || stall > userTimeoutMax:
+		return 0
+	case stall > userTimeoutMax/4:
+		return userTimeoutMax
+	default:
+		return max(limits.UserTimeout, 4*stall)
+	}
 }
 
 // connectionsFor returns how many connections one listener may keep in a

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"net"
 	"os"
 	"os/exec"
@@ -45,6 +46,12 @@ func TestListen_SetsOptionsOfConnections(t *testing.T) {
 		"default": {eventloop.Config{}, 120_000, 1, 15},
 		"set":     {eventloop.Config{UserTimeout: 40 * time.Second, KeepAlive: 7 * time.Second}, 40_000, 1, 7},
 		"off":     {eventloop.Config{UserTimeout: -1, KeepAlive: -1}, 0, 0, 0},
+		// The largest that the kernel takes, also where a default depends on another.
+		"longest":          {eventloop.Config{UserTimeout: math.MaxInt32 * time.Millisecond, KeepAlive: 32_767 * time.Second}, math.MaxInt32, 1, 32_767},
+		"shortest":         {eventloop.Config{UserTimeout: time.Millisecond, WriteStallTimeout: -1, KeepAlive: time.Second}, 1, 1, 1},
+		"stall of 10 days": {eventloop.Config{WriteStallTimeout: 10 * 24 * time.Hour}, math.MaxInt32, 1, 15},
+		"stall of 30 days": {eventloop.Config{WriteStallTimeout: 30 * 24 * time.Hour}, 0, 1, 15},
+		"stall for ever":   {eventloop.Config{WriteStallTimeout: math.MaxInt64}, 0, 1, 15},
 	} {
 		t.Run(name, func(t *testing.T) {
 			conns := make(chan *eventloop.Conn, 1)
@@ -194,9 +201,24 @@ func TestListenFile_Refuses(t *testing.T) {
 	if err := (eventloop.Config{SpinTime: time.Second}).Validate(); err == nil || !strings.Contains(err.Error(), "SpinTime: too long (limit 1ms, got 1s)") {
 		t.Errorf("a second of spinning: %v", err)
 	}
-	bad := eventloop.Config{UserTimeout: time.Second}
-	if err := bad.Validate(); err == nil || !strings.Contains(err.Error(), "UserTimeout: shorter than WriteStallTimeout (limit 30s, got 1s)") {
-		t.Errorf("a user timeout of a second: %v", err)
+}
+
+// TestConfig_ValidateRefusesWhatTheKernelDoes: these would fail in Listen as an
+// "invalid argument", or a timeout of less than a millisecond would be none.
+func TestConfig_ValidateRefusesWhatTheKernelDoes(t *testing.T) {
+	for want, config := range map[string]eventloop.Config{
+		"UserTimeout: shorter than WriteStallTimeout (limit 30s, got 1s)":  {UserTimeout: time.Second},
+		"UserTimeout: too short (limit 1ms, got 999µs)":                    {UserTimeout: 999 * time.Microsecond, WriteStallTimeout: -1},
+		"UserTimeout: too long (limit 596h31m23.647s, got 596h31m23.648s)": {UserTimeout: (1 << 31) * time.Millisecond},
+		"KeepAlive: too long (limit 9h6m7s, got 9h6m7.000000001s)":         {KeepAlive: 32_767*time.Second + 1},
+	} {
+		if err := config.Validate(); err == nil || err.Error() != "eventloop config: "+want {
+			t.Errorf("Validate() = %v, want %s", err, want)
+		}
+		if listener, err := eventloop.Listen("tcp", "127.0.0.1:0", config); err == nil {
+			listener.Close()
+			t.Errorf("Listen accepted what is wrong because of %s", want)
+		}
 	}
 }
 
