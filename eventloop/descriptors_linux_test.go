@@ -24,6 +24,7 @@ const (
 	childDescriptors = "FULMAR_TEST_DESCRIPTORS"
 	childConnections = "FULMAR_TEST_CONNECTIONS"
 	childAcceptor    = "FULMAR_TEST_ACCEPTOR"
+	childPollers     = "FULMAR_TEST_POLLERS"
 )
 
 // TestDescriptorLimitChild is not a test but the server of the tests below. It
@@ -44,6 +45,9 @@ func TestDescriptorLimitChild(t *testing.T) {
 	}
 	logger := slog.New(slog.NewTextHandler(os.Stdout, nil))
 	config := eventloop.Config{MaxConnections: connections, Logger: logger}
+	if _, err := fmt.Sscan(os.Getenv(childPollers), &config.Pollers); err == nil {
+		config.Engine = eventloop.EngineEpoll
+	}
 	var s *server
 	if os.Getenv(childAcceptor) == acceptorOfCaller {
 		socket, err := net.Listen("tcp", "127.0.0.1:0")
@@ -57,7 +61,7 @@ func TestDescriptorLimitChild(t *testing.T) {
 	fmt.Println("address", s.Addr())
 	for input := bufio.NewScanner(os.Stdin); input.Scan(); {
 		stats := s.Stats()
-		fmt.Println("counters", stats.Open, stats.Refused, stats.AcceptErrors)
+		fmt.Println("counters", stats.Open, stats.Refused, stats.AcceptErrors, stats.Loop.Buffers)
 	}
 }
 
@@ -80,12 +84,12 @@ type child struct {
 	end func()
 }
 
-type counters struct{ open, refused, acceptErrors int }
+type counters struct{ open, refused, acceptErrors, buffers int }
 
-func startChild(t *testing.T, acceptor string, descriptors, connections int) *child {
+func startChild(t *testing.T, acceptor string, descriptors, connections int, environment ...string) *child {
 	t.Helper()
-	c := startProcess(t, "TestDescriptorLimitChild", childAcceptor+"="+acceptor,
-		fmt.Sprintf("%s=%d", childDescriptors, descriptors), fmt.Sprintf("%s=%d", childConnections, connections))
+	c := startProcess(t, "TestDescriptorLimitChild", append(environment, childAcceptor+"="+acceptor,
+		fmt.Sprintf("%s=%d", childDescriptors, descriptors), fmt.Sprintf("%s=%d", childConnections, connections))...)
 	c.addr = c.line("address ")
 	return c
 }
@@ -141,7 +145,7 @@ func (c *child) counters() (now counters) {
 	if _, err := io.WriteString(c.input, "\n"); err != nil {
 		c.t.Fatal(err)
 	}
-	if _, err := fmt.Sscan(c.line("counters "), &now.open, &now.refused, &now.acceptErrors); err != nil {
+	if _, err := fmt.Sscan(c.line("counters "), &now.open, &now.refused, &now.acceptErrors, &now.buffers); err != nil {
 		c.t.Fatal(err)
 	}
 	return now
@@ -206,5 +210,19 @@ func TestListener_DefaultLimitLeavesDescriptors(t *testing.T) {
 	})
 	if now.open != limits.ConnectionsPercent || now.acceptErrors != 0 {
 		t.Errorf("%d connections are open, %d accepts failed, want %d %% of the 100 above the reserve", now.open, now.acceptErrors, limits.ConnectionsPercent)
+	}
+}
+
+// TestListener_PollersThatCannotAllBeMadeLeaveNothing: there are descriptors for
+// some of them only. The naive version forgets the read buffers of these, at every
+// accept.
+func TestListener_PollersThatCannotAllBeMadeLeaveNothing(t *testing.T) {
+	server := startChild(t, acceptorOfListen, 64, -1, fmt.Sprintf("%s=%d", childPollers, limits.Pollers))
+	for range 2 {
+		server.connect()
+		server.line("starting the pollers")
+	}
+	if now := server.counters(); now.acceptErrors != 2 || now.open != 0 || now.buffers != 0 {
+		t.Errorf("%+v, want accepts that failed, no connection and no buffers", now)
 	}
 }

@@ -101,7 +101,7 @@ func (e *epollEngine) start() error {
 		p, err := newPoller(e)
 		if err != nil {
 			for _, p := range pollers {
-				p.free()
+				p.discard()
 			}
 			return err
 		}

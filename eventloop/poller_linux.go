@@ -112,6 +112,13 @@ func (p *poller) free() {
 	_ = unix.Close(p.waker)
 }
 
+// discard gives back everything of a poller whose leader does not lead yet.
+func (p *poller) discard() {
+	close(p.closing) // so that the buffer is not kept for another leader
+	p.leader.Load().retire()
+	p.free()
+}
+
 // wake makes the leader look whether the poller is closing. It is not reset: the
 // poller ends.
 func (p *poller) wake() {
