@@ -106,6 +106,9 @@ func (c *combined) take() *linkbuf.Buffer {
 func (c *combined) written(taken *linkbuf.Buffer) {
 	taken.Release()
 	clear(c.pieces)
+	if cap(c.pieces) > scratchKept {
+		c.pieces = nil
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.spare = taken

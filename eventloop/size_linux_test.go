@@ -1,6 +1,8 @@
 package eventloop
 
 import (
+	"io"
+	"strings"
 	"testing"
 	"unsafe"
 )
@@ -23,5 +25,30 @@ func TestConn_FitsItsSizeClasses(t *testing.T) {
 		if test.size > test.most {
 			t.Errorf("%s takes %d bytes, its class has %d", test.name, test.size, test.most)
 		}
+	}
+}
+
+// TestCombined_KeepsNoLongLists: one write of many pieces must not take memory for
+// the life of its connection. A white-box test for the same reason.
+func TestCombined_KeepsNoLongLists(t *testing.T) {
+	l, _ := unserved(t, Config{})
+	a, b := socketPair(t, l)
+	c := busyConn(l, a)
+	combined := newCombined(c)
+	c.outbound.combined.Store(combined)
+	pieces := make([][]byte, 10*scratchKept)
+	for i := range pieces {
+		pieces[i] = []byte("p")
+	}
+	combined.left.AppendString("left by another")
+	if n, err := c.WriteBuffers(pieces); n != int64(len(pieces)) || err != nil {
+		t.Fatalf("WriteBuffers = %d, %v", n, err)
+	}
+	got := make([]byte, len(pieces)+len("left by another"))
+	if _, err := io.ReadFull(b, got); err != nil || !strings.HasSuffix(string(got), "left by another") {
+		t.Fatalf("read %q, %v", got, err)
+	}
+	if kept := cap(combined.pieces); kept > scratchKept {
+		t.Errorf("a list of %d pieces is kept (limit %d)", kept, scratchKept)
 	}
 }
