@@ -83,19 +83,20 @@ type Config struct {
 	// Negative: unlimited.
 	MaxConnections int
 
-	// KeepAlive is the interval of TCP keep-alive for connections that Listen
-	// accepts and Dial opens. At least a second, at most 32,767. Default: what
-	// package net takes. Negative: off.
+	// KeepAlive is the interval of TCP keep-alive for connections that Dial opens
+	// and listeners of Listen and ListenFile accept. At least a second, at most
+	// 32,767. Default: what package net takes. Negative: off.
 	KeepAlive time.Duration
 
 	// UserTimeout ends a TCP connection whose peer has not acknowledged what was
 	// sent for this long, as a peer does that has vanished (TCP_USER_TIMEOUT). It
-	// has an effect on Linux, for connections that Listen accepts and Dial opens.
-	// It must not be shorter than WriteStallTimeout, because a peer that takes no
-	// bytes counts too. At least a millisecond, at most 2,147,483,647, almost 25
-	// days. Default: UserTimeout, or four times WriteStallTimeout if that is longer,
-	// as far as the maximum allows; off without WriteStallTimeout or if that is
-	// above the maximum. Negative: off, and the system retries for about 15 minutes.
+	// has an effect on Linux, for connections that Dial opens and listeners of
+	// Listen and ListenFile accept. It must not be shorter than WriteStallTimeout,
+	// because a peer that takes no bytes counts too. At least a millisecond, at most
+	// 2,147,483,647, almost 25 days. Default: UserTimeout, or four times
+	// WriteStallTimeout if that is longer, as far as the maximum allows; off without
+	// WriteStallTimeout or if that is above the maximum. Negative: off, and the
+	// system retries for about 15 minutes.
 	UserTimeout time.Duration
 
 	// ReusePort lets several listeners, also of other processes of the same user,

@@ -80,6 +80,10 @@ func checkNetwork(network string) error {
 // process left to this one: its Listener.File, or a descriptor from a service
 // manager. It must be a TCP or Unix stream socket. The caller may close file
 // afterwards.
+//
+// KeepAlive and UserTimeout apply as in Listen. On Linux they become options of
+// the socket: if the other process accepts still, its connections get them too.
+// ReusePort is an error, it comes too late.
 func ListenFile(file *os.File, config Config) (*Listener, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
@@ -91,7 +95,32 @@ func ListenFile(file *os.File, config Config) (*Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("eventloop: listen file: %w", err)
 	}
-	return newListener(socket, config, true)
+	if err := config.withDefaults().configure(socket); err != nil {
+		_ = socket.Close()
+		return nil, fmt.Errorf("eventloop: listen file: listener %s: %w", text(socket.Addr()), err)
+	}
+	l, err := newListener(socket, config, true)
+	if err == nil && l.socket == socket && config.KeepAlive != 0 {
+		l.socket = keepAliveListener{socket, config.keepAlive()}
+	}
+	return l, err
+}
+
+// keepAliveListener accepts from a socket of package net that it has not opened
+// itself: it would set its own default.
+type keepAliveListener struct {
+	net.Listener
+	config net.KeepAliveConfig
+}
+
+// Accept waits for a connection.
+func (l keepAliveListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		// It fails for a connection that is gone, which a read will tell.
+		_ = tcp.SetKeepAliveConfig(l.config)
+	}
+	return conn, err
 }
 
 // File returns another descriptor of the listening socket, for a process that is

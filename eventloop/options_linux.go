@@ -1,6 +1,8 @@
 package eventloop
 
 import (
+	"errors"
+	"net"
 	"os"
 	"syscall"
 	"time"
@@ -31,6 +33,21 @@ func (c Config) control() func(network, address string, raw syscall.RawConn) err
 		}
 		return err
 	}
+}
+
+// configure does what control does, to a socket that listens already. It may have
+// a timeout, which 0 switches off.
+func (c Config) configure(socket net.Listener) error {
+	tcp, ok := socket.(*net.TCPListener)
+	if !ok {
+		return nil
+	}
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return err
+	}
+	controlErr := raw.Control(func(fd uintptr) { err = setUserTimeout(fd, c.UserTimeout) })
+	return errors.Join(controlErr, err)
 }
 
 // dialControl is control for a socket that will connect.

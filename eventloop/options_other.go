@@ -2,7 +2,10 @@
 
 package eventloop
 
-import "syscall"
+import (
+	"net"
+	"syscall"
+)
 
 // control returns what package net calls for a new socket.
 func (c Config) control() func(network, address string, raw syscall.RawConn) error {
@@ -16,6 +19,9 @@ func (c Config) control() func(network, address string, raw syscall.RawConn) err
 		return err
 	}
 }
+
+// configure is for a socket that listens already.
+func (c Config) configure(net.Listener) error { return nil }
 
 // dialControl is control for a socket that will connect.
 func (c Config) dialControl() func(network, address string, raw syscall.RawConn) error { return nil }

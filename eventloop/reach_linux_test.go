@@ -37,12 +37,9 @@ func option(t *testing.T, conn *eventloop.Conn, level, name int) (value int) {
 	return value
 }
 
-// TestListen_SetsOptionsOfConnections looks at the sockets of both ends.
-func TestListen_SetsOptionsOfConnections(t *testing.T) {
-	for name, test := range map[string]struct {
-		config                     eventloop.Config
-		user, keepAlive, keepEvery int
-	}{
+// optionTests are options of connections, in milliseconds and seconds.
+func optionTests() map[string]optionTest {
+	return map[string]optionTest{
 		"default": {eventloop.Config{}, 120_000, 1, 15},
 		"set":     {eventloop.Config{UserTimeout: 40 * time.Second, KeepAlive: 7 * time.Second}, 40_000, 1, 7},
 		"off":     {eventloop.Config{UserTimeout: -1, KeepAlive: -1}, 0, 0, 0},
@@ -52,7 +49,33 @@ func TestListen_SetsOptionsOfConnections(t *testing.T) {
 		"stall of 10 days": {eventloop.Config{WriteStallTimeout: 10 * 24 * time.Hour}, math.MaxInt32, 1, 15},
 		"stall of 30 days": {eventloop.Config{WriteStallTimeout: 30 * 24 * time.Hour}, 0, 1, 15},
 		"stall for ever":   {eventloop.Config{WriteStallTimeout: math.MaxInt64}, 0, 1, 15},
-	} {
+	}
+}
+
+type optionTest struct {
+	config                     eventloop.Config
+	user, keepAlive, keepEvery int
+}
+
+func (test optionTest) check(t *testing.T, conn *eventloop.Conn) {
+	t.Helper()
+	if got := option(t, conn, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT); got != test.user {
+		t.Errorf("user timeout %d ms, want %d", got, test.user)
+	}
+	if got := option(t, conn, unix.SOL_SOCKET, unix.SO_KEEPALIVE); got != test.keepAlive {
+		t.Errorf("keep-alive %d, want %d", got, test.keepAlive)
+	}
+	if got := option(t, conn, unix.IPPROTO_TCP, unix.TCP_KEEPINTVL); test.keepEvery != 0 && got != test.keepEvery {
+		t.Errorf("keep-alive every %d s, want %d", got, test.keepEvery)
+	}
+	if got := option(t, conn, unix.IPPROTO_TCP, unix.TCP_NODELAY); got != 1 {
+		t.Errorf("TCP_NODELAY %d", got)
+	}
+}
+
+// TestListen_SetsOptionsOfConnections looks at the sockets of both ends.
+func TestListen_SetsOptionsOfConnections(t *testing.T) {
+	for name, test := range optionTests() {
 		t.Run(name, func(t *testing.T) {
 			conns := make(chan *eventloop.Conn, 1)
 			config := test.config
@@ -63,20 +86,39 @@ func TestListen_SetsOptionsOfConnections(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer dialled.Close()
-			for end, conn := range map[string]*eventloop.Conn{"accepted": receive(t, conns, "a connection"), "dialled": dialled} {
-				if got := option(t, conn, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT); got != test.user {
-					t.Errorf("%s: user timeout %d ms, want %d", end, got, test.user)
-				}
-				if got := option(t, conn, unix.SOL_SOCKET, unix.SO_KEEPALIVE); got != test.keepAlive {
-					t.Errorf("%s: keep-alive %d, want %d", end, got, test.keepAlive)
-				}
-				if got := option(t, conn, unix.IPPROTO_TCP, unix.TCP_KEEPINTVL); test.keepEvery != 0 && got != test.keepEvery {
-					t.Errorf("%s: keep-alive every %d s, want %d", end, got, test.keepEvery)
-				}
-				if got := option(t, conn, unix.IPPROTO_TCP, unix.TCP_NODELAY); got != 1 {
-					t.Errorf("%s: TCP_NODELAY %d", end, got)
-				}
+			test.check(t, dialled)
+			test.check(t, receive(t, conns, "a connection"))
+		})
+	}
+}
+
+// TestListenFile_SetsOptionsOfConnections: the socket has those of whoever opened
+// it, which the naive version keeps.
+func TestListenFile_SetsOptionsOfConnections(t *testing.T) {
+	for name, test := range optionTests() {
+		t.Run(name, func(t *testing.T) {
+			other, err := eventloop.Listen("tcp", "127.0.0.1:0", eventloop.Config{UserTimeout: 50 * time.Second, KeepAlive: 9 * time.Second})
+			if err != nil {
+				t.Fatal(err)
 			}
+			defer other.Close()
+			file, err := other.File()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer file.Close()
+			conns := make(chan *eventloop.Conn, 1)
+			config := test.config
+			config.OnOpen = func(c *eventloop.Conn) { conns <- c }
+			s := newServer(t, &config)
+			listener, err := eventloop.ListenFile(file, config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.dial = func() (net.Conn, error) { return net.Dial("tcp", listener.Addr().String()) }
+			s.start(listener, echoLines)
+			s.connect()
+			test.check(t, receive(t, conns, "a connection"))
 		})
 	}
 }
