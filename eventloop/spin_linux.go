@@ -2,6 +2,8 @@ package eventloop
 
 import (
 	"os"
+	"path"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -68,23 +70,34 @@ func (s *spinner) waited(took time.Duration, events int) {
 	s.gap += (took - s.gap) / 8
 }
 
+// groupsMost bounds how many control groups, each in the next, are looked at.
+const groupsMost = 64
+
 // quotaBelowOne reports whether the process may use less than one processor,
 // by the second version of Linux's control groups.
 func quotaBelowOne() bool {
-	group, err := os.ReadFile("/proc/self/cgroup")
-	if err != nil {
-		return false
-	}
-	for line := range strings.Lines(string(group)) {
-		path, ok := strings.CutPrefix(strings.TrimSpace(line), "0::")
+	membership, err := os.ReadFile("/proc/self/cgroup")
+	return err == nil && groupBelowOne("/sys/fs/cgroup", string(membership))
+}
+
+// groupBelowOne is quotaBelowOne for the groups in a folder and what is in
+// /proc/self/cgroup. The smallest quota of a group and of those around it counts. A
+// container sees its own group, or one further out, as the root.
+func groupBelowOne(folder, membership string) bool {
+	for line := range strings.Lines(membership) {
+		group, ok := strings.CutPrefix(strings.TrimSpace(line), "0::")
 		if !ok {
 			continue
 		}
-		// A container sees its own group as the root.
-		for _, name := range []string{"/sys/fs/cgroup" + path + "/cpu.max", "/sys/fs/cgroup/cpu.max"} {
-			if text, err := os.ReadFile(name); err == nil && belowOne(string(text)) {
+		group = path.Clean("/" + group) // the root at most, whatever it says
+		for range groupsMost {
+			if text, err := os.ReadFile(filepath.Join(folder, group, "cpu.max")); err == nil && belowOne(string(text)) {
 				return true
 			}
+			if group == "/" {
+				break
+			}
+			group = path.Dir(group)
 		}
 	}
 	return false

@@ -1,7 +1,10 @@
 package eventloop
 
 import (
+	"os"
+	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -70,5 +73,44 @@ func TestBelowOne_ReadsControlGroups(t *testing.T) {
 		if got := belowOne(text); got != want {
 			t.Errorf("belowOne(%q) = %v", text, got)
 		}
+	}
+}
+
+// TestGroupBelowOne_LooksAtTheGroupsAround: the quota that counts may be that of
+// any of them, as of a slice of a service manager.
+func TestGroupBelowOne_LooksAtTheGroupsAround(t *testing.T) {
+	const half, two = "50000 100000\n", "200000 100000\n"
+	for name, test := range map[string]struct {
+		files      map[string]string // the quotas of groups
+		membership string
+		want       bool
+	}{
+		"its own":              {map[string]string{"a/b/c": half, "a": two}, "0::/a/b/c\n", true},
+		"the next":             {map[string]string{"a/b/c": two, "a/b": half, "a": two}, "0::/a/b/c\n", true},
+		"the outermost":        {map[string]string{"a/b/c": two, "a/b": "max 100000\n", "a": half}, "0::/a/b/c\n", true},
+		"the root":             {map[string]string{"": half}, "0::/\n", true},
+		"the root of others":   {map[string]string{"": half}, "0::/not/here\n", true},
+		"none of its own":      {map[string]string{"a": two, "a/c": half, "b": half}, "0::/a/b\n", false},
+		"none":                 {map[string]string{"a": two}, "0::/a\n", false},
+		"the first version":    {map[string]string{"a": half}, "4:cpu:/a\n", false},
+		"both versions":        {map[string]string{"a": half}, "4:cpu:/\n0::/a\n", true},
+		"outside of its root":  {map[string]string{"a": half}, "0::/../../a\n", true},
+		"nothing":              {map[string]string{"": half}, "", false},
+		"too deep to be heard": {map[string]string{"": half}, "0::" + strings.Repeat("/a", groupsMost) + "\n", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder := t.TempDir()
+			for group, quota := range test.files {
+				if err := os.MkdirAll(filepath.Join(folder, group), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(filepath.Join(folder, group, "cpu.max"), []byte(quota), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := groupBelowOne(folder, test.membership); got != test.want {
+				t.Errorf("groupBelowOne = %v for %q with %q", got, test.membership, test.files)
+			}
+		})
 	}
 }
