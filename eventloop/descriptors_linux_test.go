@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -99,7 +100,7 @@ func startChild(t *testing.T, acceptor string, descriptors, connections int, env
 func startProcess(t *testing.T, part string, environment ...string) *child {
 	t.Helper()
 	command := exec.Command(os.Args[0], "-test.run=^"+part+"$", "-test.v", "-engine", *testEngine, "-dispatch", *testDispatch)
-	command.Env = append(os.Environ(), environment...)
+	command.Env = append(os.Environ(), append(environment, fmt.Sprintf("GOMAXPROCS=%d", runtime.GOMAXPROCS(0)))...)
 	command.Stderr = os.Stderr
 	input, err := command.StdinPipe()
 	if err != nil {
@@ -165,7 +166,10 @@ func (c *child) connect() net.Conn {
 // 200 clients. Naive versions try again at once, for ever, or end.
 func TestListener_SurvivesDescriptorExhaustion(t *testing.T) {
 	for _, acceptor := range []string{acceptorOfListen, acceptorOfCaller} {
-		t.Run(acceptor, func(t *testing.T) { exhaustDescriptors(t, startChild(t, acceptor, 64, -1)) })
+		t.Run(acceptor, func(t *testing.T) {
+			t.Parallel() // it waits for pauses
+			exhaustDescriptors(t, startChild(t, acceptor, 64, -1))
+		})
 	}
 }
 

@@ -62,9 +62,13 @@ func TestStale_BytesNeverCrossConnections(t *testing.T) {
 			return err
 		})
 		var clients sync.WaitGroup
+		rounds := 25
+		if testing.Short() {
+			rounds = 8 // the longer it is, the more writers go round and round, on one processor for seconds
+		}
 		for worker := range 8 {
 			clients.Go(func() {
-				for i := range 25 {
+				for i := range rounds {
 					exchangeNumber(t, s, uint64(worker)<<32|uint64(i))
 				}
 			})
@@ -122,7 +126,10 @@ func TestClose_RacesWithEverythingOfAServedConnection(t *testing.T) {
 }
 
 func closeUnderFire(t *testing.T, config eventloop.Config, end func(*eventloop.Conn)) {
-	const connections = 8
+	connections := 8
+	if testing.Short() {
+		connections = 4
+	}
 	var others sync.WaitGroup
 	var closes atomic.Int64
 	config.OnClose = func(conn *eventloop.Conn, _ error) {
@@ -172,7 +179,7 @@ func closeUnderFire(t *testing.T, config eventloop.Config, end func(*eventloop.C
 	}
 	others.Wait()
 	clients.Wait()
-	if stats := s.Stats(); stats.Panics != 0 || closes.Load() != connections {
+	if stats := s.Stats(); stats.Panics != 0 || closes.Load() != int64(connections) {
 		t.Errorf("%d panics, %d connections closed, want none and %d", stats.Panics, closes.Load(), connections)
 	}
 }
@@ -451,8 +458,12 @@ func TestBuffers_AreGivenBack(t *testing.T) {
 // connections in. The naive version lists a connection before it has an owner,
 // and then there are two.
 func TestClose_OfAConnectionThatIsJustAccepted(t *testing.T) {
+	rounds := 100
+	if testing.Short() {
+		rounds = 30
+	}
 	onDispatches(t, func(t *testing.T, config eventloop.Config) {
-		for round := range 100 {
+		for round := range rounds {
 			var opened, closed atomic.Int64
 			config.OnOpen = func(*eventloop.Conn) { opened.Add(1) }
 			config.OnClose = func(*eventloop.Conn, error) { closed.Add(1) }

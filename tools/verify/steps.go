@@ -293,16 +293,27 @@ func runsHere(ctx context.Context, binary string) error {
 	return nil
 }
 
+// eventLoopFaults are the tests of the event loop for faults that it had or that
+// others have: stale events, races of Close, starvation, ends, full descriptors.
+// Which of them a bug breaks depends on how many processors there are.
+const eventLoopFaults = "^Test(Stale|Close|Buffers|Starvation|Rescue|EOF|OnEOF|Reset|WriteFailure|Handler)_" +
+	"|^TestConn_(Pause|Read|Close|OnClose)|^TestListener_(Survives|Default|Pollers)"
+
 // engineTests runs the tests of the event loop on the engines and ways of
-// dispatching that are not the default.
+// dispatching that are not the default, and those for faults with one processor,
+// two, and more than there may be.
 func engineTests(ctx context.Context, v *verifier, log *log) error {
 	var failures []error
 	for _, flags := range [][]string{
 		{"./eventloop", "-engine=std"},
 		{"./eventloop", "-engine=epoll", "-dispatch=inline"},
 		{"-race", "./eventloop", "-engine=epoll", "-dispatch=spawn"},
+		{"-race", "-cpu=1,2,8", "-run=" + eventLoopFaults, "./eventloop"},
 	} {
-		_, err := v.goTest(ctx, log, []string{"."}, []string{"CGO_ENABLED=1"}, append([]string{"-timeout=5m", "-short"}, flags...)...)
+		tests, err := v.goTest(ctx, log, []string{"."}, []string{"CGO_ENABLED=1"}, append([]string{"-timeout=5m", "-short"}, flags...)...)
+		if err == nil && tests == 0 {
+			err = fmt.Errorf("no test ran with %q", flags)
+		}
 		failures = append(failures, err)
 	}
 	return errors.Join(failures...)
