@@ -57,8 +57,19 @@ type direction struct {
 	// changed is closed when those who wait have to look again; nil while nobody
 	// waits.
 	changed chan struct{}
-	// timer is that of the deadline.
-	timer *time.Timer
+	// expiry is that of the deadline; nil until there is one.
+	expiry *expiry
+}
+
+// expiry is the timer of a deadline, for all that its direction will have: one that
+// is set for each message takes no memory then.
+type expiry struct {
+	socket    *socket
+	direction *direction
+	timer     *time.Timer
+	// due is the deadline, by the clock that timers go by; zero if there is none or
+	// it has passed.
+	due time.Time
 }
 
 var (
@@ -105,9 +116,7 @@ func (s *socket) Close() error {
 	s.unwatchLocked(s.watched)
 	for _, d := range []*direction{&s.in, &s.out} {
 		d.wakeLocked()
-		if d.timer != nil {
-			d.timer.Stop()
-		}
+		d.stopLocked()
 	}
 	s.mu.Unlock()
 	s.poller.slots.remove(s.token)
@@ -390,29 +399,49 @@ func (s *socket) setDeadline(d *direction, t time.Time) error {
 	if s.state.Load() < 0 {
 		return s.failure("set", net.ErrClosed)
 	}
-	if d.timer != nil {
-		d.timer.Stop()
-		d.timer = nil
-	}
+	d.stopLocked()
 	*s.expired(d) = false
 	if t.IsZero() {
 		return nil
 	}
-	left := time.Until(t)
+	now := time.Now()
+	left := t.Sub(now)
 	if left <= 0 {
 		s.expireLocked(d)
 		return nil
 	}
-	var timer *time.Timer
-	timer = time.AfterFunc(left, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if d.timer == timer {
-			s.expireLocked(d)
-		}
-	})
-	d.timer = timer
+	if d.expiry == nil {
+		d.expiry = &expiry{socket: s, direction: d}
+	}
+	// Not t, which may say what time it is on the wall: that clock can be set.
+	d.expiry.due = now.Add(left)
+	if d.expiry.timer == nil {
+		d.expiry.timer = time.AfterFunc(left, d.expiry.fire)
+	} else {
+		d.expiry.timer.Reset(left)
+	}
 	return nil
+}
+
+// stopLocked forgets the deadline.
+func (d *direction) stopLocked() {
+	if d.expiry != nil {
+		d.expiry.timer.Stop()
+		d.expiry.due = time.Time{}
+	}
+}
+
+// fire is called when the timer's time is over. It may come late, for a deadline
+// that has been replaced meanwhile: then it is up to the timer of the new one,
+// unless that has passed too.
+func (e *expiry) fire() {
+	e.socket.mu.Lock()
+	defer e.socket.mu.Unlock()
+	if e.due.IsZero() || time.Until(e.due) > 0 {
+		return
+	}
+	e.due = time.Time{}
+	e.socket.expireLocked(e.direction)
 }
 
 func (s *socket) expireLocked(d *direction) {

@@ -201,6 +201,58 @@ func TestConn_DeadlineThatPassesWhileItIsOwnedIsSeen(t *testing.T) {
 	}
 }
 
+// TestSocket_DeadlinesOfEachMessageTakeNoMemory: the timer is used again.
+func TestSocket_DeadlinesOfEachMessageTakeNoMemory(t *testing.T) {
+	l, _ := unserved(t, Config{})
+	s, _ := socketPair(t, l)
+	c := busyConn(l, s)
+	for name, set := range map[string]func(time.Time) error{"read": c.SetReadDeadline, "write": c.SetWriteDeadline, "both": s.SetDeadline} {
+		if got := testing.AllocsPerRun(100, func() {
+			if err := set(time.Now().Add(time.Hour)); err != nil {
+				t.Error(err)
+			}
+		}); got != 0 {
+			t.Errorf("%s: %v allocations for a deadline, want none", name, got)
+		}
+	}
+}
+
+// TestSocket_ADeadlineThatWasReplacedDoesNotPass: its timer has fired already when
+// the next deadline is set. The naive version ends that one, or forgets it.
+func TestSocket_ADeadlineThatWasReplacedDoesNotPass(t *testing.T) {
+	l, _ := unserved(t, Config{})
+	s, _ := socketPair(t, l)
+	busyConn(l, s)
+	for _, replace := range []time.Time{time.Now().Add(time.Hour), {}} {
+		for _, d := range []*direction{&s.in, &s.out} {
+			if err := errors.Join(s.setDeadline(d, time.Now().Add(time.Hour)), s.setDeadline(d, replace)); err != nil {
+				t.Fatal(err)
+			}
+			d.expiry.fire() // late
+			if err := s.unusable(d); err != nil {
+				t.Errorf("a deadline that was replaced has passed: %v", err)
+			}
+		}
+	}
+	// Those that were not replaced pass, also if all they say is the time on the wall.
+	for range 3 {
+		if err := s.SetReadDeadline(time.Now().Add(time.Millisecond).Round(0)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("Read = %v, want that its deadline has passed", err)
+		}
+		s.in.expiry.fire() // again, for nothing
+	}
+	// One that has passed already needs no timer, and ends the one there is.
+	if err := errors.Join(s.SetWriteDeadline(time.Now().Add(time.Hour)), s.SetWriteDeadline(time.Unix(1, 0))); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.unusable(&s.out); !errors.Is(err, os.ErrDeadlineExceeded) || !s.out.expiry.due.IsZero() {
+		t.Errorf("a deadline in the past: %v, the next is due at %v", err, s.out.expiry.due)
+	}
+}
+
 // TestSocket_ADescriptorForOthers is SyscallConn.
 func TestSocket_ADescriptorForOthers(t *testing.T) {
 	l, _ := unserved(t, Config{})
