@@ -198,7 +198,8 @@ func (s *Server) lookup(service, method []byte) any {
 	return nil
 }
 
-// handle serves one message. It runs on a goroutine of its own.
+// handle serves one message. Calls run at the same time, and this may be the
+// goroutine that polls.
 func (s *Server) handle(ctx context.Context, in *transport.Inbound) {
 	entry, err := s.resolve(in)
 	if err == nil {

@@ -29,7 +29,8 @@ type Detached struct {
 //
 // How soon the connection goes on depends on Config.Dispatch: at once if bytes are
 // unread and the handler was spawned, when more arrive, or when the goroutine that
-// polls is taken away from a handler that takes long. A call that the connection
+// polls is taken away from a handler that takes long. On EngineStd it always goes on
+// at once, on another goroutine, which each call costs. A call that the connection
 // has gone on without counts as a Hold until it returns. Its error closes the
 // connection as that of any call, but it must not be ErrMore, and OnEOF and
 // OnClose may have been called before it returns. If it ends its goroutine, the
@@ -110,9 +111,9 @@ func (d Detached) WillWait() {
 
 // WillWait says that the handler is going to wait for something, such as the answer
 // of another server: if it runs on the goroutine that polls, another one polls from
-// now on. DispatchAuto notices a handler that waits within 2 ms, DispatchInline
-// never; both see at once that one waits in a method of its Conn. It costs about
-// 20 us then, and nothing elsewhere.
+// now on. DispatchAuto notices a handler that waits only later, as it says there,
+// DispatchInline never; both see at once that one waits in a method of its Conn. It
+// costs about 20 us then, and nothing elsewhere.
 func (c *Conn) WillWait() { c.waits() }
 
 // leave ends a call that its connection has gone on without.

@@ -25,8 +25,8 @@
 // The handler, OnOpen, OnEOF and OnClose of one connection are called one after
 // the other, never two at a time, on whatever goroutine runs the connection
 // then. Calls that have let go of it (Conn.Detach) do not count: they may go on
-// meanwhile, also after OnClose. For different connections they run at the same time. Config.Dispatch
-// says what they may wait for.
+// meanwhile, also after OnClose. For different connections they run at the same
+// time. Config.Dispatch says what they may wait for.
 //
 // On a served connection no method calls one of them: Close, a write that
 // fails, Wake and Release leave that to the goroutine that runs the connection.

@@ -119,10 +119,10 @@ func (c *Conn) checkSocketIdle(deep bool) error {
 	}
 }
 
-// probe reads a byte, into first, that the connection holds above its socket. With a deadline
-// in the past the read can neither wait nor take anything from the socket, and
-// for TLS such a failure is not the end. The handshake must be over, because for
-// that it is.
+// probe reads a byte, into first, that the connection holds above its socket. With
+// a deadline in the past the read can neither wait nor take anything from the
+// socket, and for TLS such a failure is not the end. The handshake must be over,
+// because for that it is.
 func (c *Conn) probe(first []byte) error {
 	c.mu.Lock()
 	c.ownsDeadline = true

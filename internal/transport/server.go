@@ -31,8 +31,9 @@ type ServerConfig struct {
 	// Lookup returns the Target of a call, nil if there is no such method. The
 	// service is empty if the peer did not name it. It keeps neither.
 	Lookup func(service, method []byte) any
-	// Handle serves one call, on a goroutine of its own. It answers through
-	// call, or not at all. ctx ends when the connection does.
+	// Handle serves one call, at the same time as others. It may run on the goroutine
+	// that polls, until that leaves it behind. It answers through call, or not at all.
+	// ctx ends when the connection does.
 	Handle func(ctx context.Context, call *Inbound)
 }
 
