@@ -72,9 +72,9 @@ type Config struct {
 	// WriteStallTimeout closes a connection whose peer takes no bytes for this
 	// long while some wait to be written; errors.Is(err, ErrWriteStalled) holds
 	// for what the write returns and OnClose gets. Every byte that it takes starts
-	// the time anew, so it does not bound how long a write waits for a peer that
-	// takes a little now and then: SetWriteDeadline does. It may fire late by a
-	// quarter. At least 10 ms. Default: WriteStallTimeout. Negative: never.
+	// the time anew, but a write takes no longer than this time and what its bytes
+	// take at WriteBytesPerSecond: a peer must not take a little now and then. It
+	// may fire late by a quarter. At least 10 ms. Default: WriteStallTimeout. Negative: never.
 	WriteStallTimeout time.Duration
 
 	// MaxConnections is how many connections a listener keeps open; further

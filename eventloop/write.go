@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
 )
 
@@ -261,12 +262,19 @@ func (r *rest) gather() {
 }
 
 // writePending writes until everything is written, the user's deadline passes,
-// or the peer takes nothing for the stall timeout.
+// the peer takes nothing for the stall timeout, or less than WriteBytesPerSecond
+// beyond it.
 func (o *outbound) writePending() (written int64, err error) {
 	stall := o.conn.config.WriteStallTimeout // 0: off
 	var progress time.Time                   // since when the peer has taken nothing
-	for {
-		began := time.Now()
+	first := time.Now()
+	tooSlow := func(now time.Time) bool {
+		return stall > 0 && now.Sub(first) > stall+time.Duration(written)*(time.Second/limits.WriteBytesPerSecond)
+	}
+	stalled := func() error {
+		return fmt.Errorf("eventloop: %w (limit %v, %d bytes written)", ErrWriteStalled, stall, written)
+	}
+	for began := first; ; began = time.Now() {
 		if progress.IsZero() || !o.plain {
 			progress = began
 		}
@@ -277,16 +285,19 @@ func (o *outbound) writePending() (written int64, err error) {
 			if o.plain || len(o.rest.pending) == 0 {
 				return written, nil
 			}
+			if tooSlow(time.Now()) {
+				return written, stalled()
+			}
 			continue
 		}
 		now := time.Now()
 		switch {
 		case stall == 0, !errors.Is(err, os.ErrDeadlineExceeded), o.userDeadlinePassed(now):
 			return written, err
-		case o.plain && n > 0:
+		case o.plain && n > 0 && !tooSlow(now):
 			progress = now
-		case now.Sub(progress) >= stall:
-			return written, fmt.Errorf("eventloop: %w (limit %v, %d bytes written)", ErrWriteStalled, stall, written)
+		case now.Sub(progress) >= stall, tooSlow(now):
+			return written, stalled()
 		case !o.plain:
 			// It was the user's deadline, and has been moved since.
 			return written, err

@@ -135,6 +135,35 @@ func TestConn_WriteStallIsExtendedByProgress(t *testing.T) {
 	})
 }
 
+// TestConn_PeersThatTakeALittleStallTheWrite: each byte is progress, and all of them
+// would take for ever.
+func TestConn_PeersThatTakeALittleStallTheWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn, peer := simConn(t, eventloop.Config{WriteStallTimeout: 8 * time.Second})
+		conn.TreatAsPlain()
+		wrote := make(chan error, 1)
+		begin := time.Now()
+		go func() { _, err := conn.WriteBuffers([][]byte{make([]byte, 1<<20)}); wrote <- err }()
+		var reader sync.WaitGroup
+		reader.Go(func() {
+			for piece := make([]byte, 512); ; time.Sleep(2 * time.Second) {
+				if _, err := peer.Read(piece); err != nil {
+					return
+				}
+			}
+		})
+		if err := receiveWithin(t, wrote, time.Hour); !errors.Is(err, eventloop.ErrWriteStalled) {
+			t.Errorf("WriteBuffers = %v", err)
+		}
+		// The network takes 256 KiB at once.
+		if took := time.Since(begin); took < 256*time.Second || took > 10*time.Minute {
+			t.Errorf("it took %v, want what the bytes take at 1 KiB/s", took)
+		}
+		peer.Close()
+		reader.Wait()
+	})
+}
+
 // TestConn_WritesGoOnAfterALook: on real sockets, a writer that has looked
 // whether its peer takes anything continues with the right byte.
 func TestConn_WritesGoOnAfterALook(t *testing.T) {

@@ -82,6 +82,11 @@ const (
 	// this long while bytes wait for it.
 	WriteStallTimeout = 30 * time.Second
 
+	// WriteBytesPerSecond is how fast the peer of a write that takes longer than
+	// WriteStallTimeout must read: slower than any link, and a peer that takes a
+	// byte now and then keeps no goroutine waiting.
+	WriteBytesPerSecond = 1 << 10
+
 	// LingerTimeout and LingerBytes bound what is read and thrown away after the
 	// server gave up on a connection and said so: closing with unread bytes
 	// would reset it, and the peer might lose the last reply. net/http waits
