@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"regexp"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -432,6 +433,30 @@ func TestChat_StopLetsEverybodyRead(t *testing.T) {
 }
 
 // TestRun_SaysWhereItListens runs the whole program.
+// Members that send without a pause would keep the chat open.
+func TestChat_StopsAlthoughPeersGoOn(t *testing.T) {
+	h, stop := start(t, eventloop.Config{})
+	var peers sync.WaitGroup
+	for range 8 {
+		conn, err := net.Dial("tcp", h.listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		peers.Go(func() { _, _ = io.Copy(io.Discard, conn) })
+		peers.Go(func() {
+			defer conn.Close()
+			for lines, err := bytes.Repeat([]byte("\n"), 1<<20), error(nil); err == nil; {
+				_, err = conn.Write(lines)
+			}
+		})
+	}
+	for h.listener.Stats().BytesRead < 8<<20 {
+		runtime.Gosched()
+	}
+	stop()
+	peers.Wait()
+}
+
 func TestRun_SaysWhereItListens(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	reader, writer := io.Pipe()

@@ -16,12 +16,15 @@ const (
 	firstRoom = "lobby"
 	// stopTimeout is how long a stop waits for members to read what was said.
 	stopTimeout = 5 * time.Second
+	// ignoredBytes is how much a member may send after the end: what was under way.
+	ignoredBytes = 256 << 10
 	// namesMax is how many names one /who lists.
 	namesMax = 50
 )
 
 var (
 	errQuit    = errors.New("quit")
+	errOver    = errors.New("the chat is over")
 	errTooLong = fmt.Errorf("a line has at most %d bytes", lineBytes)
 )
 
@@ -92,7 +95,7 @@ func (h *hall) onEOF(conn *eventloop.Conn) { h.leave(conn, "left") }
 
 func (h *hall) onClose(conn *eventloop.Conn, err error) {
 	switch {
-	case err == nil, errors.Is(err, errQuit), errors.Is(err, errTooLong):
+	case err == nil, errors.Is(err, errQuit), errors.Is(err, errTooLong), errors.Is(err, errOver):
 		h.leave(conn, "left")
 	case errors.Is(err, eventloop.ErrWriteStalled):
 		h.leave(conn, "does not read and was sent away")
@@ -108,6 +111,10 @@ func (h *hall) handle(conn *eventloop.Conn) error {
 	stopping := h.stopping
 	h.mu.Unlock()
 	if stopping {
+		// Who goes on sending would hold up Shutdown for ever.
+		if m.ignored += conn.Reader().Len(); m.ignored > ignoredBytes {
+			return errOver
+		}
 		return conn.Reader().Skip(conn.Reader().Len())
 	}
 	line, err := conn.Reader().Until('\n')

@@ -18,6 +18,9 @@ type member struct {
 	conn    *eventloop.Conn
 	senders *sync.WaitGroup // Counts the goroutines of all members.
 
+	// ignored are the bytes that came after the end of the chat; of the handler.
+	ignored int
+
 	// Guarded by the mutex of the hall.
 	name, room string
 
