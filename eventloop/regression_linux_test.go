@@ -212,7 +212,10 @@ func callEverything(others *sync.WaitGroup, conn *eventloop.Conn) {
 // owned, and nobody looks again.
 func TestClose_IsNotLostWhileTheHandlerReturns(t *testing.T) {
 	onDispatches(t, func(t *testing.T, config eventloop.Config) {
-		const connections = 2000
+		connections := 2000
+		if testing.Short() {
+			connections = 500
+		}
 		var handled atomic.Int64
 		s := serve(t, config, func(conn *eventloop.Conn) error {
 			n := conn.Reader().Len()
