@@ -437,7 +437,7 @@ func TestChat_StopLetsEverybodyRead(t *testing.T) {
 func TestChat_StopsAlthoughPeersGoOn(t *testing.T) {
 	h, stop := start(t, eventloop.Config{})
 	var peers sync.WaitGroup
-	for range 8 {
+	for range 24 {
 		conn, err := net.Dial("tcp", h.listener.Addr().String())
 		if err != nil {
 			t.Fatal(err)
