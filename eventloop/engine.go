@@ -46,7 +46,7 @@ const (
 	// takes long, is left behind by the goroutine that polls: within 2 ms if no other
 	// goroutine runs, else within 4 ms; while that happens often, within 0.5 and
 	// 1.5 ms. It takes longer where no processor is free for who looks. When more
-	// than 1 in 256 need it, handlers are spawned again.
+	// than 1 in 2,000 need it, handlers are spawned again.
 	DispatchAuto
 )
 
