@@ -194,9 +194,9 @@ func (e *epollEngine) mustGoOn(c *Conn, more bool) bool {
 }
 
 // yields: requests of one connection that take long are shared out to all
-// processors, but for those that are measured.
+// processors, if there are several, but for those that are measured.
 func (e *epollEngine) yields(c *Conn) bool {
-	return e.choice.long.Load() && c.served.handles%sampled != 0
+	return !e.single && e.choice.long.Load() && c.served.handles%sampled != 0
 }
 
 func (e *epollEngine) goOn(c *Conn) {
@@ -370,7 +370,8 @@ func (e *epollEngine) handle(c *Conn, l *leader) (owned bool) {
 // goroutine, if events of others wait; turnCallsMost is the same if it knows of
 // none, for there may be some by then. 64 KiB hold thousands of requests.
 // DispatchAuto knows how long handlers take, and lets no connection have more than
-// turnTime, but for turnCallsLeast.
+// turnTime, but for turnCallsLeast. Not with one processor, which would do the rest
+// all the same.
 const (
 	turnCallsLeast = 8
 	turnCalls      = 128
@@ -382,7 +383,10 @@ func (l *leader) turnOver() bool {
 	if l.turn < turnCallsLeast {
 		return false
 	}
-	most := int(l.poller.engine.choice.turn.Load())
+	most := turnCallsMost
+	if !l.poller.engine.single {
+		most = int(l.poller.engine.choice.turn.Load())
+	}
 	return l.turn >= most || l.turn >= turnCalls && l.next < l.count
 }
 

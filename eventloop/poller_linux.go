@@ -299,7 +299,7 @@ func (l *leader) wait() (err error) {
 		if l.count, err = p.poll(l.events[:]); err != nil {
 			return err
 		}
-		if l.busy = l.busy && p.engine.choice.long.Load() && goroutinesWait(&l.samples); l.count > 0 || !l.busy {
+		if l.busy = l.busy && !p.engine.single && p.engine.choice.long.Load() && goroutinesWait(&l.samples); l.count > 0 || !l.busy {
 			break
 		}
 		runtime.Gosched()
