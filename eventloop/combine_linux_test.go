@@ -215,15 +215,21 @@ func TestCombine_WritersBehindAClose(t *testing.T) {
 	writers.Wait()
 }
 
+// twoWriters makes connections take what others write meanwhile: two holds each, which
+// the test that receives them releases.
+func twoWriters(opened chan<- *eventloop.Conn) eventloop.Config {
+	return eventloop.Config{
+		Engine: eventloop.EngineEpoll, Logger: silence(),
+		OnOpen: func(conn *eventloop.Conn) { conn.Hold(); conn.Hold(); opened <- conn },
+	}
+}
+
 // TestCombine_SuccessIsKeptWhenAWriteFails: bytes that were left to a writer count as
 // written. If its deadline passes before the first byte, the connection could go on;
 // it must not go on without them.
 func TestCombine_SuccessIsKeptWhenAWriteFails(t *testing.T) {
 	opened := make(chan *eventloop.Conn, 1)
-	s := serve(t, eventloop.Config{
-		Engine: eventloop.EngineEpoll, Logger: silence(),
-		OnOpen: func(conn *eventloop.Conn) { conn.Hold(); conn.Hold(); opened <- conn },
-	}, echoLines)
+	s := serve(t, twoWriters(opened), echoLines)
 	for trial := range 300 {
 		client := s.connect()
 		conn := receive(t, opened, "the connection")
@@ -265,10 +271,7 @@ func TestCombine_SuccessIsKeptWhenAWriteFails(t *testing.T) {
 // waited for, for LingerTimeout.
 func TestConn_DeadlinesAfterCloseChangeNothing(t *testing.T) {
 	opened := make(chan *eventloop.Conn, 1)
-	s := serve(t, eventloop.Config{
-		Engine: eventloop.EngineEpoll, Logger: silence(),
-		OnOpen: func(conn *eventloop.Conn) { conn.Hold(); conn.Hold(); opened <- conn },
-	}, echoLines)
+	s := serve(t, twoWriters(opened), echoLines)
 	client := s.connect()
 	conn := receive(t, opened, "the connection")
 	defer conn.Release()

@@ -176,6 +176,7 @@ func (e *epollEngine) seizeLocked(c *Conn) bool {
 	return true
 }
 
+// seized takes the role from the call that had the connection.
 func (e *epollEngine) seized(c *Conn) {
 	if l := c.served.loop.leader.Swap(nil); l != nil {
 		l.give()

@@ -415,6 +415,8 @@ func (l *leader) give() {
 	}
 }
 
+// lose makes another goroutine the leader if l is in the call that state is about.
+// It reports whether it did.
 func (l *leader) lose(state uint64) bool {
 	if !l.state.CompareAndSwap(state, lost) {
 		return false
