@@ -1,7 +1,6 @@
 package eventloop
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -227,14 +226,16 @@ func (e *epollEngine) readable(c *Conn, l *leader) bool {
 		return true
 	}
 	c.served.owned, c.served.drained = true, false
-	c.mu.Unlock()
 	if c.writer.Len() > 0 {
+		c.mu.Unlock()
 		// The call that has let go of it has left replies of others, whose flush may
 		// wait; the event may be about bytes that were read since.
 		e.workers.Do(epollJob{conn: c})
 		return true
 	}
-	return e.run(c, l, actionWait)
+	next := e.awaitLocked(c, false)
+	c.mu.Unlock()
+	return e.run(c, l, next)
 }
 
 // work runs a connection on a goroutine that does not poll.
@@ -242,29 +243,25 @@ func (e *epollEngine) work(job epollJob) {
 	if job.action == actionWait {
 		// Another goroutine may have left it with replies.
 		job.conn.flushReplies()
+		job.action = e.await(job.conn, false)
 	}
 	e.run(job.conn, nil, job.action)
 }
 
-// run does what a connection needs until it has to wait, the first action
-// first. With a leader it runs on the goroutine that polls; it reports whether
-// that still leads.
-func (e *epollEngine) run(c *Conn, l *leader, first action) (leads bool) {
+// run does what a connection needs until it has to wait, next first. With a leader
+// it runs on the goroutine that polls; it reports whether that still leads.
+func (e *epollEngine) run(c *Conn, l *leader, next action) (leads bool) {
 	leads = l != nil
 	reads := 0
 	if leads {
 		l.turn = 0
 	}
-	for next := first; ; next = actionWait {
-		if next == actionWait {
-			if next = e.await(c, leads && reads >= turnReads); next == actionWait {
-				return leads
-			}
-		}
+	for next != actionWait {
 		switch {
 		case next == actionRead:
-			e.read(c, l, leads)
 			reads++
+			next = e.read(c, l, leads, leads && reads >= turnReads)
+			continue
 		case next == actionLook:
 			c.look()
 		case !leads:
@@ -283,7 +280,9 @@ func (e *epollEngine) run(c *Conn, l *leader, first action) (leads bool) {
 		if next == actionFinish || next == actionLinger {
 			return leads
 		}
+		next = e.await(c, leads && reads >= turnReads)
 	}
+	return leads
 }
 
 // spawn lets another goroutine go on with a connection.
@@ -400,7 +399,12 @@ const turnReads = 4
 // read, or its turn is over, the connection is owned by nobody any more.
 func (e *epollEngine) await(c *Conn, turnOver bool) action {
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	next := e.awaitLocked(c, turnOver)
+	c.mu.Unlock()
+	return next
+}
+
+func (e *epollEngine) awaitLocked(c *Conn, turnOver bool) action {
 	loop := &c.served.loop
 	next := c.next()
 	if next == actionRead && (c.served.drained || turnOver) {
@@ -426,32 +430,29 @@ func (e *epollEngine) await(c *Conn, turnOver bool) action {
 	return next
 }
 
-// read reads once, without waiting.
-func (e *epollEngine) read(c *Conn, l *leader, leads bool) {
+// read reads once, without waiting, and returns what await does.
+func (e *epollEngine) read(c *Conn, l *leader, leads, turnOver bool) action {
 	loop := &c.served.loop
 	if leads {
 		c.reader.borrow(l.buffer)
 	}
-	err := loop.socket.unusable(&loop.socket.in)
-	n, drained := 0, false
-	if err == nil {
-		room := c.reader.room(readBytes, readBytesMin)
-		e.listener.stats.reads.Add(1)
-		n, err = loop.socket.tryRead(room)
-		drained = n < len(room)
-	}
+	room := c.reader.room(readBytes, readBytesMin)
+	n, err := loop.socket.tryRead(room)
+	drained := n < len(room)
 	c.reader.end += n
 	c.countRead(n)
 	if err == unix.EAGAIN {
 		err = nil
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.served.drained = drained
-	if err != nil && !errors.Is(err, io.EOF) {
+	if err != nil && err != io.EOF {
 		err = loop.socket.failure("read", err)
 	}
+	c.mu.Lock()
+	c.served.drained = drained
 	c.served.arrived(n, err)
+	next := e.awaitLocked(c, turnOver)
+	c.mu.Unlock()
+	return next
 }
 
 // waits is told that the goroutine is going to wait for this connection's

@@ -24,14 +24,14 @@ const rawMost = 64 << 10
 // rawPieces is how many pieces are written so at most; the list is on the stack.
 const rawPieces = 16
 
-// receiveOnce reads what is there.
+// receiveOnce reads what is there, 0 bytes with an error.
 func receiveOnce(fd int, p []byte) (int, error) {
 	switch {
 	case len(p) == 0:
 		return 0, nil
 	case len(p) > rawMost:
 		n, _, _, _, err := unix.RecvmsgBuffers(fd, [][]byte{p}, nil, unix.MSG_DONTWAIT)
-		return n, err
+		return max(n, 0), err
 	}
 	n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)), unix.MSG_DONTWAIT, 0, 0)
 	if errno != 0 {
@@ -44,14 +44,15 @@ func receiveOnce(fd int, p []byte) (int, error) {
 // sendFlags: SIGPIPE is for programs that look at no errors.
 const sendFlags = unix.MSG_DONTWAIT | unix.MSG_NOSIGNAL
 
-// sendOnce writes what the socket takes.
+// sendOnce writes what the socket takes, 0 bytes with an error.
 func sendOnce(fd int, pieces [][]byte) (int, error) {
 	length := lengthOf(pieces)
 	switch {
 	case length == 0:
 		return 0, nil
 	case len(pieces) > rawPieces || length > rawMost:
-		return unix.SendmsgBuffers(fd, pieces, nil, nil, sendFlags)
+		n, err := unix.SendmsgBuffers(fd, pieces, nil, nil, sendFlags)
+		return max(n, 0), err
 	case len(pieces) == 1:
 		p := pieces[0]
 		raceRead(p)

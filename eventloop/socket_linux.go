@@ -34,7 +34,8 @@ type socket struct {
 	remote netip.AddrPort
 
 	// state counts those who use fd; closedSocket is added once it is closed. The
-	// last of them closes fd: before that its number could name another socket.
+	// last of them closes fd: before that its number could name another socket. It
+	// has inExpired and outExpired as well, which are set with mu held.
 	state atomic.Int64
 
 	// mu guards what follows.
@@ -42,15 +43,20 @@ type socket struct {
 	// watched are the events that the poller reports now; 0 if it has forgotten
 	// the socket.
 	watched uint32
-	in, out direction
-	// See expired; a direction has no room for them.
-	inExpired, outExpired bool
+	// reported: what arrives is for whoever serves the connection. Set with mu held.
+	reported atomic.Bool
+	in, out  direction
 }
 
 type unixAddresses struct{ local, remote *net.UnixAddr }
 
-// closedSocket is negative, whatever is added to it.
-const closedSocket = math.MinInt64
+// Parts of socket.state. closedSocket is negative, whatever is added to it. The
+// others say that the deadline of a direction has passed.
+const (
+	closedSocket = math.MinInt64
+	inExpired    = 1 << 61
+	outExpired   = 1 << 62
+)
 
 // direction is one of the two of a socket.
 type direction struct {
@@ -80,22 +86,34 @@ var (
 
 // --- who may use the descriptor ---
 
-// acquire makes sure that fd stays this socket until release. It returns false
-// if the socket is closed.
-func (s *socket) acquire() bool {
+// acquire makes sure that fd stays this socket until release. The error is why
+// nothing can be done with it: it is closed, or the deadline has passed if expired
+// is inExpired or outExpired.
+func (s *socket) acquire(expired int64) error {
 	for {
 		state := s.state.Load()
-		if state < 0 {
-			return false
+		if err := unusable(state, expired); err != nil {
+			return err
 		}
 		if s.state.CompareAndSwap(state, state+1) {
-			return true
+			return nil
 		}
 	}
 }
 
+func unusable(state, expired int64) error {
+	switch {
+	case state < 0:
+		return net.ErrClosed
+	case state&expired != 0:
+		return os.ErrDeadlineExceeded
+	default:
+		return nil
+	}
+}
+
 func (s *socket) release() {
-	if s.state.Add(-1) == closedSocket {
+	if s.state.Add(-1)&^(inExpired|outExpired) == closedSocket {
 		s.destroy()
 	}
 }
@@ -146,22 +164,25 @@ func (s *socket) unwatchLocked(events uint32) {
 }
 
 func (s *socket) setWatchedLocked(events uint32) error {
-	if s.watched == events {
-		return nil
+	if s.watched != events {
+		if err := s.poller.watch(s, s.watched, events); err != nil && events&^s.watched != 0 {
+			return os.NewSyscallError("epoll_ctl", err)
+		}
+		s.watched = events
 	}
-	if err := s.poller.watch(s, s.watched, events); err != nil && events&^s.watched != 0 {
-		return os.NewSyscallError("epoll_ctl", err)
-	}
-	s.watched = events
+	s.reported.Store(events&readEvents != 0 && s.in.changed == nil)
 	return nil
 }
 
 // watchReads makes the poller report that bytes have arrived. The error is why
 // nothing will be reported, or not to be waited for.
 func (s *socket) watchReads() error {
+	if err := s.unusable(&s.in); err != nil || s.reported.Load() {
+		return err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.unusableLocked(&s.in); err != nil {
+	if err := s.unusable(&s.in); err != nil {
 		return err
 	}
 	return s.watchLocked(readEvents)
@@ -179,6 +200,9 @@ func (s *socket) unwatchReads() {
 // event takes a report of the poller. It returns true if bytes, or the end, are
 // there for whoever serves the connection.
 func (s *socket) event(events uint32) bool {
+	if events&^readEvents == 0 && s.reported.Load() {
+		return true
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	const ended = unix.EPOLLERR | unix.EPOLLHUP
@@ -222,7 +246,7 @@ func (s *socket) waits() {
 func (s *socket) wait(d *direction) error {
 	s.waits()
 	s.mu.Lock()
-	if err := s.unusableLocked(d); err != nil {
+	if err := s.unusable(d); err != nil {
 		s.mu.Unlock()
 		return err
 	}
@@ -243,84 +267,64 @@ func (s *socket) wait(d *direction) error {
 	return err
 }
 
-// expired says that the deadline has passed.
-func (s *socket) expired(d *direction) *bool {
+// expired is what the state has when the deadline of d has passed.
+func (s *socket) expired(d *direction) int64 {
 	if d == &s.in {
-		return &s.inExpired
+		return inExpired
 	}
-	return &s.outExpired
+	return outExpired
 }
 
 // unusable returns why nothing can be read or written now, nil if it may be.
 func (s *socket) unusable(d *direction) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.unusableLocked(d)
-}
-
-func (s *socket) unusableLocked(d *direction) error {
-	switch {
-	case s.state.Load() < 0:
-		return net.ErrClosed
-	case *s.expired(d):
-		return os.ErrDeadlineExceeded
-	default:
-		return nil
-	}
+	return unusable(s.state.Load(), s.expired(d))
 }
 
 // --- reading and writing ---
 
 // tryRead reads once. The error is EAGAIN if nothing is there, io.EOF at the end.
-func (s *socket) tryRead(p []byte) (int, error) {
-	if !s.acquire() {
-		return 0, net.ErrClosed
+func (s *socket) tryRead(p []byte) (n int, err error) {
+	if err := s.acquire(inExpired); err != nil {
+		return 0, err
 	}
-	defer s.release()
+	s.poller.engine.listener.stats.reads.Add(1)
 	for {
-		n, err := receiveOnce(s.fd, p)
-		switch {
-		case n > 0:
-			return n, nil
-		case err == nil && len(p) > 0:
-			return 0, io.EOF
-		case err != unix.EINTR:
-			return 0, err
+		if n, err = receiveOnce(s.fd, p); err != unix.EINTR {
+			break
 		}
 	}
+	s.release()
+	if n == 0 && err == nil && len(p) > 0 {
+		err = io.EOF
+	}
+	return n, err
 }
 
 // tryWrite writes once. It writes nothing if the socket takes nothing.
-func (s *socket) tryWrite(buffers [][]byte) (int, error) {
-	if !s.acquire() {
-		return 0, net.ErrClosed
+func (s *socket) tryWrite(buffers [][]byte) (n int, err error) {
+	if err := s.acquire(outExpired); err != nil {
+		return 0, err
 	}
-	defer s.release()
+	s.poller.engine.listener.stats.writes.Add(1)
 	for {
-		n, err := sendOnce(s.fd, buffers)
-		switch err {
-		case nil:
-			return n, nil
-		case unix.EINTR:
-		case unix.EAGAIN:
-			return 0, nil
-		default:
-			return 0, err
+		if n, err = sendOnce(s.fd, buffers); err != unix.EINTR {
+			break
 		}
 	}
+	s.release()
+	if err == unix.EAGAIN {
+		err = nil
+	}
+	return n, err
 }
 
 // Read waits for bytes and returns them.
 func (s *socket) Read(p []byte) (int, error) {
 	for {
-		err := s.unusable(&s.in)
-		var n int
-		if err == nil {
-			if n, err = s.tryRead(p); err == unix.EAGAIN {
-				err = s.wait(&s.in)
-				if err == nil {
-					continue
-				}
+		n, err := s.tryRead(p)
+		if err == unix.EAGAIN {
+			if err = s.wait(&s.in); err == nil {
+				continue
 			}
 		}
 		return n, s.failure("read", err)
@@ -356,13 +360,9 @@ func (s *socket) writeBuffers(buffers *[][]byte) (written int64, err error) {
 // write makes one system call. It writes nothing if the socket takes
 // nothing.
 func (s *socket) write(buffers [][]byte) (int64, error) {
-	if err := s.unusable(&s.out); err != nil {
-		return 0, s.failure("write", err)
-	}
 	if buffers = linkbuf.Vector(buffers); len(buffers) == 0 {
-		return 0, nil
+		return 0, s.failure("write", s.unusable(&s.out))
 	}
-	s.poller.engine.listener.stats.writes.Add(1)
 	n, err := s.tryWrite(buffers)
 	return int64(n), s.failure("write", err)
 }
@@ -400,7 +400,7 @@ func (s *socket) setDeadline(d *direction, t time.Time) error {
 		return s.failure("set", net.ErrClosed)
 	}
 	d.stopLocked()
-	*s.expired(d) = false
+	s.state.And(^s.expired(d))
 	if t.IsZero() {
 		return nil
 	}
@@ -445,7 +445,7 @@ func (e *expiry) fire() {
 }
 
 func (s *socket) expireLocked(d *direction) {
-	*s.expired(d) = true
+	s.state.Or(s.expired(d))
 	d.wakeLocked()
 	if d == &s.in && s.conn != nil {
 		// Not here: whoever set the deadline may hold Conn.mu.
@@ -511,8 +511,8 @@ func (s *socket) CheckIdle() error {
 
 // control calls what takes the descriptor, again when a signal interrupts it.
 func (s *socket) control(operation string, call func(fd int) error) error {
-	if !s.acquire() {
-		return s.failure(operation, net.ErrClosed)
+	if err := s.acquire(0); err != nil {
+		return s.failure(operation, err)
 	}
 	defer s.release()
 	for {
