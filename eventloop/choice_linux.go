@@ -291,7 +291,7 @@ func (w *watch) look(leaders func(yield func(*leader) bool), tick time.Duration)
 			sight.held = before.held + tick
 		}
 		if sight.held >= heldMost || nobodyElseRuns() {
-			l.take(state)
+			l.rescue(state)
 		} else {
 			w.now[l] = sight
 		}

@@ -392,37 +392,40 @@ func (l *leader) leave() bool {
 // release gives the role to another goroutine, because the code of the user that
 // l runs is going to wait.
 func (l *leader) release() {
-	if state := l.state.Load(); inCall(state) {
-		l.take(state)
+	if l.give() {
+		l.connGoesOn()
 	}
 }
 
-// take gives the role to another goroutine if l is in the call that state is
-// about, and lets the connection go on if that call has let go of it.
-func (l *leader) take(state uint64) {
-	if !l.lose(state) {
-		return
+// rescue takes the role from l if it is still in the call that state is about.
+func (l *leader) rescue(state uint64) {
+	if l.lose(state, &l.poller.engine.listener.stats.rescues) {
+		l.connGoesOn()
 	}
+}
+
+// connGoesOn lets the connection go on whose call has let go of it.
+func (l *leader) connGoesOn() {
 	if c := l.conn.Load(); c != nil {
 		c.goOn()
 	}
 }
 
-// give gives the role to another goroutine if l runs code of the user.
-func (l *leader) give() {
-	if state := l.state.Load(); inCall(state) {
-		l.lose(state)
-	}
+// give gives the role to another goroutine if l runs code of the user. It reports
+// whether it did.
+func (l *leader) give() bool {
+	state := l.state.Load()
+	return inCall(state) && l.lose(state, &l.poller.engine.listener.stats.released)
 }
 
-// lose makes another goroutine the leader if l is in the call that state is about.
-// It reports whether it did.
-func (l *leader) lose(state uint64) bool {
+// lose makes another goroutine the leader if l is in the call that state is about,
+// and counts that. It reports whether it did.
+func (l *leader) lose(state uint64, count *atomic.Uint64) bool {
 	if !l.state.CompareAndSwap(state, lost) {
 		return false
 	}
 	p := l.poller
-	p.engine.listener.stats.rescues.Add(1)
+	count.Add(1)
 	successor := p.newLeader()
 	p.engine.choice.rescued()
 	// l is in that call, or will find that it has lost the role.

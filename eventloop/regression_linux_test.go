@@ -528,7 +528,7 @@ func TestBuffers_OfALeaderThatEndsAreGivenBack(t *testing.T) {
 		}
 		send(t, client, "x")
 		receive(t, inside, "the handler")
-		eventually(t, "another to poll", func() bool { return listener.Stats().Loop.Rescues > round })
+		eventually(t, "another to poll", func() bool { return listener.Stats().Loop.Released > round })
 		client.Close()
 		// The goroutine ends after this, and its buffer may come too late for the
 		// next round: only at the end it is known how many there should be.

@@ -46,9 +46,10 @@ type LoopStats struct {
 	// their handler had to run there.
 	Spawned uint64
 	// Rescues counts how often another goroutine took over from one whose handler
-	// kept it from polling: also when the handler was about to wait for its own
-	// connection, said with WillWait that it would wait, or ended its goroutine.
-	Rescues uint64
+	// kept it from polling, Released how often it did because that handler was about
+	// to wait for its own connection, said with WillWait that it would wait, had let
+	// go of a connection that others changed or closed, or ended its goroutine.
+	Rescues, Released uint64
 	// Buffers is how many read buffers there are now. Unlike the others
 	// it can become less.
 	Buffers uint64
@@ -56,7 +57,7 @@ type LoopStats struct {
 
 type counters struct {
 	accepted, refused, acceptErrors, writeStalls, panics, bytesRead, bytesWritten atomic.Uint64
-	wakeups, events, parks, spins, reads, writes, spawned, rescues                atomic.Uint64
+	wakeups, events, parks, spins, reads, writes, spawned, rescues, released      atomic.Uint64
 	buffers                                                                       atomic.Int64
 }
 
@@ -84,7 +85,7 @@ func (l *Listener) Stats() Stats {
 			Reads:   l.stats.reads.Load(),
 			Writes:  l.stats.writes.Load(),
 			Spawned: l.stats.spawned.Load(),
-			Rescues: l.stats.rescues.Load(),
+			Rescues: l.stats.rescues.Load(), Released: l.stats.released.Load(),
 			Buffers: uint64(max(l.stats.buffers.Load(), 0)),
 		},
 	}
