@@ -54,8 +54,8 @@ const (
 	busyTime  = 20 * time.Millisecond
 
 	// The monitor looks at each tick. It takes the role from a leader whose
-	// handler waits, and from one that has been in the same call for heldMost and
-	// may only be computing. Ticks are quick while there are rescues: slowmix-c64 of
+	// handler waits, and from one that has been in the same call for heldMost, or in
+	// calls for the same connection for turnMost, and may only be computing. Ticks are quick while there are rescues: slowmix-c64 of
 	// suite net, where 1 of 1,000 handlers sleeps, made 103 thousand calls a second
 	// with ticks every 0.5 ms and 95 with 1 ms. Quicker ones cost too much: in
 	// echo-128-c64, which needs no rescue, 1,000 ticks a second took 4 % of the
@@ -63,9 +63,10 @@ const (
 	calmTick  = 2 * time.Millisecond
 	quickTick = 500 * time.Microsecond
 	heldMost  = time.Millisecond
+	turnMost  = 4 * heldMost
 	// turnTime is after how long a connection that has more requests leaves its
-	// poller: what others wait at most, and from when on it pays to let a second
-	// processor help.
+	// poller if its handlers take as long as others: from then on it pays to let a
+	// second processor help. If they take longer, turnMost ends its turn.
 	turnTime = 200 * time.Microsecond
 	// idleTime without a handler ends the monitor.
 	idleTime = 20 * time.Millisecond
@@ -78,8 +79,8 @@ const (
 //	inline -- mean too long, or too many rescues, or few events --> spawn
 type choice struct {
 	mode Dispatch
-	// buffers counts the read buffers in use.
-	buffers *atomic.Int64
+	// left counts calls whose goroutines have lost the role and keep their buffers.
+	left atomic.Int64
 	// leaders returns who leads, for the monitor, which newTicker wakes.
 	leaders   func(yield func(*leader) bool)
 	newTicker func() (ticker, error)
@@ -113,8 +114,8 @@ type choice struct {
 	done   sync.WaitGroup
 }
 
-func newChoice(mode Dispatch, buffers *atomic.Int64, leaders func(yield func(*leader) bool)) *choice {
-	c := &choice{mode: mode, buffers: buffers, leaders: leaders, newTicker: newTimerTicker}
+func newChoice(mode Dispatch, leaders func(yield func(*leader) bool)) *choice {
+	c := &choice{mode: mode, leaders: leaders, newTicker: newTimerTicker}
 	c.turn.Store(turnCallsMost)
 	return c
 }
@@ -124,7 +125,7 @@ func (c *choice) runInline() bool {
 	switch c.mode {
 	case DispatchInline:
 		// One that waits keeps a buffer.
-		return c.buffers.Load() <= limits.LeftBuffers
+		return c.left.Load() < limits.LeftBuffers
 	case DispatchSpawn:
 		return false
 	default:
@@ -134,8 +135,11 @@ func (c *choice) runInline() bool {
 
 // arrived counts handlers, one of which is to be measured if it returns true.
 func (c *choice) arrived(handlers int) (measure bool) {
-	if c.mode != DispatchAuto {
+	switch c.mode {
+	case DispatchInline:
 		return false
+	case DispatchSpawn:
+		return true // for judge says whether they are long
 	}
 	if c.busy.Load() {
 		c.recent.Add(int64(handlers))
@@ -222,7 +226,7 @@ func (c *choice) rescued() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.quick.Store(true)
-	if c.rescues++; c.rescues > rescuesMost || c.buffers.Load() > limits.LeftBuffers {
+	if c.rescues++; c.rescues > rescuesMost || c.left.Load() >= limits.LeftBuffers {
 		c.mistakenLocked()
 	}
 }
@@ -270,10 +274,11 @@ func (c *choice) monitor(ticker ticker) {
 // watch is what the monitor has seen of leaders at its last tick.
 type watch struct{ seen, now map[*leader]sight }
 
-// sight is a state that a leader has had for a time.
+// sight is a call that a leader has been in, and a turn of a connection for which it
+// has been in calls, for a time each.
 type sight struct {
-	state uint64
-	held  time.Duration
+	state, turn    uint64
+	held, turnHeld time.Duration
 }
 
 // look takes the role from leaders that need it. It reports whether some are in
@@ -286,11 +291,15 @@ func (w *watch) look(leaders func(yield func(*leader) bool), tick time.Duration)
 			continue
 		}
 		calling = true
-		sight := sight{state: state}
-		if before, ok := w.seen[l]; ok && before.state == state {
+		sight := sight{state: state, turn: l.turns.Load()}
+		before, ok := w.seen[l]
+		if ok && before.state == sight.state {
 			sight.held = before.held + tick
 		}
-		if sight.held >= heldMost || nobodyElseRuns() {
+		if ok && before.turn == sight.turn {
+			sight.turnHeld = before.turnHeld + tick
+		}
+		if sight.held >= heldMost || sight.turnHeld >= turnMost || nobodyElseRuns() {
 			l.rescue(state)
 		} else {
 			w.now[l] = sight

@@ -3,7 +3,7 @@ package eventloop
 import (
 	"errors"
 	"fmt"
-	"sync/atomic"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,8 +17,6 @@ type choosing struct {
 	t *testing.T
 	// leads is the one leader.
 	leads leader
-	// buffersInUse is how many read buffers there are.
-	buffersInUse atomic.Int64
 }
 
 // inBubble runs a test of DispatchAuto, whose time is virtual.
@@ -26,7 +24,7 @@ func inBubble(t *testing.T, test func(c *choosing)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c := &choosing{t: t}
-		c.choice = newChoice(DispatchAuto, &c.buffersInUse, func(yield func(*leader) bool) { yield(&c.leads) })
+		c.choice = newChoice(DispatchAuto, func(yield func(*leader) bool) { yield(&c.leads) })
 		c.newTicker = newBubbleTicker
 		test(c)
 		c.close()
@@ -99,20 +97,22 @@ func (c *choosing) becomeInline() {
 
 func TestChoice_FixedOnes(t *testing.T) {
 	for mode, inline := range map[Dispatch]bool{DispatchSpawn: false, DispatchInline: true} {
-		var buffersInUse atomic.Int64
-		c := newChoice(mode, &buffersInUse, func(func(*leader) bool) { t.Error("there is a monitor") })
+		c := newChoice(mode, func(func(*leader) bool) { t.Error("there is a monitor") })
 		for range 100 {
-			if c.arrived(busyCalls) {
-				t.Errorf("dispatch %d measures handlers", mode)
+			if measures := c.arrived(busyCalls); measures == inline {
+				t.Errorf("dispatch %d measures handlers: %v", mode, measures)
 			}
 			c.rescued()
+		}
+		for range judged {
+			c.ran(1)
 		}
 		if c.runInline() != inline {
 			t.Errorf("dispatch %d: inline is %v", mode, c.runInline())
 		}
-		buffersInUse.Store(limits.LeftBuffers + 1)
+		c.left.Store(limits.LeftBuffers)
 		if c.runInline() {
-			t.Errorf("dispatch %d: inline with %d read buffers in use", mode, limits.LeftBuffers+1)
+			t.Errorf("dispatch %d: inline with %d handlers that were left behind", mode, limits.LeftBuffers)
 		}
 		c.close()
 	}
@@ -188,6 +188,77 @@ func TestChoice_InlineUntilHandlersAreLong(t *testing.T) {
 	})
 }
 
+// TestChoice_LongHandlersEndATurnEarlier: others wait for turnTime at most, if
+// handlers take as long as they did.
+func TestChoice_LongHandlersEndATurnEarlier(t *testing.T) {
+	inBubble(t, func(c *choosing) {
+		for took, turn := range map[time.Duration]int64{
+			1: turnCallsMost, turnTime / 20: 20, turnTime / 10: 10, slowCall: turnCallsLeast,
+		} {
+			c.calls(judged, took)
+			if got := c.turn.Load(); got != turn {
+				t.Errorf("a turn has %d handlers of %v, want %d", got, took, turn)
+			}
+			if got, want := c.long.Load(), took > inlineMost; got != want {
+				t.Errorf("handlers of %v are shared out: %v", took, got)
+			}
+		}
+	})
+}
+
+// TestChoice_OneConnectionDoesNotKeepItsPoller: the monitor takes the role from a
+// leader that has been with one connection for long, in whatever number of calls.
+// The naive version looks at each call for itself.
+func TestChoice_OneConnectionDoesNotKeepItsPoller(t *testing.T) {
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	defer func() { close(stop); <-stopped }()
+	go func() { // so that the handler is not all that does not run
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				runtime.Gosched()
+			}
+		}
+	}()
+	for name, test := range map[string]struct {
+		another bool // connection each time
+		rescued bool
+	}{"one connection": {false, true}, "several": {true, false}} {
+		l, e := serveInside(t, Config{Dispatch: DispatchInline, Pollers: 1}, func(*Conn) error { return nil })
+		p, err := newPoller(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		leads := p.leader.Load()
+		watch := watch{seen: map[*leader]sight{}, now: map[*leader]sight{}}
+		for range 4 {
+			if test.another {
+				leads.turns.Add(1)
+			}
+			if !leads.enter() {
+				t.Fatal("the leader may not run handlers")
+			}
+			watch.look(func(yield func(*leader) bool) { yield(leads) }, turnMost/2)
+			if !leads.leave() {
+				break
+			}
+		}
+		rescued := l.Stats().Loop.Rescues > 0
+		if rescued != test.rescued {
+			t.Errorf("%s: rescued is %v", name, rescued)
+		}
+		if !rescued {
+			p.discard()
+			continue
+		}
+		leads.retire()
+		p.close()
+	}
+}
+
 func TestChoice_InlineUntilManyAreRescued(t *testing.T) {
 	inBubble(t, func(c *choosing) {
 		c.becomeInline()
@@ -206,17 +277,17 @@ func TestChoice_InlineUntilManyAreRescued(t *testing.T) {
 	})
 }
 
-// TestChoice_InlineUntilManyBuffersAreInUse: handlers that were left behind keep
-// one each, for as long as they like.
-func TestChoice_InlineUntilManyBuffersAreInUse(t *testing.T) {
+// TestChoice_InlineUntilManyAreLeftBehind: each keeps a buffer, for as long as it
+// likes.
+func TestChoice_InlineUntilManyAreLeftBehind(t *testing.T) {
 	inBubble(t, func(c *choosing) {
 		c.becomeInline()
-		c.buffersInUse.Store(limits.LeftBuffers)
+		c.left.Store(limits.LeftBuffers - 1)
 		c.rescued()
-		c.expect(true, "with as many as there may be")
-		c.buffersInUse.Store(limits.LeftBuffers + 1)
+		c.expect(true, "with less than there may be")
+		c.left.Store(limits.LeftBuffers)
 		c.rescued()
-		c.expect(false, "with more")
+		c.expect(false, "with as many")
 	})
 }
 
@@ -309,8 +380,7 @@ func TestChoice_CloseEndsTheMonitor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var leads leader
 		leads.state.Store(1)
-		var buffersInUse atomic.Int64
-		c := newChoice(DispatchAuto, &buffersInUse, func(yield func(*leader) bool) { yield(&leads) })
+		c := newChoice(DispatchAuto, func(yield func(*leader) bool) { yield(&leads) })
 		c.newTicker = newBubbleTicker
 		c.arrived(busyCalls)
 		c.arrived(busyCalls)

@@ -1,7 +1,9 @@
 package eventloop_test
 
 import (
+	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"strings"
 	"sync"
@@ -228,14 +230,27 @@ func TestHandler_RepliesThatCannotLeaveEndTheConnection(t *testing.T) {
 	})
 }
 
+// usesConn is a slog.Handler that locks what a method of a connection does.
+type usesConn struct {
+	slog.Handler
+	conn atomic.Pointer[eventloop.Conn]
+}
+
+func (u *usesConn) Handle(ctx context.Context, record slog.Record) error {
+	u.conn.Load().Wake()
+	return u.Handler.Handle(ctx, record)
+}
+
 // TestConn_ReleaseWithoutHold: a mistake of the user's must not keep a connection for
-// ever.
+// ever, nor must what logs it.
 func TestConn_ReleaseWithoutHold(t *testing.T) {
 	if assert.Enabled {
 		t.Skip("with -tags invariants it panics")
 	}
 	var log recorder
-	s := serve(t, eventloop.Config{Logger: log.logger()}, func(conn *eventloop.Conn) error {
+	handler := &usesConn{Handler: log.logger().Handler()}
+	s := serve(t, eventloop.Config{Logger: slog.New(handler)}, func(conn *eventloop.Conn) error {
+		handler.conn.Store(conn)
 		conn.Release()
 		return echoLines(conn)
 	})

@@ -50,7 +50,7 @@ type Config struct {
 	Pollers int
 
 	// SpinTime is how long a goroutine of EngineEpoll looks for events before it
-	// waits, while they come that fast; a fifth of a processor at most. It never
+	// waits, while they come that fast; a fifth of a processor at most, each. It never
 	// does with one processor (GOMAXPROCS), or when a control group allows less
 	// than one. Default: SpinTime. Negative: never.
 	SpinTime time.Duration

@@ -53,8 +53,8 @@ type connState struct {
 	// goroutine that polls.
 	left      uint8
 	leftLeads bool
-	// replies: some wait in the Writer.
-	replies bool
+	// replies: some wait in the Writer. dropped: they did when it lingered.
+	replies, dropped bool
 	// asked: Wake was called, and the handler was not called since.
 	asked bool
 	// finished counts the calls of finish.
@@ -114,6 +114,8 @@ const (
 	forgetsFull
 	// leavesReplies: the poller takes a connection that has replies to write.
 	leavesReplies
+	// lingersUnflushed: replies that wait are not written before the end.
+	lingersUnflushed
 	// seizesWhatever: a connection is seized whether its handler has let go or not.
 	seizesWhatever
 )
@@ -379,7 +381,10 @@ func (m *connModel) ownerSteps(s connState, add addConn) {
 	case ownerTellsEnd:
 		add("OnEOF returns", false, func(s *connState) { s.at = ownerAwaits })
 	case ownerLingers:
-		add("it lingers", false, func(s *connState) { s.at = ownerFinishes })
+		add("it lingers", false, func(s *connState) {
+			s.dropped = s.replies && m.mistake == lingersUnflushed
+			s.replies, s.at = false, ownerFinishes
+		})
 	case ownerFinishes:
 		add("it finishes", false, func(s *connState) {
 			s.finished++
@@ -497,6 +502,8 @@ func (m *connModel) check(s connState, idle bool) string {
 		return "there is not one leader"
 	case s.finished > 1:
 		return "it is finished twice"
+	case s.dropped:
+		return "replies are lost"
 	case !idle:
 		return ""
 	case s.finished == 1, int(s.left) >= m.config.MaxDetached:
@@ -570,6 +577,7 @@ func TestConnModel_FindsMistakes(t *testing.T) {
 		{keepsPoked, outsideDetach, "nobody looks at the socket"},
 		{forgetsFull, outsideDetach, "something is left to do"},
 		{leavesReplies, outsideDetach, "replies are left"},
+		{lingersUnflushed, outsideDetach | outsideFailure, "replies are lost"},
 		{seizesWhatever, outsideWake, "there are two owners"},
 	} {
 		detached := 2

@@ -36,8 +36,9 @@ type Detached struct {
 // OnClose may have been called before it returns. If it ends its goroutine, the
 // connection goes on without it. A connection goes on without Config.MaxDetached
 // calls at most. A call that has consumed nothing is not called again for the same
-// bytes. Only the goroutine of the handler may call Detach, and once; in OnOpen and
-// OnEOF it does nothing. Listener.Serve does not wait for calls that connections
+// bytes. Only the goroutine of the handler may call Detach, and once in each call: who
+// calls it again may let go of what is another call's by then. In callbacks it does
+// nothing. Listener.Serve does not wait for calls that connections
 // have gone on without: they are like goroutines that handlers have started.
 func (c *Conn) Detach() Detached {
 	s := c.served

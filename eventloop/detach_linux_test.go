@@ -2,6 +2,7 @@ package eventloop_test
 
 import (
 	"errors"
+	"net"
 	"os"
 	"runtime"
 	"strings"
@@ -198,9 +199,15 @@ func TestDetach_ShortCallsUseAllProcessors(t *testing.T) {
 	if runtime.GOMAXPROCS(0) < 2 || runtime.NumCPU() < 2 {
 		t.Skip("one processor runs one at a time")
 	}
+	for name, dispatch := range map[string]eventloop.Dispatch{"auto": eventloop.DispatchAuto, "spawn": eventloop.DispatchSpawn} {
+		t.Run(name, func(t *testing.T) { testShortCalls(t, dispatch) })
+	}
+}
+
+func testShortCalls(t *testing.T, dispatch eventloop.Dispatch) {
 	const batch = 512
 	var running, overlapped atomic.Int64
-	s := serve(t, eventloop.Config{Engine: eventloop.EngineEpoll, Dispatch: eventloop.DispatchAuto}, func(conn *eventloop.Conn) error {
+	s := serve(t, eventloop.Config{Engine: eventloop.EngineEpoll, Dispatch: dispatch}, func(conn *eventloop.Conn) error {
 		if err := conn.Reader().Skip(1); err != nil {
 			return err
 		}
@@ -235,5 +242,84 @@ func TestDetach_ShortCallsUseAllProcessors(t *testing.T) {
 	t.Logf("of %d calls %d ran beside another", calls, best)
 	if best < calls/3 {
 		t.Errorf("of %d calls at most %d ran beside another", calls, best)
+	}
+}
+
+// TestDetach_AfterSomethingThatEndsIt: on the goroutine that polls, a handler says
+// that it waits, or closes its connection, before it lets go. Nothing may depend on
+// its return then.
+func TestDetach_AfterSomethingThatEndsIt(t *testing.T) {
+	for name, test := range map[string]struct {
+		first func(*eventloop.Conn)
+		ends  bool
+	}{
+		"WillWait": {(*eventloop.Conn).WillWait, false},
+		"Close":    {func(conn *eventloop.Conn) { _ = conn.Close() }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			next, release := make(chan struct{}, 1), make(chan struct{})
+			s := serve(t, onePoller(eventloop.DispatchInline), func(conn *eventloop.Conn) error {
+				request, err := conn.Reader().Next(1)
+				if err != nil {
+					return err
+				}
+				if request[0] == 'b' {
+					next <- struct{}{}
+					return nil
+				}
+				test.first(conn)
+				conn.Detach()
+				<-release
+				return nil
+			})
+			defer close(release)
+			send(t, s.connect(), "ab")
+			if test.ends {
+				receive(t, s.closed, "OnClose")
+			} else {
+				receive(t, next, "the next request")
+			}
+		})
+	}
+}
+
+// TestMemory_FormerBuffersDoNotEndInline: buffers that wait for the next handler that
+// is left behind are not in its way.
+func TestMemory_FormerBuffersDoNotEndInline(t *testing.T) {
+	const pollers = 14
+	entered, release := make(chan struct{}), make(chan struct{})
+	config := onePoller(eventloop.DispatchInline)
+	config.Pollers = pollers
+	s := serve(t, config, func(conn *eventloop.Conn) error {
+		if conn.Reader().Buffered()[0] == 'w' {
+			conn.WillWait()
+			entered <- struct{}{}
+			<-release
+		}
+		return echoLines(conn)
+	})
+	var clients []net.Conn
+	for range 4 * pollers {
+		client := s.connect()
+		send(t, client, "wait\n")
+		receive(t, entered, "the handler")
+		clients = append(clients, client)
+	}
+	close(release)
+	for _, client := range clients {
+		expect(t, client, "wait\n")
+		client.Close()
+		receive(t, s.closed, "OnClose")
+	}
+	other := s.connect()
+	send(t, other, "echo\n")
+	expect(t, other, "echo\n")
+	before := s.Stats().Loop.Spawned
+	for range 100 {
+		send(t, other, "echo\n")
+		expect(t, other, "echo\n")
+	}
+	if spawned := s.Stats().Loop.Spawned - before; spawned != 0 {
+		t.Errorf("%d of 100 handlers were spawned, with %d buffers", spawned, s.Stats().Loop.Buffers)
 	}
 }

@@ -479,3 +479,42 @@ func frames(conn net.Conn, random *rand.Rand) error {
 	}
 	return <-sent
 }
+
+// TestDetach_AFailingCallLosesNoReplies: a call that was left fails, while another
+// has replied and more requests are there, so that its reply has not left yet.
+func TestDetach_AFailingCallLosesNoReplies(t *testing.T) {
+	onConcurrentEngines(t, func(t *testing.T, config eventloop.Config) {
+		// Whether the failure is noted before the other call has returned is for the
+		// scheduler to say.
+		for range 20 {
+			fail, fails := make(chan struct{}), make(chan struct{})
+			s := serve(t, config, func(conn *eventloop.Conn) error {
+				request, err := conn.Reader().Next(1)
+				if err != nil {
+					return err
+				}
+				switch request[0] {
+				case 'a':
+					conn.Detach()
+					<-fail
+					close(fails)
+					return errors.New("on purpose")
+				case 'b':
+					conn.Writer().AppendString("B")
+					close(fail)
+					<-fails
+					for range 100 {
+						runtime.Gosched()
+					}
+				}
+				return nil
+			})
+			client := s.connect()
+			send(t, client, "abc")
+			expectEnd(t, client, "B")
+			client.Close()
+			receive(t, s.closed, "OnClose")
+			s.stop()
+		}
+	})
+}

@@ -36,7 +36,8 @@
 // Close of a net.Conn that the user brought does what it does.
 //
 // A panic, and a call of runtime.Goexit, in one of them closes its connection,
-// is logged and counted, and reaches no other connection.
+// is logged and counted, and reaches no other connection; one that goes on without
+// the call (Conn.Detach) stays open after Goexit.
 //
 // # Writing
 //

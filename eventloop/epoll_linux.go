@@ -3,6 +3,7 @@ package eventloop
 import (
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"runtime"
 	"sync"
@@ -57,7 +58,7 @@ func epoll() func(*Listener) engine { return newEpollEngine }
 func newEpollEngine(l *Listener) engine {
 	e := &epollEngine{listener: l, single: runtime.GOMAXPROCS(0) == 1}
 	e.workers = workers.New(e.work)
-	e.choice = newChoice(l.config.Dispatch, &l.stats.buffers, e.leaders)
+	e.choice = newChoice(l.config.Dispatch, e.leaders)
 	return e
 }
 
@@ -151,6 +152,9 @@ func (e *epollEngine) serve(c *Conn) {
 	loop := &c.served.loop
 	loop.socket = c.socket.(*socket)
 	loop.socket.conn = c
+	// So that also connections with few calls are measured, and a peer does not
+	// know which ones are.
+	c.served.handles = uint8(rand.Uint32())
 	c.served.owned, c.served.drained = true, true
 	e.workers.Do(epollJob{conn: c, action: actionOpen})
 }
@@ -178,7 +182,7 @@ func (e *epollEngine) seizeLocked(c *Conn) bool {
 // seized takes the role from the call that had the connection.
 func (e *epollEngine) seized(c *Conn) {
 	if l := c.served.loop.leader.Swap(nil); l != nil {
-		l.give()
+		l.give(c)
 	}
 }
 
@@ -255,6 +259,7 @@ func (e *epollEngine) run(c *Conn, l *leader, next action) (leads bool) {
 	reads := 0
 	if leads {
 		l.turn = 0
+		l.turns.Store(l.turns.Load() + 1) // nobody else does
 	}
 	for next != actionWait {
 		switch {
@@ -309,15 +314,15 @@ func (e *epollEngine) act(c *Conn, l *leader, next action) (leads, owned bool) {
 		if l != nil {
 			// Another leader may run it by now.
 			loop.leader.CompareAndSwap(l, nil)
+			if !returned {
+				l.release(c)
+			}
 			l.conn.Store(nil)
 		}
 		if returned {
 			return
 		}
 		// The user's code has ended its goroutine. Others go on.
-		if l != nil {
-			l.release()
-		}
 		if next != actionFinish && next != actionLinger && c.served.turn.Load() == turn {
 			e.workers.Do(epollJob{conn: c})
 		}
@@ -462,7 +467,7 @@ func (c *Conn) waits() {
 		return
 	}
 	if l := c.served.loop.leader.Load(); l != nil {
-		l.release()
+		l.release(c)
 	}
 }
 

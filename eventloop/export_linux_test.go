@@ -8,6 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// TurnReads is how often a leader reads one connection before others.
+const TurnReads = turnReads
+
 // ForceInline makes DispatchAuto run handlers inline, and look after them, until
 // it decides otherwise.
 func (l *Listener) ForceInline() {

@@ -4,6 +4,7 @@ import (
 	"io"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -161,4 +162,32 @@ func TestHandler_PanicAfterAFlush(t *testing.T) {
 	if rest, err := io.ReadAll(client); len(rest) > 0 || err != nil {
 		t.Errorf("then came %q, %v", rest, err)
 	}
+}
+
+// TestHandler_GoexitAndThenDetachInOnClose: where Detach does nothing. The naive
+// version takes it for the handler's, and closes the connection once more.
+func TestHandler_GoexitAndThenDetachInOnClose(t *testing.T) {
+	onConcurrentEngines(t, func(t *testing.T, config eventloop.Config) {
+		var closes atomic.Int64
+		config.OnClose = func(conn *eventloop.Conn, _ error) {
+			closes.Add(1)
+			conn.Wake()
+			conn.Detach()
+		}
+		s := serve(t, config, func(conn *eventloop.Conn) error {
+			_ = conn.Reader().Skip(1)
+			runtime.Goexit()
+			return nil
+		})
+		client := s.connect()
+		send(t, client, "xy")
+		expectEnd(t, client, "")
+		client.Close()
+		receive(t, s.closed, "OnClose")
+		send(t, s.connect(), "x") // one that ends after it
+		receive(t, s.closed, "the next OnClose")
+		if n := closes.Load(); n != 2 {
+			t.Errorf("OnClose ran %d times for two connections", n)
+		}
+	})
 }

@@ -199,9 +199,10 @@ type leader struct {
 	busy    bool
 	samples [1]metrics.Sample
 	// calls numbers the calls of users' code, in steps of two; turn are those for
-	// one connection since its last event.
+	// one connection since its last event, turns counts these events.
 	calls uint64
 	turn  int
+	turns atomic.Uint64
 	// state is calls, one more while such a call runs, and lost when another has
 	// the role.
 	state atomic.Uint64
@@ -239,6 +240,9 @@ func (l *leader) retire() {
 		return
 	}
 	p := l.poller
+	if l.state.Load() == lost {
+		p.engine.choice.left.Add(-1)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.buffers) < limits.PollerBuffers && !p.isClosing() {
@@ -390,32 +394,31 @@ func (l *leader) leave() bool {
 }
 
 // release gives the role to another goroutine, because the code of the user that
-// l runs is going to wait.
-func (l *leader) release() {
-	if l.give() {
-		l.connGoesOn()
+// l runs for c is going to wait. c goes on if that call has let go of it.
+func (l *leader) release(c *Conn) {
+	if l.give(c) {
+		c.goOn()
 	}
 }
 
 // rescue takes the role from l if it is still in the call that state is about.
 func (l *leader) rescue(state uint64) {
-	if l.lose(state, &l.poller.engine.listener.stats.rescues) {
-		l.connGoesOn()
+	if !l.lose(state, &l.poller.engine.listener.stats.rescues) {
+		return
 	}
-}
-
-// connGoesOn lets the connection go on whose call has let go of it.
-func (l *leader) connGoesOn() {
 	if c := l.conn.Load(); c != nil {
 		c.goOn()
 	}
 }
 
-// give gives the role to another goroutine if l runs code of the user. It reports
-// whether it did.
-func (l *leader) give() bool {
+// give gives the role to another goroutine if l runs code of the user for c. It
+// reports whether it did.
+func (l *leader) give(c *Conn) bool {
 	state := l.state.Load()
-	return inCall(state) && l.lose(state, &l.poller.engine.listener.stats.released)
+	// In this order: while conn is c, a state that was read before is that of a call
+	// for c, or not the one any more that it is now. A call for another connection
+	// would lose the role, and nobody would go on with that one.
+	return inCall(state) && l.conn.Load() == c && l.lose(state, &l.poller.engine.listener.stats.released)
 }
 
 // lose makes another goroutine the leader if l is in the call that state is about,
@@ -426,6 +429,7 @@ func (l *leader) lose(state uint64, count *atomic.Uint64) bool {
 	}
 	p := l.poller
 	count.Add(1)
+	p.engine.choice.left.Add(1)
 	successor := p.newLeader()
 	p.engine.choice.rescued()
 	// l is in that call, or will find that it has lost the role.

@@ -251,6 +251,46 @@ func (l *countingListener) Accept() (net.Conn, error) {
 	return l.last, nil
 }
 
+// TestHandler_FirstRepliesToMuchLeaveEarly: so that the peer has something to do.
+func TestHandler_FirstRepliesToMuchLeaveEarly(t *testing.T) {
+	const replyBytes = 512
+	for name, test := range map[string]struct{ requests, requestBytes, writes int }{
+		"much":   {16, 512, 2},
+		"little": {16, 32, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				network := simnet.New(simnet.Config{})
+				socket, err := network.Listen("server")
+				if err != nil {
+					t.Fatal(err)
+				}
+				counting := &countingListener{Listener: socket}
+				s := serveSocket(t, counting, eventloop.Config{}, func(conn *eventloop.Conn) error {
+					// Together, however they arrive.
+					if all := test.requests * test.requestBytes; conn.Reader().Buffered()[0] == 'a' && conn.Reader().Len() < all {
+						_, err := conn.Reader().Peek(all)
+						return err
+					}
+					if err := conn.Reader().Skip(test.requestBytes); err != nil {
+						return err
+					}
+					conn.Writer().Append(make([]byte, replyBytes))
+					return nil
+				})
+				s.dial = func() (net.Conn, error) { return network.Dial(context.Background(), "tcp", "server") }
+				conn := s.connect()
+				send(t, conn, "a"+strings.Repeat("x", test.requests*test.requestBytes-1))
+				expect(t, conn, string(make([]byte, test.requests*replyBytes)))
+				synctest.Wait()
+				if got := counting.last.writes; got != test.writes {
+					t.Errorf("%d writes, want %d", got, test.writes)
+				}
+			})
+		})
+	}
+}
+
 func TestHandler_LargeBatchesAreFlushedOnTheWay(t *testing.T) {
 	var most atomic.Int64
 	s := serve(t, eventloop.Config{}, func(conn *eventloop.Conn) error {

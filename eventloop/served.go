@@ -149,13 +149,20 @@ func (c *Conn) Release() {
 	if s == nil {
 		return
 	}
+	if !c.release() {
+		assert.That(false, "eventloop: Release without Hold")
+		// Not with mu locked: what a log does takes as long as it likes.
+		c.listener.log.Warn("eventloop: Release without Hold", "peer", text(c.RemoteAddr()))
+	}
+}
+
+// release reports whether there was a hold to release.
+func (c *Conn) release() bool {
+	s := c.served
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	assert.That(s.holds > 0, "eventloop: Release without Hold")
 	if s.holds == 0 {
-		// Below 0 the connection could never close.
-		c.listener.log.Warn("eventloop: Release without Hold", "peer", text(c.RemoteAddr()))
-		return
+		return false // below 0 the connection could never close
 	}
 	s.holds--
 	c.inFlight.Store(s.holds)
@@ -166,6 +173,7 @@ func (c *Conn) Release() {
 			c.engine().poke(c)
 		}
 	}
+	return true
 }
 
 // Wake makes the engine call the handler once even if no bytes arrive, as soon
@@ -395,6 +403,8 @@ func (c *Conn) failLocked(err error) {
 // unread bytes would reset the connection, and the peer could lose the reply
 // that says what it did wrong.
 func (c *Conn) linger() {
+	// The call that failed may be one that was left, after others have replied.
+	c.flushReplies()
 	if c.CloseWrite() != nil {
 		return
 	}
@@ -460,6 +470,7 @@ func (c *Conn) isolate(what string, call func(*Conn) error) (err error) {
 			}
 			return
 		}
+		c.served.handling = false
 		c.writer.rollBack()
 		c.flushReplies()
 		c.fail(err)

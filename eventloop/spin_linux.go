@@ -5,6 +5,7 @@ import (
 	"path"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,7 +18,7 @@ import (
 
 const (
 	// spinWindow is over what spinning is bounded, spinShare how much of it one
-	// poller may take: a fifth of a processor.
+	// poller may take: a fifth of a processor, a tenth with a poller for two.
 	spinWindow = 100 * time.Millisecond
 	spinShare  = spinWindow / 5
 
@@ -74,24 +75,33 @@ func (s *spinner) waited(took time.Duration, events int) {
 const groupsMost = 64
 
 // quotaBelowOne reports whether the process may use less than one processor,
-// by the second version of Linux's control groups.
+// by Linux's control groups.
 func quotaBelowOne() bool {
 	membership, err := os.ReadFile("/proc/self/cgroup")
 	return err == nil && groupBelowOne("/sys/fs/cgroup", string(membership))
 }
 
 // groupBelowOne is quotaBelowOne for the groups in a folder and what is in
-// /proc/self/cgroup. The smallest quota of a group and of those around it counts. A
+// /proc/self/cgroup: lines "0::/group" of the second version, "4:cpu,cpuacct:/group"
+// of the first. The smallest quota of a group and of those around it counts. A
 // container sees its own group, or one further out, as the root.
 func groupBelowOne(folder, membership string) bool {
 	for line := range strings.Lines(membership) {
-		group, ok := strings.CutPrefix(strings.TrimSpace(line), "0::")
-		if !ok {
+		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(fields) != 3 {
 			continue
 		}
-		group = path.Clean("/" + group) // the root at most, whatever it says
+		quota := quotaOfSecond
+		root := folder
+		switch controllers := strings.Split(fields[1], ","); {
+		case slices.Contains(controllers, "cpu"):
+			quota, root = quotaOfFirst, filepath.Join(folder, "cpu") // a link, where it has others beside
+		case fields[0] != "0" || fields[1] != "":
+			continue
+		}
+		group := path.Clean("/" + fields[2]) // the root at most, whatever it says
 		for range groupsMost {
-			if text, err := os.ReadFile(filepath.Join(folder, group, "cpu.max")); err == nil && belowOne(string(text)) {
+			if belowOne(quota(filepath.Join(root, group))) {
 				return true
 			}
 			if group == "/" {
@@ -101,6 +111,20 @@ func groupBelowOne(folder, membership string) bool {
 		}
 	}
 	return false
+}
+
+// quotaOfSecond and quotaOfFirst return quota and period of a control group, as
+// belowOne reads it. The first version has them in two files, -1 for no quota.
+func quotaOfSecond(group string) string { return contentOf(group, "cpu.max") }
+
+func quotaOfFirst(group string) string {
+	return contentOf(group, "cpu.cfs_quota_us") + " " + contentOf(group, "cpu.cfs_period_us")
+}
+
+func contentOf(folder, file string) string {
+	// What cannot be read says nothing.
+	content, _ := os.ReadFile(filepath.Join(folder, file))
+	return string(content)
 }
 
 // belowOne reads a line such as "50000 100000": microseconds of processor time,

@@ -1,6 +1,8 @@
 package eventloop
 
 import (
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -50,6 +52,42 @@ func TestSpinner_SpinsWhileEventsComeFast(t *testing.T) {
 	})
 }
 
+// TestSpinner_PollersSpinAsConfigured: a client that asks at once for the next
+// reply makes its poller spin, if there are several processors.
+func TestSpinner_PollersSpinAsConfigured(t *testing.T) {
+	for name, test := range map[string]struct {
+		time  time.Duration
+		spins bool
+	}{"spins": {spinTimeMax, newSpinner(spinTimeMax).most > 0}, "off": {-1, false}} {
+		l, _ := serveInside(t, Config{SpinTime: test.time, Pollers: 1}, func(c *Conn) error {
+			c.Writer().AppendString("r")
+			return c.Reader().Skip(1)
+		})
+		client, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+		answer := make([]byte, 1)
+		// How long it takes until the next request depends on what else the machine
+		// does.
+		for range 10000 {
+			if l.Stats().Loop.Spins > 0 && test.spins {
+				break
+			}
+			if _, err := client.Write(answer); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.ReadFull(client, answer); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if loop := l.Stats().Loop; loop.Spins > 0 != test.spins {
+			t.Errorf("%s: %d spins in %d wake-ups", name, loop.Spins, loop.Wakeups)
+		}
+	}
+}
+
 func TestSpinner_NotOnOneProcessor(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	if s := newSpinner(time.Millisecond); s.most != 0 {
@@ -92,7 +130,11 @@ func TestGroupBelowOne_LooksAtTheGroupsAround(t *testing.T) {
 		"the root of others":   {map[string]string{"": half}, "0::/not/here\n", true},
 		"none of its own":      {map[string]string{"a": two, "a/c": half, "b": half}, "0::/a/b\n", false},
 		"none":                 {map[string]string{"a": two}, "0::/a\n", false},
-		"the first version":    {map[string]string{"a": half}, "4:cpu:/a\n", false},
+		"the first version":    {map[string]string{"cpu/a": half}, "4:cpu:/a/b\n", true},
+		"beside others":        {map[string]string{"cpu/a": half}, "11:memory:/\n4:cpu,cpuacct:/a\n", true},
+		"enough of the first":  {map[string]string{"cpu/a": two, "cpu": "-1 100000"}, "4:cpu:/a\n", false},
+		"another controller":   {map[string]string{"cpu/a": half}, "4:cpuset:/a\n", false},
+		"a name":               {map[string]string{"a": half}, "1:name=systemd:/a\n", false},
 		"both versions":        {map[string]string{"a": half}, "4:cpu:/\n0::/a\n", true},
 		"outside of its root":  {map[string]string{"a": half}, "0::/../../a\n", true},
 		"nothing":              {map[string]string{"": half}, "", false},
@@ -104,8 +146,15 @@ func TestGroupBelowOne_LooksAtTheGroupsAround(t *testing.T) {
 				if err := os.MkdirAll(filepath.Join(folder, group), 0o700); err != nil {
 					t.Fatal(err)
 				}
-				if err := os.WriteFile(filepath.Join(folder, group, "cpu.max"), []byte(quota), 0o600); err != nil {
-					t.Fatal(err)
+				content := map[string]string{"cpu.max": quota}
+				if strings.HasPrefix(group, "cpu") {
+					fields := strings.Fields(quota)
+					content = map[string]string{"cpu.cfs_quota_us": fields[0] + "\n", "cpu.cfs_period_us": fields[1] + "\n"}
+				}
+				for file, text := range content {
+					if err := os.WriteFile(filepath.Join(folder, group, file), []byte(text), 0o600); err != nil {
+						t.Fatal(err)
+					}
 				}
 			}
 			if got := groupBelowOne(folder, test.membership); got != test.want {

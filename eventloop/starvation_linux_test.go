@@ -58,10 +58,12 @@ func TestStarvation_AFloodDoesNotKeepThePoller(t *testing.T) {
 	piece := make([]byte, 64<<10)
 	flood := make(chan net.Conn, 1)
 	var flooded atomic.Int64
+	meanwhile := make(chan int64, 1)
 	var stop atomic.Bool
 	path := filepath.Join(t.TempDir(), "socket")
 	s := serveNetwork(t, "unix", path, onePoller(eventloop.DispatchInline), func(conn *eventloop.Conn) error {
 		if conn.Reader().Buffered()[0] == 'e' {
+			meanwhile <- flooded.Load()
 			return echoLines(conn)
 		}
 		if err := conn.Reader().Skip(conn.Reader().Len()); err != nil || stop.Load() {
@@ -80,8 +82,17 @@ func TestStarvation_AFloodDoesNotKeepThePoller(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the flood", func() bool { return flooded.Load() > 100 })
-	send(t, client, "echo\n")
-	expect(t, client, "echo\n")
+	for range 100 {
+		send(t, client, "echo\n")
+		// From here on the poller knows of it: when it has read as often as it may from
+		// the flood in this batch, and in the next.
+		before := flooded.Load()
+		expect(t, client, "echo\n")
+		if reads := <-meanwhile - before; reads > 2*eventloop.TurnReads {
+			t.Errorf("the flood was read %d times while another request waited, want %d at most", reads, 2*eventloop.TurnReads)
+			break
+		}
+	}
 	stop.Store(true)
 	if loop := s.Stats().Loop; loop.Rescues+loop.Released != 0 {
 		t.Errorf("the role was taken over %d times, so this test shows nothing", loop.Rescues+loop.Released)

@@ -163,9 +163,9 @@ const (
 	// take.
 	DetachedCalls = 1024
 
-	// LeftBuffers is with how many read buffers of 64 KiB in use DispatchAuto
-	// runs no handlers on pollers any more for a while: each handler that its
-	// poller has left behind keeps one until it returns.
+	// LeftBuffers is how many read buffers of 64 KiB a listener's handlers may keep
+	// that their pollers have left behind, one each until it returns. With so many
+	// no handlers run on pollers.
 	LeftBuffers = 64
 
 	// PeerLogsPerSecond bounds log lines that peers can cause, per kind.
