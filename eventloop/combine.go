@@ -71,7 +71,8 @@ func (c *combined) leave(buffers [][]byte) (int64, bool) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.writing || c.closing != nil || c.left.Len()+length > limits.CombinedBytes {
+	// Here, so that close sees what was left before.
+	if !c.writing || c.conn.outbound.ending.Load() || c.left.Len()+length > limits.CombinedBytes {
 		return 0, false
 	}
 	for _, b := range buffers {
@@ -244,11 +245,13 @@ func (o *outbound) endCombined(err error, lost bool) {
 
 // close closes the socket, if others have left bytes to write when that is done
 // or LingerTimeout has passed. It returns what is closed then, nil if the socket
-// is closed.
+// is closed. ending is set.
 func (o *outbound) close() (ended <-chan struct{}, err error) {
 	ended, ok := o.combined.Load().closeAfter(func() { _ = o.conn.socket.Close() })
 	if !ok {
 		return nil, o.conn.socket.Close()
 	}
-	return ended, o.setDeadline(time.Now().Add(limits.LingerTimeout), true)
+	// An error means that everything is written, and the socket is closed.
+	_ = o.setDeadline(time.Now().Add(limits.LingerTimeout), true)
+	return ended, nil
 }

@@ -253,6 +253,7 @@ func (c *Conn) CloseWithError(err error) error {
 // shutSocket closes the socket unless that has happened.
 func (c *Conn) shutSocket() (err error) {
 	c.closeSocket.Do(func() {
+		c.outbound.ending.Store(true)
 		if c.aborted.Load() {
 			err = c.socket.Close()
 			return
@@ -274,5 +275,6 @@ func (c *Conn) CloseWrite() error {
 	}
 	c.outbound.lock()
 	defer c.outbound.unlock()
+	c.outbound.ending.Store(true)
 	return socket.CloseWrite()
 }

@@ -35,6 +35,9 @@ type outbound struct {
 	// call, and a write whose deadline has passed can go on where it stopped.
 	// With others, such as TLS, a write that timed out is the last one.
 	plain bool
+	// ending: nothing is left to others any more, because what is written now may
+	// fail with the socket: each writer has to see for itself.
+	ending atomic.Bool
 	// sink writes without waiting. For sockets of package net the first such
 	// write makes it.
 	sink sink
