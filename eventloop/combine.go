@@ -1,6 +1,7 @@
 package eventloop
 
 import (
+	"errors"
 	"runtime"
 	"sync"
 	"time"
@@ -238,7 +239,10 @@ func (o *outbound) endCombined(err error, lost bool) {
 		o.broken = err
 	}
 	o.unlock()
-	if lost {
+	switch {
+	case lost && errors.Is(err, ErrWriteStalled):
+		c.conn.closeStalled(err) // the writer may have succeeded: nobody else tells
+	case lost:
 		c.conn.CloseWithError(err)
 	}
 }

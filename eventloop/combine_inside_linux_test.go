@@ -1,6 +1,9 @@
 package eventloop
 
 import (
+	"errors"
+	"fmt"
+	"log/slog"
 	"testing"
 	"time"
 )
@@ -101,5 +104,26 @@ func TestCombine_CloseSucceedsWhenTheWriterIsFaster(t *testing.T) {
 	<-conn.drained
 	if !socket.shut {
 		t.Error("the socket is not closed")
+	}
+}
+
+// TestCombine_AStallOfWhatOthersLeftIsCounted: whose bytes are written succeeds, and
+// the others have succeeded before; none of them learns that the peer takes nothing.
+func TestCombine_AStallOfWhatOthersLeftIsCounted(t *testing.T) {
+	l, _ := unserved(t, Config{Logger: slog.New(slog.DiscardHandler)})
+	conn, _ := scriptedConn(l)
+	combined := newCombined(conn)
+	conn.outbound.combined.Store(combined)
+	conn.outbound.lock()
+	combined.begin()
+	if _, ok := combined.leave([][]byte{[]byte("left")}); !ok {
+		t.Fatal("nothing can be left")
+	}
+	conn.outbound.endCombined(fmt.Errorf("test: %w", ErrWriteStalled), false)
+	if got := l.Stats().WriteStalls; got != 1 {
+		t.Errorf("%d stalls were counted", got)
+	}
+	if !errors.Is(conn.cause, ErrWriteStalled) {
+		t.Errorf("the connection was closed with %v", conn.cause)
 	}
 }

@@ -154,3 +154,5 @@ func scriptedConn(l *Listener) (*Conn, *scriptedSocket) {
 	c.inFlight.Store(2)
 	return c, socket
 }
+
+func (s *scriptedSocket) RemoteAddr() net.Addr { return &net.TCPAddr{} } // for the log
