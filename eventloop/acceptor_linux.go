@@ -76,31 +76,28 @@ func (a *acceptor) Close() error {
 }
 
 // prepare sets what accepted sockets inherit on Linux, so that it costs nothing
-// for each of them: no delay, and keep-alive as package net sets it.
+// for each of them: no delay, and keep-alive.
 func (a *acceptor) prepare() (err error) {
-	const probes = 9
-	keepAlive := a.engine.listener.config.KeepAlive
-	if keepAlive == 0 {
-		keepAlive = 15 * time.Second
-	}
+	keepAlive := a.engine.listener.config.keepAlive()
 	controlErr := a.raw.Control(func(fd uintptr) {
 		set := func(level, option, value int) {
 			err = errors.Join(err, unix.SetsockoptInt(int(fd), level, option, value))
 		}
 		set(unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
-		if keepAlive < 0 {
+		if !keepAlive.Enable {
 			set(unix.SOL_SOCKET, unix.SO_KEEPALIVE, 0)
 			return
 		}
-		// The system counts in seconds.
-		seconds := int((keepAlive + time.Second - 1) / time.Second)
-		set(unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, seconds)
-		set(unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, seconds)
-		set(unix.IPPROTO_TCP, unix.TCP_KEEPCNT, probes)
+		set(unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, wholeSeconds(keepAlive.Idle))
+		set(unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, wholeSeconds(keepAlive.Interval))
+		set(unix.IPPROTO_TCP, unix.TCP_KEEPCNT, keepAlive.Count)
 		set(unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1)
 	})
 	return errors.Join(controlErr, err)
 }
+
+// wholeSeconds rounds up, as package net does.
+func wholeSeconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
 
 // Accept waits for a connection.
 func (a *acceptor) Accept() (net.Conn, error) {

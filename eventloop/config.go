@@ -20,10 +20,17 @@ const (
 	// keepAliveMin is the resolution of TCP keep-alive; Linux takes 15 bits of it.
 	keepAliveMin = time.Second
 	keepAliveMax = math.MaxInt16 * time.Second
+	// keepAliveProbes is how many probes may stay without an answer where there is
+	// no user timeout.
+	keepAliveProbes = 2
 	// userTimeoutMin is the resolution of TCP_USER_TIMEOUT, whose 0 is off; Linux
 	// takes 31 bits of it, almost 25 days.
 	userTimeoutMin = time.Millisecond
 	userTimeoutMax = math.MaxInt32 * time.Millisecond
+
+	// netKeepAliveOff keeps package net from its own default where KeepAlive is off;
+	// elsewhere the net.KeepAliveConfig beside it counts.
+	netKeepAliveOff = -1
 
 	// spinTimeMax is the longest that makes sense: more than waking up takes.
 	spinTimeMax = time.Millisecond
@@ -74,7 +81,8 @@ type Config struct {
 	// for what the write returns and OnClose gets. Every byte that it takes starts
 	// the time anew, but a write takes no longer than this time and what its bytes
 	// take at WriteBytesPerSecond: a peer must not take a little now and then. It
-	// may fire late by a quarter. At least 10 ms. Default: WriteStallTimeout. Negative: never.
+	// may fire late by a quarter, and a shorter UserTimeout comes first where the peer
+	// takes nothing at all. At least 10 ms. Default: WriteStallTimeout. Negative: never.
 	WriteStallTimeout time.Duration
 
 	// MaxConnections is how many connections a listener keeps open; further
@@ -83,20 +91,25 @@ type Config struct {
 	// Negative: unlimited.
 	MaxConnections int
 
-	// KeepAlive is the interval of TCP keep-alive for connections that Dial opens
-	// and listeners of Listen and ListenFile accept. At least a second, at most
-	// 32,767. Default: what package net takes. Negative: off.
+	// KeepAlive is after how long without a byte the peer of a TCP connection is
+	// asked whether it is there still, then twice as often. One that does not answer
+	// has vanished: the connection ends after about twice KeepAlive, or UserTimeout if
+	// that is longer. It is for connections that Dial opens and listeners of Listen
+	// and ListenFile accept. The system counts in whole seconds, at least one, at most
+	// 32,767. Default: KeepAlive. Negative: off, and a peer that vanishes while nothing
+	// is sent to it is never missed.
 	KeepAlive time.Duration
 
 	// UserTimeout ends a TCP connection whose peer has not acknowledged what was
-	// sent for this long, as a peer does that has vanished (TCP_USER_TIMEOUT). It
-	// has an effect on Linux, for connections that Dial opens and listeners of
-	// Listen and ListenFile accept. It must not be shorter than WriteStallTimeout,
-	// because a peer that takes no bytes counts too. At least a millisecond, at most
-	// 2,147,483,647, almost 25 days. Default: UserTimeout, or four times
-	// WriteStallTimeout if that is longer, as far as the maximum allows; off without
-	// WriteStallTimeout or if that is above the maximum. Negative: off, and the
-	// system retries for about 15 minutes.
+	// sent for this long, as one does that has vanished, or has had no room for
+	// more for this long (TCP_USER_TIMEOUT). A write that waits for the peer then
+	// has stalled: errors.Is(err, ErrWriteStalled) holds, unless a read that waits at
+	// the same time is told instead, as the system tells one only. It has an effect
+	// on Linux, for connections that Dial opens and listeners of Listen and
+	// ListenFile accept. At least a millisecond, at most 2,147,483,647, almost 25
+	// days. Default: UserTimeout, or a longer WriteStallTimeout that is set here, up
+	// to the maximum; off if WriteStallTimeout is. Negative: off, and the system
+	// retries for about 15 minutes.
 	UserTimeout time.Duration
 
 	// ReusePort lets several listeners, also of other processes of the same user,
@@ -163,13 +176,10 @@ func (c Config) Validate() error {
 	if c.SpinTime > spinTimeMax {
 		report("SpinTime: too long (limit %v, got %v)", spinTimeMax, c.SpinTime)
 	}
-	switch stall := limits.Or(c.WriteStallTimeout, limits.WriteStallTimeout, 0); {
-	case c.UserTimeout <= 0:
-	case c.UserTimeout < stall:
-		report("UserTimeout: shorter than WriteStallTimeout (limit %v, got %v)", stall, c.UserTimeout)
-	case c.UserTimeout < userTimeoutMin:
+	if c.UserTimeout > 0 && c.UserTimeout < userTimeoutMin {
 		report("UserTimeout: too short (limit %v, got %v)", userTimeoutMin, c.UserTimeout)
-	case c.UserTimeout > userTimeoutMax:
+	}
+	if c.UserTimeout > userTimeoutMax {
 		report("UserTimeout: too long (limit %v, got %v)", userTimeoutMax, c.UserTimeout)
 	}
 	if c.ReusePort && !canReusePort {
@@ -178,13 +188,13 @@ func (c Config) Validate() error {
 	return errors.Join(problems...)
 }
 
-// keepAlive returns the configuration for package net, which would otherwise
-// take the interval for the first probe only.
+// keepAlive returns what a Config with its defaults wants of TCP keep-alive: two
+// probes, the second of which has half of the time.
 func (c Config) keepAlive() net.KeepAliveConfig {
-	if c.KeepAlive <= 0 {
+	if c.KeepAlive == 0 {
 		return net.KeepAliveConfig{}
 	}
-	return net.KeepAliveConfig{Enable: true, Idle: c.KeepAlive, Interval: c.KeepAlive}
+	return net.KeepAliveConfig{Enable: true, Idle: c.KeepAlive, Interval: max(c.KeepAlive/2, keepAliveMin), Count: keepAliveProbes}
 }
 
 // withDefaults returns c with every 0 replaced and every "off" turned into the
@@ -193,8 +203,10 @@ func (c Config) withDefaults() Config {
 	c.ReadBufferBytes = limits.Or(c.ReadBufferBytes, limits.MessageBytes+limits.ReadAheadBytes, math.MaxInt)
 	c.MaxDetached = limits.Or(c.MaxDetached, limits.DetachedCalls, math.MaxInt)
 	c.SpinTime = limits.Or(c.SpinTime, limits.SpinTime, 0)
-	c.WriteStallTimeout = limits.Or(c.WriteStallTimeout, limits.WriteStallTimeout, 0)
+	// Before WriteStallTimeout, whose default must not make it longer.
 	c.UserTimeout = limits.Or(c.UserTimeout, userTimeoutFor(c.WriteStallTimeout), 0)
+	c.WriteStallTimeout = limits.Or(c.WriteStallTimeout, limits.WriteStallTimeout, 0)
+	c.KeepAlive = limits.Or(c.KeepAlive, limits.KeepAlive, 0)
 	if c.MaxConnections == 0 {
 		c.MaxConnections = connectionsFor(descriptorLimit())
 	}
@@ -211,17 +223,13 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// userTimeoutFor returns the default of UserTimeout for a WriteStallTimeout, 0 for
-// off.
+// userTimeoutFor returns the default of UserTimeout for a WriteStallTimeout as it
+// was set, 0 for off.
 func userTimeoutFor(stall time.Duration) time.Duration {
-	switch {
-	case stall == 0 || stall > userTimeoutMax:
+	if stall < 0 {
 		return 0
-	case stall > userTimeoutMax/4:
-		return userTimeoutMax
-	default:
-		return max(limits.UserTimeout, 4*stall)
 	}
+	return min(max(limits.UserTimeout, stall), userTimeoutMax)
 }
 
 // connectionsFor returns how many connections one listener may keep in a

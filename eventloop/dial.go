@@ -15,7 +15,8 @@ func Dial(ctx context.Context, network, address string, config Config) (*Conn, e
 	if err := checkNetwork(network); err != nil {
 		return nil, err
 	}
-	dialer := net.Dialer{KeepAlive: config.KeepAlive, KeepAliveConfig: config.keepAlive(), Control: config.withDefaults().dialControl()}
+	set := config.withDefaults()
+	dialer := net.Dialer{KeepAlive: netKeepAliveOff, KeepAliveConfig: set.keepAlive(), Control: set.dialControl()}
 	socket, err := dialer.DialContext(ctx, network, address)
 	if err != nil {
 		return nil, fmt.Errorf("eventloop: %w", err)

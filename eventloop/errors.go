@@ -7,7 +7,8 @@ import "errors"
 var ErrMore = errors.New("eventloop: more bytes needed")
 
 // ErrWriteStalled is the error of a connection whose peer took no bytes for
-// Config.WriteStallTimeout while some waited to be written.
+// Config.WriteStallTimeout while some waited to be written, or acknowledged none
+// for Config.UserTimeout; then the error wraps that of the system too, ETIMEDOUT.
 var ErrWriteStalled = errors.New("write stalled, the peer takes no bytes")
 
 // ErrUnread is what CheckIdle returns for a connection with unread bytes.

@@ -56,8 +56,9 @@ func Listen(network, address string, config Config) (*Listener, error) {
 	if err := checkNetwork(network); err != nil {
 		return nil, err
 	}
+	set := config.withDefaults()
 	// A Listener keeps listening after its caller's context has ended.
-	listen := net.ListenConfig{KeepAlive: config.KeepAlive, KeepAliveConfig: config.keepAlive(), Control: config.withDefaults().control()}
+	listen := net.ListenConfig{KeepAlive: netKeepAliveOff, KeepAliveConfig: set.keepAlive(), Control: set.control()}
 	// The default would be MPTCP, which does not have all options and is slower.
 	listen.SetMultipathTCP(false)
 	socket, err := listen.Listen(context.Background(), network, address)
@@ -95,13 +96,14 @@ func ListenFile(file *os.File, config Config) (*Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("eventloop: listen file: %w", err)
 	}
-	if err := config.withDefaults().configure(socket); err != nil {
+	set := config.withDefaults()
+	if err := set.configure(socket); err != nil {
 		_ = socket.Close()
 		return nil, fmt.Errorf("eventloop: listen file: listener %s: %w", text(socket.Addr()), err)
 	}
 	l, err := newListener(socket, config, true)
-	if err == nil && l.socket == socket && config.KeepAlive != 0 {
-		l.socket = keepAliveListener{socket, config.keepAlive()}
+	if err == nil && l.socket == socket {
+		l.socket = keepAliveListener{socket, set.keepAlive()}
 	}
 	return l, err
 }

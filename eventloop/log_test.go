@@ -119,7 +119,7 @@ func TestLog_WriteStalls(t *testing.T) {
 					t.Errorf("WriteStalls = %d, want 1", got)
 				}
 				lines := logged.String()
-				for _, part := range []string{"the peer takes no bytes", "peer=" + client.LocalAddr().String(), "limit=1s", "bytes written"} {
+				for _, part := range []string{"the peer takes no bytes", "peer=" + client.LocalAddr().String(), "limit 1s", "bytes written"} {
 					if !strings.Contains(lines, part) {
 						t.Errorf("no %q in\n%s", part, lines)
 					}

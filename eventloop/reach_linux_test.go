@@ -39,88 +39,106 @@ func option(t *testing.T, conn *eventloop.Conn, level, name int) (value int) {
 
 // optionTests are options of connections, in milliseconds and seconds.
 func optionTests() map[string]optionTest {
+	usual := probes{10, 5, 2}
 	return map[string]optionTest{
-		"default": {eventloop.Config{}, 120_000, 1, 15},
-		"set":     {eventloop.Config{UserTimeout: 40 * time.Second, KeepAlive: 7 * time.Second}, 40_000, 1, 7},
-		"off":     {eventloop.Config{UserTimeout: -1, KeepAlive: -1}, 0, 0, 0},
-		// The largest that the kernel takes, also where a default depends on another.
-		"longest":          {eventloop.Config{UserTimeout: math.MaxInt32 * time.Millisecond, KeepAlive: 32_767 * time.Second}, math.MaxInt32, 1, 32_767},
-		"shortest":         {eventloop.Config{UserTimeout: time.Millisecond, WriteStallTimeout: -1, KeepAlive: time.Second}, 1, 1, 1},
-		"stall of 10 days": {eventloop.Config{WriteStallTimeout: 10 * 24 * time.Hour}, math.MaxInt32, 1, 15},
-		"stall of 30 days": {eventloop.Config{WriteStallTimeout: 30 * 24 * time.Hour}, 0, 1, 15},
-		"stall for ever":   {eventloop.Config{WriteStallTimeout: math.MaxInt64}, 0, 1, 15},
+		"default": {eventloop.Config{}, 20_000, usual},
+		"set":     {eventloop.Config{UserTimeout: 40 * time.Second, KeepAlive: 7 * time.Second}, 40_000, probes{7, 4, 2}},
+		"off":     {eventloop.Config{UserTimeout: -1, KeepAlive: -1}, 0, probes{}},
+		// The largest and the smallest that the kernel takes, also where a default
+		// depends on another.
+		"longest":          {eventloop.Config{UserTimeout: math.MaxInt32 * time.Millisecond, KeepAlive: 32_767 * time.Second}, math.MaxInt32, probes{32_767, 16_384, 2}},
+		"shortest":         {eventloop.Config{UserTimeout: time.Millisecond, KeepAlive: time.Second}, 1, probes{1, 1, 2}},
+		"a short stall":    {eventloop.Config{WriteStallTimeout: 10 * time.Second}, 20_000, usual},
+		"a long stall":     {eventloop.Config{WriteStallTimeout: 25 * time.Second}, 25_000, usual},
+		"stall of 30 days": {eventloop.Config{WriteStallTimeout: 30 * 24 * time.Hour}, math.MaxInt32, usual},
+		"stall for ever":   {eventloop.Config{WriteStallTimeout: math.MaxInt64}, math.MaxInt32, usual},
+		"no stall":         {eventloop.Config{WriteStallTimeout: -1}, 0, usual},
 	}
 }
 
 type optionTest struct {
-	config                     eventloop.Config
-	user, keepAlive, keepEvery int
+	config eventloop.Config
+	user   int
+	probes probes
 }
+
+// probes are those of keep-alive; the zero value if it is off.
+type probes struct{ idle, interval, count int }
 
 func (test optionTest) check(t *testing.T, conn *eventloop.Conn) {
 	t.Helper()
 	if got := option(t, conn, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT); got != test.user {
 		t.Errorf("user timeout %d ms, want %d", got, test.user)
 	}
-	if got := option(t, conn, unix.SOL_SOCKET, unix.SO_KEEPALIVE); got != test.keepAlive {
-		t.Errorf("keep-alive %d, want %d", got, test.keepAlive)
+	var got probes
+	if option(t, conn, unix.SOL_SOCKET, unix.SO_KEEPALIVE) != 0 {
+		got.idle = option(t, conn, unix.IPPROTO_TCP, unix.TCP_KEEPIDLE)
+		got.interval = option(t, conn, unix.IPPROTO_TCP, unix.TCP_KEEPINTVL)
+		got.count = option(t, conn, unix.IPPROTO_TCP, unix.TCP_KEEPCNT)
 	}
-	if got := option(t, conn, unix.IPPROTO_TCP, unix.TCP_KEEPINTVL); test.keepEvery != 0 && got != test.keepEvery {
-		t.Errorf("keep-alive every %d s, want %d", got, test.keepEvery)
+	if got != test.probes {
+		t.Errorf("keep-alive %+v, want %+v", got, test.probes)
 	}
 	if got := option(t, conn, unix.IPPROTO_TCP, unix.TCP_NODELAY); got != 1 {
 		t.Errorf("TCP_NODELAY %d", got)
 	}
 }
 
+// onOptions runs a test for all options on both engines, which accept in ways of
+// their own.
+func onOptions(t *testing.T, run func(*testing.T, optionTest)) {
+	for name, test := range optionTests() {
+		for engine, number := range map[string]eventloop.Engine{"epoll": eventloop.EngineEpoll, "std": eventloop.EngineStd} {
+			test.config.Engine = number
+			t.Run(name+"/"+engine, func(t *testing.T) { run(t, test) })
+		}
+	}
+}
+
 // TestListen_SetsOptionsOfConnections looks at the sockets of both ends.
 func TestListen_SetsOptionsOfConnections(t *testing.T) {
-	for name, test := range optionTests() {
-		t.Run(name, func(t *testing.T) {
-			conns := make(chan *eventloop.Conn, 1)
-			config := test.config
-			config.OnOpen = func(c *eventloop.Conn) { conns <- c }
-			s := serve(t, config, echoLines)
-			dialled, err := eventloop.Dial(t.Context(), "tcp", s.Addr().String(), test.config)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer dialled.Close()
-			test.check(t, dialled)
-			test.check(t, receive(t, conns, "a connection"))
-		})
-	}
+	onOptions(t, func(t *testing.T, test optionTest) {
+		conns := make(chan *eventloop.Conn, 1)
+		config := test.config
+		config.OnOpen = func(c *eventloop.Conn) { conns <- c }
+		s := serve(t, config, echoLines)
+		dialled, err := eventloop.Dial(t.Context(), "tcp", s.Addr().String(), test.config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer dialled.Close()
+		test.check(t, dialled)
+		test.check(t, receive(t, conns, "a connection"))
+	})
 }
 
 // TestListenFile_SetsOptionsOfConnections: the socket has those of whoever opened
 // it, which the naive version keeps.
 func TestListenFile_SetsOptionsOfConnections(t *testing.T) {
-	for name, test := range optionTests() {
-		t.Run(name, func(t *testing.T) {
-			other, err := eventloop.Listen("tcp", "127.0.0.1:0", eventloop.Config{UserTimeout: 50 * time.Second, KeepAlive: 9 * time.Second})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer other.Close()
-			file, err := other.File()
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer file.Close()
-			conns := make(chan *eventloop.Conn, 1)
-			config := test.config
-			config.OnOpen = func(c *eventloop.Conn) { conns <- c }
-			s := newServer(t, &config)
-			listener, err := eventloop.ListenFile(file, config)
-			if err != nil {
-				t.Fatal(err)
-			}
-			s.dial = func() (net.Conn, error) { return net.Dial("tcp", listener.Addr().String()) }
-			s.start(listener, echoLines)
-			s.connect()
-			test.check(t, receive(t, conns, "a connection"))
-		})
-	}
+	onOptions(t, func(t *testing.T, test optionTest) {
+		other, err := eventloop.Listen("tcp", "127.0.0.1:0", eventloop.Config{UserTimeout: 50 * time.Second, KeepAlive: 9 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer other.Close()
+		file, err := other.File()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		conns := make(chan *eventloop.Conn, 1)
+		config := test.config
+		config.OnOpen = func(c *eventloop.Conn) { conns <- c }
+		s := newServer(t, &config)
+		listener, err := eventloop.ListenFile(file, config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.dial = func() (net.Conn, error) { return net.Dial("tcp", listener.Addr().String()) }
+		s.start(listener, echoLines)
+		s.connect()
+		test.check(t, receive(t, conns, "a connection"))
+	})
 }
 
 func TestListen_ReusePort(t *testing.T) {
@@ -249,8 +267,7 @@ func TestListenFile_Refuses(t *testing.T) {
 // "invalid argument", or a timeout of less than a millisecond would be none.
 func TestConfig_ValidateRefusesWhatTheKernelDoes(t *testing.T) {
 	for want, config := range map[string]eventloop.Config{
-		"UserTimeout: shorter than WriteStallTimeout (limit 30s, got 1s)":  {UserTimeout: time.Second},
-		"UserTimeout: too short (limit 1ms, got 999µs)":                    {UserTimeout: 999 * time.Microsecond, WriteStallTimeout: -1},
+		"UserTimeout: too short (limit 1ms, got 999µs)":                    {UserTimeout: 999 * time.Microsecond},
 		"UserTimeout: too long (limit 596h31m23.647s, got 596h31m23.648s)": {UserTimeout: (1 << 31) * time.Millisecond},
 		"KeepAlive: too long (limit 9h6m7s, got 9h6m7.000000001s)":         {KeepAlive: 32_767*time.Second + 1},
 	} {

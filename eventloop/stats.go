@@ -17,7 +17,7 @@ type Stats struct {
 	// AcceptErrors counts accepts that failed.
 	AcceptErrors uint64
 	// WriteStalls counts connections that were closed because their peers took
-	// no bytes for WriteStallTimeout.
+	// no bytes for WriteStallTimeout or UserTimeout.
 	WriteStalls uint64
 	// Panics counts handlers and other functions of the configuration that
 	// panicked or ended their goroutines.
@@ -103,8 +103,8 @@ func (l *Listener) panicked(c *Conn, err error) {
 // stalled tells that the peer of a connection takes nothing.
 func (l *Listener) stalled(c *Conn, err error) {
 	l.stats.writeStalls.Add(1)
-	l.log.Warn("eventloop: connection closed: the peer takes no bytes",
-		"peer", text(c.RemoteAddr()), "limit", l.config.WriteStallTimeout, "reason", err.Error())
+	// Which limit it was is in the error.
+	l.log.Warn("eventloop: connection closed: the peer takes no bytes", "peer", text(c.RemoteAddr()), "reason", err.Error())
 }
 
 // text is an address for the log. A foreign net.Conn may have none.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/fulmar-rpc/fulmar/internal/limits"
@@ -150,7 +151,8 @@ func (c *Conn) Write(p []byte) (int, error) {
 // other writers come before or after. It waits until the system has taken them,
 // or copies them for a writer that is there, as the package documentation says.
 // Waiting ends with the deadline, with ErrWriteStalled when the peer takes
-// nothing for Config.WriteStallTimeout, and when the connection closes.
+// nothing for Config.WriteStallTimeout or Config.UserTimeout, and when the
+// connection closes.
 //
 // It returns how many bytes were written; if some were but not all, or the
 // socket failed, it closes the connection, because a stream with a gap is of no
@@ -266,7 +268,7 @@ func (r *rest) gather() {
 
 // writePending writes until everything is written, the user's deadline passes,
 // the peer takes nothing for the stall timeout, or less than WriteBytesPerSecond
-// beyond it.
+// beyond it. That the system gives the peer up while it waits is a stall too.
 func (o *outbound) writePending() (written int64, err error) {
 	stall := o.conn.config.WriteStallTimeout // 0: off
 	var progress time.Time                   // since when the peer has taken nothing
@@ -277,7 +279,8 @@ func (o *outbound) writePending() (written int64, err error) {
 	stalled := func() error {
 		return fmt.Errorf("eventloop: %w (limit %v, %d bytes written)", ErrWriteStalled, stall, written)
 	}
-	for began := first; ; began = time.Now() {
+	// The sink of a polled socket has been full before.
+	for began, waited := first, o.polled; ; began, waited = time.Now(), true {
 		if progress.IsZero() || !o.plain {
 			progress = began
 		}
@@ -295,6 +298,8 @@ func (o *outbound) writePending() (written int64, err error) {
 		}
 		now := time.Now()
 		switch {
+		case errors.Is(err, syscall.ETIMEDOUT) && (waited || n > 0):
+			return written, fmt.Errorf("eventloop: %w (user timeout %v, %d bytes written): %w", ErrWriteStalled, o.conn.config.UserTimeout, written, err)
 		case stall == 0, !errors.Is(err, os.ErrDeadlineExceeded), o.userDeadlinePassed(now):
 			return written, err
 		case o.plain && n > 0 && !tooSlow(now):

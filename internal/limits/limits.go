@@ -137,10 +137,13 @@ const (
 	AcceptBackoffMin = 5 * time.Millisecond
 	AcceptBackoffMax = time.Second
 
-	// UserTimeout is how long sent bytes may stay without acknowledgement. Longer
-	// than WriteStallTimeout, which begins later, because the system takes bytes
-	// when the peer does not any more, and says why it ended the connection.
-	UserTimeout = 2 * time.Minute
+	// UserTimeout is how long sent bytes may stay without acknowledgement until
+	// their peer counts as dead. gRPC takes 20 s as well.
+	UserTimeout = 20 * time.Second
+
+	// KeepAlive is after how long without a byte a peer is asked whether it is there
+	// still. One that has vanished is missed after twice that, which is UserTimeout.
+	KeepAlive = 10 * time.Second
 
 	// SpinTime is how long a poller looks for events before it waits: twice what
 	// waking up takes on a virtual machine.
