@@ -50,7 +50,8 @@ const (
 // reply; an idle one costs little heap and no goroutine; and when the processes
 // have ended, nothing is left.
 func TestListener_ManyConnections(t *testing.T) {
-	connections := affordableConnections(t)
+	connections := affordableConnections(t, manyConnections, 1)
+	connections -= connections % manyClients
 	baseline := testkit.NewBaseline()
 	// MaxConnections would be a tenth less than the descriptors suffice for.
 	s := serve(t, eventloop.Config{Engine: eventloop.EngineEpoll, MaxConnections: connections}, echoLines)
@@ -94,27 +95,27 @@ func TestListener_ManyConnections(t *testing.T) {
 	}
 }
 
-// affordableConnections is how many connections the descriptors of one process
-// suffice for. It raises the limit of them until the end of the test.
-func affordableConnections(t *testing.T) int {
+// affordableConnections is how many connections, at most this many, the descriptors
+// of this process suffice for if each takes so many. It raises the limit of them
+// until the end of the test.
+func affordableConnections(t *testing.T, connections, descriptorsEach int) int {
 	t.Helper()
-	connections := manyConnections
 	if testing.Short() {
-		connections = fewConnections
+		connections = min(connections, fewConnections)
+		t.Logf("%d connections, because of -short", connections)
 	}
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		t.Fatal(err)
 	}
-	if need := uint64(connections + spareDescriptors); limit.Max < need {
+	if need := uint64(connections*descriptorsEach + spareDescriptors); limit.Max < need {
 		t.Logf("%d connections need %d file descriptors, the hard limit is %d", connections, need, limit.Max)
-		if limit.Max < fewConnections+spareDescriptors {
+		if limit.Max < uint64(fewConnections*descriptorsEach+spareDescriptors) {
 			t.Skipf("fewer than %d connections say little", fewConnections)
 		}
-		connections = int(limit.Max) - spareDescriptors
-		connections -= connections % manyClients
+		connections = (int(limit.Max) - spareDescriptors) / descriptorsEach
 	}
-	if need := uint64(connections + spareDescriptors); limit.Cur < need {
+	if need := uint64(connections*descriptorsEach + spareDescriptors); limit.Cur < need {
 		raised := syscall.Rlimit{Cur: need, Max: limit.Max}
 		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &raised); err != nil {
 			t.Fatal(err)
