@@ -62,7 +62,8 @@ func TestDescriptorLimitChild(t *testing.T) {
 	fmt.Println("address", s.Addr())
 	for input := bufio.NewScanner(os.Stdin); input.Scan(); {
 		stats := s.Stats()
-		fmt.Println("counters", stats.Open, stats.Refused, stats.AcceptErrors, stats.Loop.Buffers)
+		loop := stats.Loop
+		fmt.Println("counters", stats.Open, stats.Refused, stats.AcceptErrors, loop.Buffers, loop.Wakeups+loop.Parks+loop.Spins)
 	}
 }
 
@@ -85,7 +86,8 @@ type child struct {
 	end func()
 }
 
-type counters struct{ open, refused, acceptErrors, buffers int }
+// counters are those of a server; polls counts what its pollers have done.
+type counters struct{ open, refused, acceptErrors, buffers, polls int }
 
 func startChild(t *testing.T, acceptor string, descriptors, connections int, environment ...string) *child {
 	t.Helper()
@@ -146,7 +148,7 @@ func (c *child) counters() (now counters) {
 	if _, err := io.WriteString(c.input, "\n"); err != nil {
 		c.t.Fatal(err)
 	}
-	if _, err := fmt.Sscan(c.line("counters "), &now.open, &now.refused, &now.acceptErrors, &now.buffers); err != nil {
+	if _, err := fmt.Sscan(c.line("counters "), &now.open, &now.refused, &now.acceptErrors, &now.buffers, &now.polls); err != nil {
 		c.t.Fatal(err)
 	}
 	return now
@@ -186,12 +188,19 @@ func exhaustDescriptors(t *testing.T, server *child) {
 	// The pause has doubled from 5 ms to 1 s, which takes 9 failures, and is not
 	// the last one. A server without pauses would have failed 100,000 times.
 	server.line("retry_in=1s")
-	if got := server.counters().acceptErrors; got < 9 || got > 100 {
-		t.Errorf("%d accepts failed until the pause was 1 s, want about 9", got)
+	full := server.counters()
+	if full.acceptErrors < 9 || full.acceptErrors > 100 {
+		t.Errorf("%d accepts failed until the pause was 1 s, want about 9", full.acceptErrors)
 	}
+	// From here on an accept fails each second, and a request comes. A poller that
+	// went round would do it 100,000 times in each.
 	server.line("retry_in=1s")
 	send(t, existing, "during\n")
 	expect(t, existing, "during\n")
+	later := server.counters()
+	if most := 20 * (1 + later.acceptErrors - full.acceptErrors); later.polls-full.polls > most || later.acceptErrors > 100 || later.open != full.open {
+		t.Errorf("%+v became %+v while nothing could be accepted, want at most %d polls more", full, later, most)
+	}
 
 	served := server.counters().open - 1 // in order of connecting, existing is the first
 	for _, client := range clients[:served] {
