@@ -120,7 +120,8 @@ type ServerConfig struct {
 	// clients'. Default 10 min (ServerIdleTimeout).
 	IdleTimeout time.Duration
 	// WriteStallTimeout closes connections whose peer reads nothing although
-	// bytes wait for it. Default 30 s (WriteStallTimeout).
+	// bytes wait for it. Default 30 s (WriteStallTimeout); on Linux TCP gives up
+	// after 20 s (UserTimeout), unless this is set to more or switched off.
 	WriteStallTimeout time.Duration
 	// DrainTimeout is how long Serve waits for running calls after its context
 	// ended. Default 30 s (DrainTimeout); off means for ever.
