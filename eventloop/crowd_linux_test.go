@@ -44,8 +44,12 @@ type crowd struct {
 // crowdSize is how many of so many peers a test can have.
 func crowdSize(t *testing.T, peers int) int {
 	t.Helper()
-	if assert.Enabled {
+	switch {
+	case assert.Enabled:
 		t.Logf("%d peers, because the checks of this build are slow, and the race detector ends a process with more than 8,128 goroutines", fewConnections)
+		peers = fewConnections
+	case testing.Short():
+		t.Logf("%d peers, for a short run", fewConnections)
 		peers = fewConnections
 	}
 	return affordableConnections(t, peers, 2)
