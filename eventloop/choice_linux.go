@@ -41,12 +41,16 @@ const (
 	// percentile was 2.8 ms in place of 2.1 (8 interleaved runs). Whether handlers
 	// wait is not known while they are spawned, where processors are scarce and
 	// threads wait too; so inline is tried again after a pause, which grows by
-	// pauseFactor with each mistake.
-	rescuedOf   = 4096
-	rescuesMost = 2
-	pauseMin    = 50 * time.Millisecond
-	pauseFactor = 4
-	pauseMax    = 30 * time.Second
+	// pauseFactor with each mistake. At most releasesMost may give the role away, 1 in
+	// 128, who let nobody wait: 20 us are 0.2 us for each handler then. In
+	// shared-128-512 writers wait for their peer now and then; counted as rescues they
+	// made DispatchAuto spawn for a third of the time.
+	rescuedOf    = 4096
+	rescuesMost  = 2
+	releasesMost = 32
+	pauseMin     = 50 * time.Millisecond
+	pauseFactor  = 4
+	pauseMax     = 30 * time.Second
 
 	// busyCalls handlers within busyTime make it worth while to run a monitor;
 	// without one nothing runs inline.
@@ -103,8 +107,9 @@ type choice struct {
 	// windowCalls were made since windowStart.
 	windowStart time.Time
 	windowCalls int
-	// rescues happened in the last among inline handlers.
+	// rescues and releases happened in the last among inline handlers.
 	rescues   int
+	releases  int
 	among     int64
 	pause     time.Duration
 	notBefore time.Time
@@ -198,7 +203,7 @@ func (c *choice) judge(calls int64) {
 	if c.inline.Load() {
 		if c.among += calls * sampled; c.among >= rescuedOf {
 			c.quick.Store(c.rescues > 0)
-			c.rescues, c.among = 0, 0
+			c.rescues, c.releases, c.among = 0, 0, 0
 		}
 		if mean > inlineMost {
 			c.mistakenLocked()
@@ -206,7 +211,7 @@ func (c *choice) judge(calls int64) {
 		return
 	}
 	if mean <= spawnLeast && slow <= calls/slowShare && c.busy.Load() && !time.Now().Before(c.notBefore) {
-		c.rescues, c.among = 0, 0
+		c.rescues, c.releases, c.among = 0, 0, 0
 		c.quick.Store(false)
 		c.inline.Store(true)
 	}
@@ -218,15 +223,21 @@ func (c *choice) forgetLocked() {
 	c.slow.Store(0)
 }
 
-// rescued counts a handler that made its leader lose the role.
-func (c *choice) rescued() {
+// lost counts a handler that made its leader lose the role, rescued if it was taken
+// and not given away.
+func (c *choice) lost(rescued bool) {
 	if c.mode != DispatchAuto {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.quick.Store(true)
-	if c.rescues++; c.rescues > rescuesMost || c.left.Load() >= limits.LeftBuffers {
+	if rescued {
+		c.quick.Store(true)
+		c.rescues++
+	} else {
+		c.releases++
+	}
+	if c.rescues > rescuesMost || c.releases > releasesMost || c.left.Load() >= limits.LeftBuffers {
 		c.mistakenLocked()
 	}
 }

@@ -102,7 +102,7 @@ func TestChoice_FixedOnes(t *testing.T) {
 			if measures := c.arrived(busyCalls); measures == inline {
 				t.Errorf("dispatch %d measures handlers: %v", mode, measures)
 			}
-			c.rescued()
+			c.lost(true)
 		}
 		for range judged {
 			c.ran(1)
@@ -264,7 +264,7 @@ func TestChoice_InlineUntilManyAreRescued(t *testing.T) {
 		c.becomeInline()
 		rescue := func(times int) {
 			for range times {
-				c.rescued()
+				c.lost(true)
 			}
 		}
 		for range 10 {
@@ -277,16 +277,37 @@ func TestChoice_InlineUntilManyAreRescued(t *testing.T) {
 	})
 }
 
+// TestChoice_InlineUntilManyGiveTheRoleAway: that lets nobody wait, so more may.
+func TestChoice_InlineUntilManyGiveTheRoleAway(t *testing.T) {
+	inBubble(t, func(c *choosing) {
+		c.becomeInline()
+		for range 10 {
+			for range releasesMost {
+				c.lost(false)
+			}
+			c.expect(true, "with few that gave the role away")
+			if c.quick.Load() {
+				t.Error("the monitor hurries though nobody has to be rescued")
+			}
+			c.calls(rescuedOf/sampled, 1)
+		}
+		for range releasesMost + 1 {
+			c.lost(false)
+		}
+		c.expect(false, "with many that gave the role away")
+	})
+}
+
 // TestChoice_InlineUntilManyAreLeftBehind: each keeps a buffer, for as long as it
 // likes.
 func TestChoice_InlineUntilManyAreLeftBehind(t *testing.T) {
 	inBubble(t, func(c *choosing) {
 		c.becomeInline()
 		c.left.Store(limits.LeftBuffers - 1)
-		c.rescued()
+		c.lost(true)
 		c.expect(true, "with less than there may be")
 		c.left.Store(limits.LeftBuffers)
-		c.rescued()
+		c.lost(true)
 		c.expect(false, "with as many")
 	})
 }
@@ -304,7 +325,7 @@ func TestChoice_TicksAreQuickWhileThereAreRescues(t *testing.T) {
 			}
 		}
 		period(calmTick, "at first")
-		c.rescued()
+		c.lost(true)
 		period(quickTick, "after a rescue")
 		c.calls(rescuedOf/sampled, 1)
 		period(quickTick, "in the calls after that one")

@@ -403,7 +403,7 @@ func (l *leader) release(c *Conn) {
 
 // rescue takes the role from l if it is still in the call that state is about.
 func (l *leader) rescue(state uint64) {
-	if !l.lose(state, &l.poller.engine.listener.stats.rescues) {
+	if !l.lose(state, true) {
 		return
 	}
 	if c := l.conn.Load(); c != nil {
@@ -418,20 +418,25 @@ func (l *leader) give(c *Conn) bool {
 	// In this order: while conn is c, a state that was read before is that of a call
 	// for c, or not the one any more that it is now. A call for another connection
 	// would lose the role, and nobody would go on with that one.
-	return inCall(state) && l.conn.Load() == c && l.lose(state, &l.poller.engine.listener.stats.released)
+	return inCall(state) && l.conn.Load() == c && l.lose(state, false)
 }
 
 // lose makes another goroutine the leader if l is in the call that state is about,
-// and counts that. It reports whether it did.
-func (l *leader) lose(state uint64, count *atomic.Uint64) bool {
+// and counts that: rescued, or released. It reports whether it did.
+func (l *leader) lose(state uint64, rescued bool) bool {
 	if !l.state.CompareAndSwap(state, lost) {
 		return false
 	}
 	p := l.poller
-	count.Add(1)
+	stats := &p.engine.listener.stats
+	if rescued {
+		stats.rescues.Add(1)
+	} else {
+		stats.released.Add(1)
+	}
 	p.engine.choice.left.Add(1)
 	successor := p.newLeader()
-	p.engine.choice.rescued()
+	p.engine.choice.lost(rescued)
 	// l is in that call, or will find that it has lost the role.
 	successor.busy = true
 	successor.count = copy(successor.events[:], l.events[l.next:l.count])
