@@ -277,6 +277,39 @@ func TestChoice_InlineUntilManyAreRescued(t *testing.T) {
 	})
 }
 
+// TestChoice_InlineIsOnTrialAfterAMistake: each rescue lets others wait, and the
+// mistake is likely to be one still.
+func TestChoice_InlineIsOnTrialAfterAMistake(t *testing.T) {
+	inBubble(t, func(c *choosing) {
+		c.becomeInline()
+		for range rescuesMost + 1 {
+			c.lost(true)
+		}
+		c.expect(false, "after a mistake")
+		if c.quick.Load() {
+			t.Error("the monitor hurries though no handler runs inline")
+		}
+		again := func() {
+			t.Helper()
+			c.pass(pauseMax)
+			c.calls(judged, 1)
+			c.expect(true, "on trial")
+			if !c.quick.Load() {
+				t.Error("the monitor does not hurry on trial")
+			}
+		}
+		again()
+		c.lost(false)
+		c.expect(true, "after a release")
+		c.lost(true)
+		c.expect(false, "after a rescue")
+		again()
+		c.calls(rescuedOf/sampled, 1)
+		c.lost(true)
+		c.expect(true, "after a rescue when the trial is over")
+	})
+}
+
 // TestChoice_InlineUntilManyGiveTheRoleAway: that lets nobody wait, so more may.
 func TestChoice_InlineUntilManyGiveTheRoleAway(t *testing.T) {
 	inBubble(t, func(c *choosing) {
