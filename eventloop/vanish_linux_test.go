@@ -119,15 +119,21 @@ func vanishAfterReply(t *testing.T, config eventloop.Config) {
 	}
 }
 
+// muchBytes is more than the system takes for a peer that reads nothing. Tests make so
+// much before the peer vanishes: it may take longer than the user timeout.
+const muchBytes = 32 << 20
+
 // vanishWhileHandlerWrites: what the handler waits for never comes.
 func vanishWhileHandlerWrites(t *testing.T, config eventloop.Config) {
+	config.KeepAlive = -1 // nothing must happen before it writes
+	much := make([]byte, muchBytes)
 	var logged recorder
 	config.Logger = logged.logger()
 	called, gone, wrote := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	s := serve(t, config, func(conn *eventloop.Conn) error {
 		close(called)
 		<-gone
-		_, err := conn.Write(bytes.Repeat([]byte{'x'}, 32<<20))
+		_, err := conn.Write(much)
 		wrote <- err
 		return conn.Reader().Skip(conn.Reader().Len())
 	})
@@ -157,6 +163,7 @@ func expectStall(t *testing.T, s *server, logged *recorder) {
 // system tells one of the two waits only what has happened, so this test does not
 // ask for the words: both end.
 func vanishWhileAnotherWrites(t *testing.T, config eventloop.Config) {
+	much := make([]byte, muchBytes)
 	opened, wrote := make(chan *eventloop.Conn, 1), make(chan error, 1)
 	config.OnOpen = func(conn *eventloop.Conn) { opened <- conn }
 	s := serve(t, config, echoLines)
@@ -164,7 +171,7 @@ func vanishWhileAnotherWrites(t *testing.T, config eventloop.Config) {
 	conn := receive(t, opened, "the connection")
 	vanish(t, client.(*net.TCPConn))
 	go func() {
-		_, err := conn.WriteBuffers([][]byte{bytes.Repeat([]byte{'x'}, 32<<20)})
+		_, err := conn.WriteBuffers([][]byte{much})
 		wrote <- err
 	}()
 	if err := receive(t, wrote, "WriteBuffers"); err == nil {
@@ -179,7 +186,7 @@ func stayWithoutReading(t *testing.T, config eventloop.Config) {
 	var logged recorder
 	config.Logger = logged.logger()
 	s := serve(t, config, func(conn *eventloop.Conn) error {
-		_, err := conn.Write(bytes.Repeat([]byte{'x'}, 32<<20))
+		_, err := conn.Write(make([]byte, muchBytes))
 		return err
 	})
 	send(t, s.connect(), "x")
@@ -214,10 +221,12 @@ func vanishWhileReading(t *testing.T, config eventloop.Config) {
 func vanishWhileWriting(t *testing.T, config eventloop.Config) {
 	var told atomic.Pointer[error]
 	config.OnClose = func(_ *eventloop.Conn, err error) { told.Store(&err) }
+	config.KeepAlive = -1 // nothing must happen before it writes
+	much := make([]byte, muchBytes)
 	conn := dialVanished(t, config)
 	wrote := make(chan error, 1)
 	go func() {
-		_, err := conn.Write(bytes.Repeat([]byte{'x'}, 32<<20))
+		_, err := conn.Write(much)
 		wrote <- err
 	}()
 	expectTimedOut(t, receive(t, wrote, "Write"), true)
