@@ -86,7 +86,7 @@ const (
 // concurrent use.
 //
 //	spawn --- judged handlers were short, and events are many ---> inline
-//	inline -- mean too long, or too many rescues, or few events --> spawn
+//	inline -- mean too long, or too many rescues or releases, or few events --> spawn
 type choice struct {
 	mode Dispatch
 	// left counts calls whose goroutines have lost the role and keep their buffers.
@@ -219,7 +219,11 @@ func (c *choice) judge(calls int64) {
 		}
 		return
 	}
-	if mean <= spawnLeast && slow <= calls/slowShare && c.busy.Load() && !time.Now().Before(c.notBefore) {
+	now := time.Now()
+	if mean <= spawnLeast && slow <= calls/slowShare && c.busy.Load() && !now.Before(c.notBefore) {
+		if now.Sub(c.notBefore) > pauseMax {
+			c.pause = 0 // it was right for a long time, or not tried
+		}
 		c.rescues, c.releases, c.among = 0, 0, 0
 		c.trial = c.pause > 0
 		c.quick.Store(c.trial)
@@ -242,7 +246,7 @@ func (c *choice) lost(rescued bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if rescued {
-		c.quick.Store(true)
+		c.quick.Store(c.inline.Load())
 		c.rescues++
 	} else {
 		c.releases++
@@ -260,7 +264,7 @@ func (c *choice) mistakenLocked() {
 	c.quick.Store(false) // nobody is to be rescued
 	now := time.Now()
 	if now.Sub(c.notBefore) > pauseMax {
-		c.pause = 0 // inline was right for a long time
+		c.pause = 0
 	}
 	c.pause = min(max(pauseFactor*c.pause, pauseMin), pauseMax)
 	c.notBefore = now.Add(c.pause)

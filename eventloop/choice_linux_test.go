@@ -286,12 +286,13 @@ func TestChoice_InlineIsOnTrialAfterAMistake(t *testing.T) {
 			c.lost(true)
 		}
 		c.expect(false, "after a mistake")
+		c.lost(true) // of another poller
 		if c.quick.Load() {
 			t.Error("the monitor hurries though no handler runs inline")
 		}
 		again := func() {
 			t.Helper()
-			c.pass(pauseMax)
+			c.pass(pauseMin * pauseFactor)
 			c.calls(judged, 1)
 			c.expect(true, "on trial")
 			if !c.quick.Load() {
@@ -307,6 +308,12 @@ func TestChoice_InlineIsOnTrialAfterAMistake(t *testing.T) {
 		c.calls(rescuedOf/sampled, 1)
 		c.lost(true)
 		c.expect(true, "after a rescue when the trial is over")
+		c.calls(judged, inlineMost+1)
+		c.expect(false, "after another mistake")
+		c.pass(2*pauseMax + calmTick)
+		c.calls(judged, 1)
+		c.lost(true)
+		c.expect(true, "after a rescue a long time later")
 	})
 }
 

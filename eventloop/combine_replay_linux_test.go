@@ -72,6 +72,8 @@ type combineReplay struct {
 
 	mu      sync.Mutex
 	results [modelPieces]byte
+	// closing counts calls of CloseWrite that have not returned.
+	closing int
 }
 
 // view is what the connection shows now. Its caller says how often somebody must
@@ -106,12 +108,20 @@ func (r *combineReplay) view() combineView {
 func (r *combineReplay) expect(s *combineState) {
 	r.t.Helper()
 	want, got := s.view(r.turns), r.view()
-	for begin := time.Now(); got != want || s.holders == 0 && !r.free(); got = r.view() {
+	for begin := time.Now(); got != want || !r.returned(s) || s.holders == 0 && !r.free(); got = r.view() {
 		if time.Since(begin) > 10*time.Second {
 			r.t.Fatalf("after %s\n the code shows %+v\nthe model shows %+v", strings.Join(r.history, " / "), got, want)
 		}
 		runtime.Gosched()
 	}
+}
+
+// returned reports whether CloseWrite has, if it has in the model: what it does cannot
+// always be seen, and while it has the token others would wait.
+func (r *combineReplay) returned(s *combineState) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return s.closesWrite || r.closing == 0
 }
 
 // free reports whether nobody has the token: who gave it back last may still be on
@@ -136,7 +146,15 @@ func (r *combineReplay) does(name string, s *combineState) {
 	case "Abort":
 		err = r.conn.Abort()
 	case "CloseWrite":
-		r.calls.Go(func() { _ = r.conn.CloseWrite() }) // it may be closed
+		r.mu.Lock()
+		r.closing++
+		r.mu.Unlock()
+		r.calls.Go(func() {
+			_ = r.conn.CloseWrite() // it may be closed
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.closing--
+		})
 	case "the peer resets":
 		change(func() { r.socket.reset = true })
 	case "the deadline passes":

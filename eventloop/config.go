@@ -93,8 +93,8 @@ type Config struct {
 
 	// KeepAlive is after how long without a byte the peer of a TCP connection is
 	// asked whether it is there still, then twice as often. One that does not answer
-	// has vanished: the connection ends after about twice KeepAlive, or UserTimeout if
-	// that is longer. It is for connections that Dial opens and listeners of Listen
+	// has vanished: the connection ends after about twice KeepAlive; with a longer
+	// UserTimeout after that, with a shorter one half a KeepAlive earlier. It is for connections that Dial opens and listeners of Listen
 	// and ListenFile accept. The system counts in whole seconds, at least one, at most
 	// 32,767. Default: KeepAlive. Negative: off, and a peer that vanishes while nothing
 	// is sent to it is never missed.
@@ -140,7 +140,7 @@ type Config struct {
 
 	// Logger receives what no caller can be told: panics in handlers, accepts
 	// that are tried again, connections refused because of MaxConnections, and
-	// those closed because of WriteStallTimeout. Of each kind at most
+	// those closed because of WriteStallTimeout or UserTimeout. Of each kind at most
 	// PeerLogsPerSecond lines are written in a second; Listener.Stats counts
 	// all. Default: slog.Default().
 	Logger *slog.Logger `json:"-"`

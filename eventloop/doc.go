@@ -41,8 +41,8 @@
 //
 // # Writing
 //
-// A write waits until the system has taken all bytes, or Config.WriteStallTimeout
-// or a deadline ends it; there is no queue that grows. Whoever sends to many
+// A write waits until the system has taken all bytes, or Config.WriteStallTimeout,
+// Config.UserTimeout or a deadline ends it; there is no queue that grows. Whoever sends to many
 // peers and must not wait for the slowest needs a bounded queue for each, and a
 // goroutine while the queue is not empty, as in examples/chat.
 //

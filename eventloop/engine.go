@@ -39,14 +39,17 @@ const (
 	// its poller. It may wait for its own connection, with Read, Write,
 	// WriteBuffers or Writer.Flush: then another goroutine polls. Before anything
 	// else that it waits for it calls Conn.WillWait. Writing to another connection
-	// is such a thing: its peer may take nothing until WriteStallTimeout.
+	// is such a thing: its peer may take nothing until WriteStallTimeout. With 64
+	// handlers (LeftBuffers) that others have stopped waiting for, further ones are
+	// spawned.
 	DispatchInline
 	// DispatchAuto spawns handlers, and runs them inline while there is much to do
 	// and they are short: 14 us in the mean. A handler that waits all the same, or
 	// takes long, is left behind by the goroutine that polls: within 2 ms if no other
 	// goroutine runs, else within 4 ms; while that happens often, within 0.5 and
 	// 1.5 ms. It takes longer where no processor is free for who looks. When more
-	// than 1 in 2,000 need it, handlers are spawned again.
+	// than 1 in 2,000 need it, one soon after that was so before, or 1 in 128 wait for
+	// their own connection or call WillWait, handlers are spawned again.
 	DispatchAuto
 )
 

@@ -424,17 +424,18 @@ func (l *leader) give(c *Conn) bool {
 // lose makes another goroutine the leader if l is in the call that state is about,
 // and counts that: rescued, or released. It reports whether it did.
 func (l *leader) lose(state uint64, rescued bool) bool {
+	p := l.poller
+	p.engine.choice.left.Add(1) // before: l may be about to return
 	if !l.state.CompareAndSwap(state, lost) {
+		p.engine.choice.left.Add(-1)
 		return false
 	}
-	p := l.poller
 	stats := &p.engine.listener.stats
 	if rescued {
 		stats.rescues.Add(1)
 	} else {
 		stats.released.Add(1)
 	}
-	p.engine.choice.left.Add(1)
 	successor := p.newLeader()
 	p.engine.choice.lost(rescued)
 	// l is in that call, or will find that it has lost the role.

@@ -298,8 +298,8 @@ func (o *outbound) writePending() (written int64, err error) {
 		}
 		now := time.Now()
 		switch {
-		case errors.Is(err, syscall.ETIMEDOUT) && (waited || n > 0):
-			return written, fmt.Errorf("eventloop: %w (user timeout %v, %d bytes written): %w", ErrWriteStalled, o.conn.config.UserTimeout, written, err)
+		case errors.Is(err, syscall.ETIMEDOUT) && (waited || n > 0 || now.Sub(began) >= writeStallTimeoutMin): // else it was refused at once
+			return written, fmt.Errorf("eventloop: %w (given up by the system, %d bytes written): %w", ErrWriteStalled, written, err)
 		case stall == 0, !errors.Is(err, os.ErrDeadlineExceeded), o.userDeadlinePassed(now):
 			return written, err
 		case o.plain && n > 0 && !tooSlow(now):

@@ -167,8 +167,8 @@ const (
 	DetachedCalls = 1024
 
 	// LeftBuffers is how many read buffers of 64 KiB a listener's handlers may keep
-	// that their pollers have left behind, one each until it returns. With so many
-	// no handlers run on pollers.
+	// that their pollers have left behind, one each until it returns and its
+	// connection has nothing more to do. With so many no handlers run on pollers.
 	LeftBuffers = 64
 
 	// PeerLogsPerSecond bounds log lines that peers can cause, per kind.

@@ -296,7 +296,7 @@ func runsHere(ctx context.Context, binary string) error {
 // eventLoopFaults are the tests of the event loop for faults that it had or that
 // others have: stale events, races of Close, starvation, ends, full descriptors.
 // Which of them a bug breaks depends on how many processors there are.
-const eventLoopFaults = "^Test(Stale|Close|Buffers|Starvation|Rescue|EOF|OnEOF|Reset|WriteFailure)_" +
+const eventLoopFaults = "^Test(Stale|Close|Buffers|Starvation|Rescue|Role|Raw|Vanish|EOF|OnEOF|Reset|WriteFailure)_" +
 	"|^TestHandler_(Leaving|LastWords|Lingering|ItsError|Wanting)|^TestConn_(Pause|Read|CloseDuring|OnClose)|^TestListener_(Survives|Default|Pollers)"
 
 // engineTests runs the tests of the event loop on the engines and ways of
