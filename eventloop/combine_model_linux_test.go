@@ -139,7 +139,7 @@ const (
 type combineMistake uint8
 
 const (
-	noCombineMistake combineMistake = iota
+	_ combineMistake = iota // none
 	// failsOnWriting: fail does not say that nobody writes any more.
 	failsOnWriting
 	// failsKeeping: fail keeps what is left.
