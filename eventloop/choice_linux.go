@@ -113,12 +113,12 @@ type choice struct {
 	// windowCalls were made since windowStart.
 	windowStart time.Time
 	windowCalls int
-	// rescues and releases happened in the last among inline handlers. trial: inline
-	// was a mistake before, so one rescue will do.
-	trial     bool
-	rescues   int
-	releases  int
-	among     int64
+	// rescues and releases happened in the last among inline handlers.
+	rescues, releases int
+	among             int64
+	// trial: inline was a mistake before, so one rescue will do.
+	trial bool
+	// pause is how long handlers are spawned since the last mistake, until notBefore.
 	pause     time.Duration
 	notBefore time.Time
 	closed    bool
@@ -221,9 +221,7 @@ func (c *choice) judge(calls int64) {
 	}
 	now := time.Now()
 	if mean <= spawnLeast && slow <= calls/slowShare && c.busy.Load() && !now.Before(c.notBefore) {
-		if now.Sub(c.notBefore) > pauseMax {
-			c.pause = 0 // it was right for a long time, or not tried
-		}
+		c.forgiveLocked(now)
 		c.rescues, c.releases, c.among = 0, 0, 0
 		c.trial = c.pause > 0
 		c.quick.Store(c.trial)
@@ -256,6 +254,13 @@ func (c *choice) lost(rescued bool) {
 	}
 }
 
+// forgiveLocked forgets mistakes after which inline was right, or not tried, for long.
+func (c *choice) forgiveLocked(now time.Time) {
+	if now.Sub(c.notBefore) > pauseMax {
+		c.pause = 0
+	}
+}
+
 // mistakenLocked decides against inline, for longer each time.
 func (c *choice) mistakenLocked() {
 	if !c.inline.CompareAndSwap(true, false) {
@@ -263,9 +268,7 @@ func (c *choice) mistakenLocked() {
 	}
 	c.quick.Store(false) // nobody is to be rescued
 	now := time.Now()
-	if now.Sub(c.notBefore) > pauseMax {
-		c.pause = 0
-	}
+	c.forgiveLocked(now)
 	c.pause = min(max(pauseFactor*c.pause, pauseMin), pauseMax)
 	c.notBefore = now.Add(c.pause)
 	c.forgetLocked()

@@ -38,8 +38,8 @@ type Detached struct {
 // calls at most. A call that has consumed nothing is not called again for the same
 // bytes. Only the goroutine of the handler may call Detach, and once in each call: who
 // calls it again may let go of what is another call's by then. In callbacks it does
-// nothing. Listener.Serve does not wait for calls that connections
-// have gone on without: they are like goroutines that handlers have started.
+// nothing. Listener.Serve does not wait for calls that connections have gone on
+// without: they are like goroutines that handlers have started.
 func (c *Conn) Detach() Detached {
 	s := c.served
 	if s == nil || !s.handling {

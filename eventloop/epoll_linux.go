@@ -374,9 +374,9 @@ func (e *epollEngine) handle(c *Conn, l *leader) (owned bool) {
 // turnCalls is after how many handlers a leader leaves a connection to another
 // goroutine, if events of others wait; turnCallsMost is the same if it knows of
 // none, for there may be some by then. 64 KiB hold thousands of requests.
-// DispatchAuto knows how long handlers take, and lets no connection have more than
-// turnTime, but for turnCallsLeast. Not with one processor, which would do the rest
-// all the same.
+// DispatchAuto knows how long handlers take in the mean, and lets no connection have
+// more than fit into turnTime by that, but for turnCallsLeast; see turnMost for those
+// that take longer. Not with one processor, which would do the rest all the same.
 const (
 	turnCallsLeast = 8
 	turnCalls      = 128
@@ -409,6 +409,7 @@ func (e *epollEngine) await(c *Conn, turnOver bool) action {
 	return next
 }
 
+// awaitLocked is await with Conn.mu held.
 func (e *epollEngine) awaitLocked(c *Conn, turnOver bool) action {
 	loop := &c.served.loop
 	next := c.next()

@@ -5,7 +5,7 @@ import "testing"
 // roleState is a model of the role of a poller in DispatchAuto: one leader, which
 // runs handlers inline, the monitor, and whoever releases the role because a
 // handler waits. Each step is one atomic operation of leader.enter, enterAgain,
-// leave, release and take, and of choice.monitor, rest and judge.
+// leave, release and rescue, and of choice.monitor, rest and judge.
 type roleState struct {
 	// The leader: what it does, how many calls it began, and what it has read.
 	at     roleStep

@@ -218,14 +218,7 @@ func TestHandler_ReadBehindConsumedBytesCommitsThem(t *testing.T) {
 
 func TestHandler_RepliesOfABatchLeaveTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		network := simnet.New(simnet.Config{})
-		socket, err := network.Listen("server")
-		if err != nil {
-			t.Fatal(err)
-		}
-		counting := &countingListener{Listener: socket}
-		s := serveSocket(t, counting, eventloop.Config{}, echoLines)
-		s.dial = func() (net.Conn, error) { return network.Dial(context.Background(), "tcp", "server") }
+		s, counting := serveCounted(t, echoLines)
 		conn := s.connect()
 		send(t, conn, "a\nb\nc\nd")
 		expect(t, conn, "a\nb\nc\n")
@@ -251,6 +244,20 @@ func (l *countingListener) Accept() (net.Conn, error) {
 	return l.last, nil
 }
 
+// serveCounted serves on a network in memory, and counts writes.
+func serveCounted(t *testing.T, handler eventloop.Handler) (*server, *countingListener) {
+	t.Helper()
+	network := simnet.New(simnet.Config{})
+	socket, err := network.Listen("server")
+	if err != nil {
+		t.Fatal(err)
+	}
+	counting := &countingListener{Listener: socket}
+	s := serveSocket(t, counting, eventloop.Config{}, handler)
+	s.dial = func() (net.Conn, error) { return network.Dial(context.Background(), "tcp", "server") }
+	return s, counting
+}
+
 // TestHandler_FirstRepliesToMuchLeaveEarly: so that the peer has something to do.
 func TestHandler_FirstRepliesToMuchLeaveEarly(t *testing.T) {
 	const replyBytes = 512
@@ -260,13 +267,7 @@ func TestHandler_FirstRepliesToMuchLeaveEarly(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				network := simnet.New(simnet.Config{})
-				socket, err := network.Listen("server")
-				if err != nil {
-					t.Fatal(err)
-				}
-				counting := &countingListener{Listener: socket}
-				s := serveSocket(t, counting, eventloop.Config{}, func(conn *eventloop.Conn) error {
+				s, counting := serveCounted(t, func(conn *eventloop.Conn) error {
 					// Together, however they arrive.
 					if all := test.requests * test.requestBytes; conn.Reader().Buffered()[0] == 'a' && conn.Reader().Len() < all {
 						_, err := conn.Reader().Peek(all)
@@ -278,7 +279,6 @@ func TestHandler_FirstRepliesToMuchLeaveEarly(t *testing.T) {
 					conn.Writer().Append(make([]byte, replyBytes))
 					return nil
 				})
-				s.dial = func() (net.Conn, error) { return network.Dial(context.Background(), "tcp", "server") }
 				conn := s.connect()
 				send(t, conn, "a"+strings.Repeat("x", test.requests*test.requestBytes-1))
 				expect(t, conn, string(make([]byte, test.requests*replyBytes)))

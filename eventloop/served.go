@@ -188,7 +188,8 @@ func (c *Conn) Wake() {
 // read that is in progress has returned. What has arrived is kept, and handled
 // as usual. Nobody notices then that the peer closes the connection, and the
 // read deadline has no effect. A peer that goes on sending may take a pause of
-// more than its 20 s (UserTimeout) for the end of this process. On a dialled connection it does nothing.
+// more than its 20 s (UserTimeout) for the end of this process. On a dialled
+// connection it does nothing.
 func (c *Conn) PauseReading() {
 	c.change(func(s *served) { s.paused = true })
 }
