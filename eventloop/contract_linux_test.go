@@ -142,3 +142,35 @@ func TestContract_OfAConnectionInItsHandler(t *testing.T) {
 		}
 	})
 }
+
+// TestSyscallConn_WhoWaitsThereTakesNoEvents: somebody waits for a served connection
+// through its descriptor, and reads nothing. The naive version tells only that one,
+// and watches the connection no more.
+func TestSyscallConn_WhoWaitsThereTakesNoEvents(t *testing.T) {
+	opened := make(chan *eventloop.Conn, 1)
+	config := onePoller(eventloop.DispatchSpawn)
+	config.OnOpen = func(conn *eventloop.Conn) { opened <- conn }
+	s := serve(t, config, echoLines)
+	client := s.connect()
+	conn := receive(t, opened, "OnOpen")
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	waited := make(chan error, 1)
+	looks := 0
+	go func() {
+		waited <- raw.Read(func(uintptr) bool {
+			looks++
+			return looks > 1
+		})
+	}()
+	eventually(t, "somebody to wait", conn.WaitsToRead)
+	for range 3 {
+		send(t, client, "line\n")
+		expect(t, client, "line\n")
+	}
+	if err := receive(t, waited, "the end of the wait"); err != nil {
+		t.Errorf("Read = %v", err)
+	}
+}

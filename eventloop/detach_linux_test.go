@@ -283,6 +283,43 @@ func TestDetach_AfterSomethingThatEndsIt(t *testing.T) {
 	}
 }
 
+// TestDetach_AfterAReadThatWaited: what wakes the reader is reported to nobody else.
+// The naive version goes on with the connection when the call that lets go of it has
+// returned.
+func TestDetach_AfterAReadThatWaited(t *testing.T) {
+	for name, dispatch := range map[string]eventloop.Dispatch{"spawn": eventloop.DispatchSpawn, "inline": eventloop.DispatchInline} {
+		t.Run(name, func(t *testing.T) {
+			entered, detached, next, release := make(chan *eventloop.Conn, 1), make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{})
+			s := serve(t, onePoller(dispatch), func(conn *eventloop.Conn) error {
+				request, err := conn.Reader().Next(1)
+				if err != nil {
+					return err
+				}
+				if request[0] == 'c' {
+					next <- struct{}{}
+					return nil
+				}
+				entered <- conn
+				if _, err := conn.Read(make([]byte, 1)); err != nil {
+					return err
+				}
+				conn.Detach()
+				detached <- struct{}{}
+				<-release
+				return nil
+			})
+			defer close(release)
+			client := s.connect()
+			send(t, client, "a")
+			eventually(t, "the read to wait", receive(t, entered, "the handler").WaitsToRead)
+			send(t, client, "b")
+			receive(t, detached, "the handler to let go")
+			send(t, client, "c")
+			receive(t, next, "the next request")
+		})
+	}
+}
+
 // TestMemory_FormerBuffersDoNotEndInline: buffers that wait for the next handler that
 // is left behind are not in its way.
 func TestMemory_FormerBuffersDoNotEndInline(t *testing.T) {

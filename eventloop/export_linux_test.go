@@ -22,6 +22,14 @@ func (l *Listener) ForceInline() {
 	choice.inline.Store(true)
 }
 
+// WaitsToRead reports whether somebody waits for the socket of a served connection.
+func (c *Conn) WaitsToRead() bool {
+	s := c.socket.(*socket)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.in.changed != nil
+}
+
 // serveInside serves on EngineEpoll for tests that look inside.
 func serveInside(t *testing.T, config Config, handler Handler) (*Listener, *epollEngine) {
 	t.Helper()

@@ -214,9 +214,12 @@ func (s *socket) event(events uint32) bool {
 		return false
 	}
 	if s.in.changed != nil {
+		// Whoever waits is told, and reads what it likes. The connection has to be told
+		// too: nothing more is reported, and its handler may let go of it before it
+		// looks again, or nobody may own it.
 		s.in.wakeLocked()
 		s.unwatchLocked(readEvents)
-		return false
+		return s.conn != nil
 	}
 	if s.watched&readEvents == 0 {
 		// An error that nobody asked for is reported as long as the socket is
