@@ -220,7 +220,8 @@ func (c *choice) judge(calls int64) {
 		return
 	}
 	now := time.Now()
-	if mean <= spawnLeast && slow <= calls/slowShare && c.busy.Load() && !now.Before(c.notBefore) {
+	room := c.left.Load() < limits.LeftBuffers // else each try would leave one more
+	if mean <= spawnLeast && slow <= calls/slowShare && room && c.busy.Load() && !now.Before(c.notBefore) {
 		c.forgiveLocked(now)
 		c.rescues, c.releases, c.among = 0, 0, 0
 		c.trial = c.pause > 0
@@ -371,6 +372,7 @@ func (c *choice) rest() bool {
 			return false
 		}
 	}
+	c.quick.Store(false) // the next monitor has nobody to rescue at first
 	c.busy.Store(false)
 	c.ticker = nil
 	return true

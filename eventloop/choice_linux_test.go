@@ -349,6 +349,13 @@ func TestChoice_InlineUntilManyAreLeftBehind(t *testing.T) {
 		c.left.Store(limits.LeftBuffers)
 		c.lost(true)
 		c.expect(false, "with as many")
+		// The naive version tries again after each pause, and leaves one more behind.
+		c.pass(2 * pauseMin)
+		c.calls(judged, 1)
+		c.expect(false, "while as many are left")
+		c.left.Store(limits.LeftBuffers - 1)
+		c.calls(judged, 1)
+		c.expect(true, "when one has returned")
 	})
 }
 
@@ -371,6 +378,24 @@ func TestChoice_TicksAreQuickWhileThereAreRescues(t *testing.T) {
 		period(quickTick, "in the calls after that one")
 		c.calls(rescuedOf/sampled, 1)
 		period(calmTick, "when many calls needed none")
+	})
+}
+
+// TestChoice_TicksAreCalmWhileHandlersAreSpawned: the monitor ended while it hurried,
+// and a new one has nobody to rescue.
+func TestChoice_TicksAreCalmWhileHandlersAreSpawned(t *testing.T) {
+	inBubble(t, func(c *choosing) {
+		c.becomeInline()
+		c.lost(true)
+		time.Sleep(idleTime + 2*calmTick)
+		if c.busy.Load() {
+			t.Fatal("the monitor has not ended, which this test needs")
+		}
+		c.pass(5 * calmTick)
+		c.expect(false, "when there is much to do again")
+		if got := c.ticker.(*bubbleTicker).period; got != calmTick {
+			t.Errorf("a tick is %v while handlers are spawned, want %v", got, calmTick)
+		}
 	})
 }
 
