@@ -1,11 +1,14 @@
 package eventloop_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -94,44 +97,44 @@ func TestCombine_MessagesOfManyLeaveWholeAndTogether(t *testing.T) {
 }
 
 // TestCombine_CloseSendsWhatWasWritten: bytes that were left to another goroutine
-// count as written.
+// count as written, also if that one still waits when the connection closes. The
+// naive version closes the socket at once.
 func TestCombine_CloseSendsWhatWasWritten(t *testing.T) {
-	for range 50 {
-		const writers = 50
-		var closed sync.WaitGroup
-		closed.Add(1)
-		s := serve(t, eventloop.Config{}, func(conn *eventloop.Conn) error {
-			if err := conn.Reader().Skip(1); err != nil {
-				return err
-			}
-			conn.Hold()
-			conn.Hold() // two calls in flight, so that writes are combined
-			go func() {
-				defer closed.Done()
-				var written sync.WaitGroup
-				for range writers {
-					written.Go(func() {
-						if n, err := conn.WriteBuffers([][]byte{[]byte("0123456789")}); n != 10 || err != nil {
-							t.Errorf("WriteBuffers = %d, %v", n, err)
-						}
-					})
-				}
-				written.Wait()
-				_ = conn.Close()
-				conn.Release()
-				conn.Release()
-			}()
-			return nil
-		})
-		client := s.connect()
-		send(t, client, "x")
-		got, err := io.ReadAll(client)
-		if len(got) != 10*writers || err != nil {
-			t.Fatalf("read %d bytes, %v, want %d", len(got), err, 10*writers)
+	const writers = 50
+	conns := make(chan *eventloop.Conn, 1)
+	s := serveNetwork(t, "unix", filepath.Join(t.TempDir(), "socket"), eventloop.Config{Engine: eventloop.EngineEpoll, OnOpen: func(c *eventloop.Conn) {
+		c.Hold()
+		c.Hold() // two calls in flight, so that writes are combined
+		conns <- c
+	}}, echoLines)
+	client := s.connect()
+	conn := receive(t, conns, "the connection")
+	first := bytes.Repeat([]byte{'x'}, 1<<20) // more than the socket holds
+	var writing sync.WaitGroup
+	writing.Go(func() {
+		if n, err := conn.WriteBuffers([][]byte{first}); n != int64(len(first)) || err != nil {
+			t.Errorf("the writer who was there: WriteBuffers = %d, %v", n, err)
 		}
-		closed.Wait()
-		s.stop()
+	})
+	eventually(t, "the first writer", func() bool { return s.Stats().Loop.Writes > 0 })
+	want := first
+	for i := range writers {
+		piece := fmt.Appendf(nil, "%9d;", i)
+		if n, err := conn.WriteBuffers([][]byte{piece}); n != int64(len(piece)) || err != nil {
+			t.Fatalf("WriteBuffers = %d, %v", n, err)
+		}
+		want = append(want, piece...)
 	}
+	if err := conn.Close(); err != nil {
+		t.Errorf("Close = %v", err)
+	}
+	client.SetReadDeadline(time.Now().Add(patience))
+	if got, err := io.ReadAll(client); !bytes.Equal(got, want) || err != nil {
+		t.Errorf("read %d bytes, %v, want %d and the end", len(got), err, len(want))
+	}
+	writing.Wait()
+	conn.Release()
+	conn.Release()
 }
 
 // TestCombine_SlowPeersBoundWhatIsKept: beyond CombinedBytes writers wait, and a
