@@ -40,8 +40,8 @@ const (
 // 0 means the default that the field documents, a negative value switches it
 // off. A Config is copied when it is used.
 //
-// A default that has a name, such as WriteStallTimeout, is in the table of
-// docs/guide/limits.md, with its value and reason.
+// The names in brackets behind defaults, such as WriteStallTimeout, are those of
+// the table in docs/guide/limits.md, which has their reasons.
 type Config struct {
 	// Engine selects how served connections wait for bytes. Dialled ones wait in
 	// the reads of their users, whatever it says.
@@ -59,21 +59,21 @@ type Config struct {
 	// SpinTime is how long a goroutine of EngineEpoll looks for events before it
 	// waits, while they come that fast; a fifth of a processor at most, each. It never
 	// does with one processor (GOMAXPROCS), or when a control group allows less
-	// than one. Default: SpinTime. Negative: never.
+	// than one. Default: 50 us (SpinTime). Negative: never.
 	SpinTime time.Duration
 
 	// ReadBufferBytes is how many unread bytes a connection holds before it
 	// stops reading, and so the longest piece that a Reader can wait for. What
 	// arrives in one read may come on top. At least 512. Default: one message of
-	// the largest size and what may follow it, MessageBytes + ReadAheadBytes. A
-	// protocol with shorter messages sets less, because so much is what each
-	// peer can make the process keep. Negative: unlimited.
+	// the largest size and what may follow it, 16 MiB (MessageBytes) + 64 KiB
+	// (ReadAheadBytes). A protocol with shorter messages sets less, because so much
+	// is what each peer can make the process keep. Negative: unlimited.
 	ReadBufferBytes int
 
 	// MaxDetached is how many calls that have let go of their connection (see
 	// Conn.Detach) one connection goes on without; then neither is its handler called
-	// nor anything read until one of them returns. Default: DetachedCalls. Negative:
-	// unlimited.
+	// nor anything read until one of them returns. Default: 1,024 (DetachedCalls).
+	// Negative: unlimited.
 	MaxDetached int
 
 	// WriteStallTimeout closes a connection whose peer takes no bytes for this
@@ -82,22 +82,24 @@ type Config struct {
 	// the time anew, but a write takes no longer than this time and what its bytes
 	// take at WriteBytesPerSecond: a peer must not take a little now and then. It
 	// may fire late by a quarter, and a shorter UserTimeout comes first where the peer
-	// takes nothing at all. At least 10 ms. Default: WriteStallTimeout. Negative: never.
+	// takes nothing at all. At least 10 ms. Default: 30 s (WriteStallTimeout).
+	// Negative: never.
 	WriteStallTimeout time.Duration
 
 	// MaxConnections is how many connections a listener keeps open; further
-	// ones are accepted and closed at once. Default: ConnectionsPercent of the
-	// file descriptors that the process may have beyond ConnectionsReserve.
+	// ones are accepted and closed at once. Default: 90 (ConnectionsPercent) percent
+	// of the file descriptors that the process may have beyond 64 (ConnectionsReserve).
 	// Negative: unlimited.
 	MaxConnections int
 
 	// KeepAlive is after how long without a byte the peer of a TCP connection is
 	// asked whether it is there still, then twice as often. One that does not answer
 	// has vanished: the connection ends after about twice KeepAlive; with a longer
-	// UserTimeout after that, with a shorter one half a KeepAlive earlier. It is for connections that Dial opens and listeners of Listen
-	// and ListenFile accept. The system counts in whole seconds, at least one, at most
-	// 32,767. Default: KeepAlive. Negative: off, and a peer that vanishes while nothing
-	// is sent to it is never missed.
+	// UserTimeout after that, with a shorter one half a KeepAlive earlier. It is
+	// for connections that Dial opens and listeners of Listen and ListenFile accept. The
+	// system counts in whole seconds, at least one, at most 32,767. Default: 10 s
+	// (KeepAlive). Negative: off, and a peer that vanishes while nothing is sent to it is
+	// never missed.
 	KeepAlive time.Duration
 
 	// UserTimeout ends a TCP connection whose peer has not acknowledged what was
@@ -107,7 +109,7 @@ type Config struct {
 	// the same time is told instead, as the system tells one only. It has an effect
 	// on Linux, for connections that Dial opens and listeners of Listen and
 	// ListenFile accept. At least a millisecond, at most 2,147,483,647, almost 25
-	// days. Default: UserTimeout, or a longer WriteStallTimeout that is set here, up
+	// days. Default: 20 s (UserTimeout), or a longer WriteStallTimeout that is set here, up
 	// to the maximum; off if WriteStallTimeout is. Negative: off, and the system
 	// retries for about 15 minutes.
 	UserTimeout time.Duration

@@ -30,10 +30,10 @@
 //
 // On a served connection no method calls one of them: Close, a write that
 // fails, Wake and Release leave that to the goroutine that runs the connection.
-// So every method may be called with locks held that the callbacks take, as far
-// as it may wait: Write, WriteBuffers, Writer.Flush and CloseWrite wait for the
-// peer, and the handler's Read for bytes. The others do not wait, except that the
-// Close of a net.Conn that the user brought does what it does.
+// So no method can deadlock on a lock that the caller holds and that the callbacks
+// take. But some wait while it is held: Write, WriteBuffers, Writer.Flush and
+// CloseWrite for the peer, and the handler's Read for bytes. The others do not wait,
+// except that the Close of a net.Conn that the user brought does what it does.
 //
 // A panic, and a call of runtime.Goexit, in one of them closes its connection,
 // is logged and counted, and reaches no other connection; one that goes on without

@@ -148,8 +148,8 @@ func (r *Reader) Commit() {
 }
 
 // Done says that the handler has copied what it needs of what it has read, and reads
-// no more in this call. A call that lets go of its connection (Conn.Detach) then keeps no memory of the
-// connection's.
+// no more in this call. A call that lets go of its connection (Conn.Detach) then
+// keeps no memory of the connection's.
 func (r *Reader) Done() { r.done = true }
 
 // require makes sure that n bytes are there, or tells why they are not.
