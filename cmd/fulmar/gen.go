@@ -19,6 +19,31 @@ type genOptions struct {
 	includeDirs   []string
 	packagePrefix string
 	negativeIDs   bool
+	implicitIDs   implicitIDs
+}
+
+// implicitIDs is the value of a flag, as cobra wants it.
+type implicitIDs struct{ idl.ImplicitIDs }
+
+func (i *implicitIDs) Set(text string) error {
+	switch text {
+	case "apache":
+		i.ImplicitIDs = idl.ImplicitIDsApache
+	case "thriftgo":
+		i.ImplicitIDs = idl.ImplicitIDsThriftgo
+	default:
+		return errors.New("expected apache or thriftgo")
+	}
+	return nil
+}
+
+// Type is how the help calls the value.
+func (i *implicitIDs) Type() string { return "apache|thriftgo" }
+
+// String is empty as long as nothing was chosen, so that the help shows no
+// default.
+func (i *implicitIDs) String() string {
+	return [...]string{"", "apache", "thriftgo"}[i.ImplicitIDs]
 }
 
 func newGenCommand() *cobra.Command {
@@ -48,6 +73,7 @@ removed; files from other definitions stay.`,
 	flags.StringArrayVarP(&options.includeDirs, "include", "I", nil, "folder to look for included files in, after the folder of the including file (repeatable)")
 	flags.StringVar(&options.packagePrefix, "package-prefix", "", "import path of the output folder (default: found from the nearest go.mod)")
 	flags.BoolVar(&options.negativeIDs, "allow-negative-ids", false, "accept field ids below 1, as old definitions have them")
+	flags.Var(&options.implicitIDs, "implicit-ids", "number fields without an id as another compiler does: Apache Thrift counts down from -1, thriftgo (Kitex) up from the field before (default: such fields are errors)")
 	return command
 }
 
@@ -81,6 +107,7 @@ func generate(command *cobra.Command, options genOptions, files []string) error 
 		Files:            files,
 		IncludeDirs:      options.includeDirs,
 		AllowNegativeIDs: options.negativeIDs,
+		ImplicitIDs:      options.implicitIDs.ImplicitIDs,
 	})
 	fmt.Fprint(stderr, diagnostics)
 	if diagnostics.HasErrors() {

@@ -11,9 +11,9 @@ import (
 )
 
 // parseArchive reads the options of a run and its files from one text: an
-// optional first line "# load: file... -I folder -negative", then the files,
-// each below a line "-- name --". Text without such lines is main.thrift.
-// Without a first line, the first file is loaded.
+// optional first line "# load: file... -I folder -negative -implicit=apache",
+// then the files, each below a line "-- name --". Text without such lines is
+// main.thrift. Without a first line, the first file is loaded.
 func parseArchive(text string) idl.Options {
 	var options idl.Options
 	words := []string{}
@@ -24,6 +24,10 @@ func parseArchive(text string) idl.Options {
 	}
 	for i := 0; i < len(words); i++ {
 		switch {
+		case words[i] == "-implicit=apache":
+			options.ImplicitIDs = idl.ImplicitIDsApache
+		case words[i] == "-implicit=thriftgo":
+			options.ImplicitIDs = idl.ImplicitIDsThriftgo
 		case words[i] == "-negative":
 			options.AllowNegativeIDs = true
 		case words[i] == "-I" && i+1 < len(words):

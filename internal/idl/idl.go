@@ -23,9 +23,23 @@ type Options struct {
 	IncludeDirs []string
 	// AllowNegativeIDs permits field ids below 1, as old definitions have them.
 	AllowNegativeIDs bool
+	// ImplicitIDs says what happens to fields without an id.
+	ImplicitIDs ImplicitIDs
 	// FileSystem is where files are read; nil means the operating system's.
 	FileSystem FileSystem
 }
+
+// ImplicitIDs is how fields without an id are numbered. Other compilers do it
+// differently, so nobody but the author knows which one the peers use.
+type ImplicitIDs uint8
+
+// Refused is the default. Apache Thrift counts down from -1; thriftgo, which
+// Kitex uses, counts up from the field before, or from 1.
+const (
+	ImplicitIDsRefused ImplicitIDs = iota
+	ImplicitIDsApache
+	ImplicitIDsThriftgo
+)
 
 // Load reads the files and all that they include. The program is nil if the
 // diagnostics, which are sorted, hold an error.
