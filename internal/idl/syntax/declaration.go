@@ -79,6 +79,12 @@ func (p *parser) declaration() bool {
 	if isHeaderKeyword(keyword.text) && len(p.file.Declarations) > 0 {
 		p.refuse("%s: stands below a declaration, expected all headers above the first one", keyword.text)
 	}
+	switch keyword.text {
+	case "cpp_include":
+		p.ignore(keyword.text, onlyCPP)
+	case "xsd_namespace":
+		p.ignore(keyword.text, onlyXSD)
+	}
 	p.within = keyword.text
 	p.next()
 	head := ast.Head{Doc: keyword.trivia.doc.text(p.lexer.source)}
@@ -315,7 +321,7 @@ func (p *parser) structure(category schema.Category, head ast.Head) bool {
 	if !p.newName(&structure.Head) {
 		return false
 	}
-	p.takeWord("xsd_all")
+	p.skipWord("xsd_all", onlyXSD)
 	if !p.expectMark('{') {
 		return false
 	}

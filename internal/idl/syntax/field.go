@@ -44,7 +44,10 @@ func (p *parser) field(field *ast.Field, depth int) (ok bool) {
 	if field.Type, ok = p.typeUse(0); !ok {
 		return false
 	}
-	p.takeMark('&') // a reference: asks other languages' generators for a pointer
+	if p.isMark('&') {
+		p.ignore("&", "structs are pointers where they are optional or contain themselves")
+		p.next()
+	}
 	if !p.memberName(&field.Head, "the name of a field") {
 		return false
 	}
@@ -62,9 +65,9 @@ func (p *parser) field(field *ast.Field, depth int) (ok bool) {
 
 // schemaHints reads and drops what some generator for XML schemas once used.
 func (p *parser) schemaHints(depth int) bool {
-	p.takeWord("xsd_optional")
-	p.takeWord("xsd_nillable")
-	if !p.takeWord("xsd_attrs") {
+	p.skipWord("xsd_optional", onlyXSD)
+	p.skipWord("xsd_nillable", onlyXSD)
+	if !p.skipWord("xsd_attrs", onlyXSD) {
 		return true
 	}
 	if depth == limits.IDLTypeDepth {
@@ -89,7 +92,7 @@ func (p *parser) typeUse(depth int) (*ast.Type, bool) {
 	case t.Name == "list" || t.Name == "set" || t.Name == "map":
 		ok = p.container(t, depth)
 	case t.Name == "slist":
-		ok = p.refuse("type slist: not supported, expected list<string>")
+		ok = p.refuse("type slist: not supported any more, expected string, which it was on the wire")
 	case t.Name == "void":
 		ok = p.refuse("type void: only a method can return it, expected another type")
 	case isKeyword(t.Name) && !isBaseType(t.Name):
@@ -123,6 +126,9 @@ func (p *parser) container(t *ast.Type, depth int) (ok bool) {
 	if t.Element, ok = p.typeUse(depth + 1); !ok {
 		return false
 	}
+	if t.Name == "list" && t.Element.Name == "byte" {
+		p.warnOnce(t.Element.Place, "list<byte>", "list<byte>: []int8 in Go, and numbers of 8 bits on the wire; for bytes binary costs less, but is something else to peers")
+	}
 	return p.expectMark('>') && p.cppType()
 }
 
@@ -144,7 +150,7 @@ func (p *parser) skipAngles() {
 
 // cppType reads and drops the C++ type that may be given for a container.
 func (p *parser) cppType() bool {
-	if !p.takeWord("cpp_type") {
+	if !p.skipWord("cpp_type", onlyCPP) {
 		return true
 	}
 	if p.token.kind != tokenText {

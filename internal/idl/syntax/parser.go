@@ -60,6 +60,8 @@ type parser struct {
 	named     bool
 	separated int
 	nodes     *int
+	// ignored are the words that the file was told about: see ignore.
+	ignored map[string]bool
 }
 
 // checkEncoding reports the first byte that is not text. Nothing else is worth
@@ -138,6 +140,35 @@ func (p *parser) takeWord(word string) bool {
 	}
 	p.next()
 	return true
+}
+
+// ignore warns, once in a file, that a word which is next has no effect.
+func (p *parser) ignore(word, why string) {
+	p.warnOnce(p.token.place, word, "%s: ignored, %s", word, why)
+}
+
+func (p *parser) warnOnce(place ast.Place, about, format string, arguments ...any) {
+	if p.ignored[about] {
+		return
+	}
+	if p.ignored == nil {
+		p.ignored = map[string]bool{}
+	}
+	p.ignored[about] = true
+	p.problems.warningf(place, format, arguments...)
+}
+
+const (
+	onlyCPP = "only C++ has a use for it"
+	onlyXSD = "nothing is generated for XML schemas"
+)
+
+// skipWord consumes a keyword that has no effect if it is next.
+func (p *parser) skipWord(word, why string) bool {
+	if p.isWord(word) {
+		p.ignore(word, why)
+	}
+	return p.takeWord(word)
 }
 
 func (p *parser) expectMark(mark byte) bool {
