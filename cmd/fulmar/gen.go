@@ -20,6 +20,7 @@ type genOptions struct {
 	packagePrefix string
 	negativeIDs   bool
 	implicitIDs   implicitIDs
+	plainNames    bool
 }
 
 // implicitIDs is the value of a flag, as cobra wants it.
@@ -74,6 +75,7 @@ removed; files from other definitions stay.`,
 	flags.StringVar(&options.packagePrefix, "package-prefix", "", "import path of the output folder (default: found from the nearest go.mod)")
 	flags.BoolVar(&options.negativeIDs, "allow-negative-ids", false, "accept field ids below 1, as old definitions have them")
 	flags.Var(&options.implicitIDs, "implicit-ids", "number fields without an id as another compiler does: Apache Thrift counts down from -1, thriftgo (Kitex) up from the field before (default: such fields are errors)")
+	flags.BoolVar(&options.plainNames, "ignore-initialisms", false, "leave words such as id and url as they are in Go names: UserId instead of UserID")
 	return command
 }
 
@@ -120,7 +122,7 @@ func generate(command *cobra.Command, options genOptions, files []string) error 
 			return fail(err)
 		}
 	}
-	generated, diagnostics := emit.Generate(program, emit.Options{ImportPrefix: prefix})
+	generated, diagnostics := emit.Generate(program, emit.Options{ImportPrefix: prefix, IgnoreInitialisms: options.plainNames})
 	fmt.Fprint(stderr, diagnostics)
 	if diagnostics.HasErrors() {
 		return errReported

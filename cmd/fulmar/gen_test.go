@@ -166,6 +166,24 @@ func TestGen_ObeysEveryFlag(t *testing.T) {
 			contains(t, filepath.Join(folder, "gen/a/a_codec.go"), "w.FieldI32(-1, s.A)")
 			contains(t, filepath.Join(folder, "gen/a/a_codec.go"), "case 0x0008ffff: // -1: i32 a")
 		},
+		"ignore-initialisms": func(t *testing.T, flag string) {
+			folder := newFolder(t, "a.thrift", "struct user_id { 1: string home_url, 2: i64 ID }\nservice V { void get(1: i64 userId) }")
+			for _, test := range []struct {
+				flags  []string
+				fields [2]string
+				method string
+			}{
+				{nil, [2]string{"type UserID struct", "HomeURL string"}, "Get(ctx context.Context, userID int64)"},
+				{[]string{flag}, [2]string{"type UserId struct", "HomeUrl string"}, "Get(ctx context.Context, userId int64)"},
+			} {
+				fulmar(t, folder, append(append([]string{"gen"}, test.flags...), "a.thrift")...).want(t, 0, "3 files")
+				for _, part := range test.fields {
+					contains(t, filepath.Join(folder, "gen/a/a_types.go"), part)
+				}
+				contains(t, filepath.Join(folder, "gen/a/a_types.go"), "ID      int64")
+				contains(t, filepath.Join(folder, "gen/a/a_rpc.go"), test.method)
+			}
+		},
 		"implicit-ids": func(t *testing.T, flag string) {
 			folder := newFolder(t, "a.thrift", "struct S { i32 a, i32 b }")
 			fulmar(t, folder, "gen", "a.thrift").want(t, exitFailed, `a.thrift:1:16: struct S: field a has no id, expected "1:" as Kitex counts or "-1:" as Apache Thrift counts`)

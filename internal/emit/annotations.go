@@ -2,6 +2,7 @@ package emit
 
 import (
 	"go/token"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -36,39 +37,102 @@ func findAnnotation(annotations schema.Annotations, key string) *schema.Annotati
 func (g *generator) goName(name string, annotations schema.Annotations) string {
 	annotation := findAnnotation(annotations, annotationName)
 	if annotation == nil {
-		return exportedName(name)
+		return g.spelling.exportedName(name)
 	}
 	if len(annotation.Value) > limits.IDLNameBytes || !identifier.MatchString(annotation.Value) || !token.IsExported(annotation.Value) {
 		g.errorf(annotation.Position, "annotation %s: %.80q is not a name that Go exports, expected letters, digits and underscores after a capital letter, at most %d bytes",
 			annotationName, annotation.Value, limits.IDLNameBytes)
-		return exportedName(name)
+		return g.spelling.exportedName(name)
 	}
 	return annotation.Value
+}
+
+// changesGo says that an annotation asks for other Go than is printed without
+// it: ours, and those of thriftgo and thriftrw. The rest is for others to read.
+func changesGo(key string) bool {
+	switch key {
+	case annotationName, annotationTag, annotationStreaming,
+		"go.type", "go.pkg", "thrift.nested", "thrift.is_alias", "thrift.is_interface":
+		return true
+	}
+	return false
 }
 
 // checkAnnotations reports annotations that ask for what cannot be had. Those
 // for names are checked where they are used.
 func (g *generator) checkAnnotations() {
 	for _, file := range g.program.Files {
-		for _, s := range file.Structs {
-			for _, field := range s.Fields {
-				annotation := findAnnotation(field.Annotations, annotationTag)
-				if annotation == nil {
-					continue
-				}
-				if _, ok := parseTag(annotation.Value); !ok {
-					g.errorf(annotation.Position, `annotation %s: %.80q is not a struct tag, expected for example json:"name" db:"name"`, annotationTag, annotation.Value)
-				}
+		for _, constant := range file.Constants {
+			g.checkEffects(constant.Annotations, annotationName)
+			g.checkType(constant.Type)
+		}
+		for _, typedef := range file.Typedefs {
+			g.checkEffects(typedef.Annotations, annotationName)
+			g.checkType(typedef.Type)
+		}
+		for _, enum := range file.Enums {
+			g.checkEffects(enum.Annotations, annotationName)
+			for _, value := range enum.Values {
+				g.checkEffects(value.Annotations, annotationName)
 			}
+		}
+		for _, s := range file.Structs {
+			g.checkEffects(s.Annotations, annotationName)
+			g.checkFields(s.Fields)
 		}
 		for _, service := range file.Services {
+			g.checkEffects(service.Annotations, annotationName)
 			for _, method := range service.Methods {
-				annotation := findAnnotation(method.Annotations, annotationStreaming)
-				if annotation != nil && annotation.Value != "unary" {
-					g.errorf(annotation.Position, "method %s.%s: streams are not supported yet (%s is %.80q)", service.Name, method.Name, annotationStreaming, annotation.Value)
-				}
+				g.checkMethod(method)
 			}
 		}
+	}
+}
+
+// checkEffects warns of annotations that change nothing where they stand, for
+// others than followed.
+func (g *generator) checkEffects(annotations schema.Annotations, followed ...string) {
+	for _, annotation := range annotations {
+		if changesGo(annotation.Key) && !slices.Contains(followed, annotation.Key) {
+			g.warningf(annotation.Position, "annotation %s: has no effect here", annotation.Key)
+		}
+	}
+}
+
+// checkType is checkEffects for a type as it is written in one place.
+func (g *generator) checkType(t *schema.Type) {
+	if t == nil {
+		return
+	}
+	g.checkEffects(t.Annotations)
+	if t.Typedef == nil {
+		g.checkType(t.Key)
+		g.checkType(t.Element)
+	}
+}
+
+func (g *generator) checkFields(fields []*schema.Field) {
+	for _, field := range fields {
+		g.checkEffects(field.Annotations, annotationName, annotationTag)
+		g.checkType(field.Type)
+		annotation := findAnnotation(field.Annotations, annotationTag)
+		if annotation == nil {
+			continue
+		}
+		if _, ok := parseTag(annotation.Value); !ok {
+			g.errorf(annotation.Position, `annotation %s: %.80q is not a struct tag, expected for example json:"name" db:"name"`, annotationTag, annotation.Value)
+		}
+	}
+}
+
+func (g *generator) checkMethod(method *schema.Method) {
+	g.checkEffects(method.Annotations, annotationName, annotationStreaming)
+	g.checkType(method.Result)
+	g.checkFields(method.Arguments)
+	g.checkFields(method.Throws)
+	annotation := findAnnotation(method.Annotations, annotationStreaming)
+	if annotation != nil && annotation.Value != "unary" {
+		g.errorf(annotation.Position, "method %s.%s: streams are not supported yet (%s is %.80q)", method.Service.Name, method.Name, annotationStreaming, annotation.Value)
 	}
 }
 

@@ -43,7 +43,9 @@ func wantDiagnostics(t *testing.T, program *schema.Program, options emit.Options
 func TestGenerate_ReportsEveryAnnotationItCannotFollow(t *testing.T) {
 	program := load(t, idl.Memory{"/main.thrift": `namespace go x
 struct S { 1: i32 a (go.name = "lower"), 2: i32 b (go.tag = "no tag") } (go.name = "not valid")
+enum E { A (go.name = "a") }
 service V {
+  void m(1: i32 a (go.tag = "no tag"))
   S watch() (streaming.mode = "server")
   S plain() (streaming.mode = "unary")
 }`})
@@ -51,8 +53,62 @@ service V {
 		`/main.thrift:2:22: annotation go.name: "lower"`,
 		`/main.thrift:2:52: annotation go.tag: "no tag"`,
 		`/main.thrift:2:74: annotation go.name: "not valid"`,
-		`/main.thrift:4:14: method V.watch: streams are not supported yet`,
+		`/main.thrift:3:13: annotation go.name: "a" is not a name`,
+		`/main.thrift:5:20: annotation go.tag: "no tag"`,
+		`/main.thrift:6:14: method V.watch: streams are not supported yet`,
 	)
+}
+
+// TestGenerate_WarnsOfAnnotationsWithoutEffect has each annotation that changes
+// Go in the places where it does not.
+func TestGenerate_WarnsOfAnnotationsWithoutEffect(t *testing.T) {
+	program := load(t, idl.Memory{"/main.thrift": `namespace go x
+const i32 C = 1 (go.tag = 'json:"c"')
+typedef list<i32 (go.type = "int")> (go.name = "List") T (go.pkg = "t")
+enum E { A (streaming.mode = "unary") } (go.type = "string")
+struct S { 1: T a (thrift.nested = "true"), 2: map<i32, i64 (go.name = "L")> b (other = "x") } (thrift.is_interface = "true", deprecated = "x")
+service V { i32 (go.type = "int") m(1: i32 a (thrift.is_alias)) throws (1: P p (go.type = "P")) (go.tag = "x") } (go.tag = "x")
+exception P {}
+`})
+	files, diagnostics := emit.Generate(program, emit.Options{})
+	if len(files) != 3 {
+		t.Fatalf("%d files\n%s", len(files), diagnostics)
+	}
+	const want = `/main.thrift:2:18: warning: annotation go.tag: has no effect here
+/main.thrift:3:19: warning: annotation go.type: has no effect here
+/main.thrift:3:38: warning: annotation go.name: has no effect here
+/main.thrift:3:59: warning: annotation go.pkg: has no effect here
+/main.thrift:4:13: warning: annotation streaming.mode: has no effect here
+/main.thrift:4:42: warning: annotation go.type: has no effect here
+/main.thrift:5:20: warning: annotation thrift.nested: has no effect here
+/main.thrift:5:62: warning: annotation go.name: has no effect here
+/main.thrift:5:97: warning: annotation thrift.is_interface: has no effect here
+/main.thrift:6:18: warning: annotation go.type: has no effect here
+/main.thrift:6:47: warning: annotation thrift.is_alias: has no effect here
+/main.thrift:6:81: warning: annotation go.type: has no effect here
+/main.thrift:6:98: warning: annotation go.tag: has no effect here
+/main.thrift:6:115: warning: annotation go.tag: has no effect here
+`
+	if got := diagnostics.String(); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	mustCheck(t, newChecker(t), files, "example.com/gen")
+}
+
+// TestGenerate_ShowsErrorsBesideManyWarnings has more warnings than are shown.
+func TestGenerate_ShowsErrorsBesideManyWarnings(t *testing.T) {
+	text := "namespace go x\nstruct S {\n" + numbered(150, "%d: i32 f%[1]d (go.type = 'x')\n") +
+		numbered(150, "-%d: i32 g%[1]d (go.name = 'y')\n") + "}"
+	program, diagnostics := idl.Load(idl.Options{Files: []string{"/main.thrift"}, FileSystem: idl.Memory{"/main.thrift": text}, AllowNegativeIDs: true})
+	if program == nil {
+		t.Fatal(diagnostics)
+	}
+	files, diagnostics := emit.Generate(program, emit.Options{})
+	lines := strings.Split(strings.TrimSpace(diagnostics.String()), "\n")
+	warnings := strings.Count(diagnostics.String(), ": warning: ")
+	if len(files) > 0 || warnings != 100 || len(lines) != 201 || !strings.HasPrefix(lines[200], "fulmar gen: too many errors (limit 100)") {
+		t.Errorf("%d files, %d warnings of %d lines, the last %q", len(files), warnings, len(lines), lines[len(lines)-1])
+	}
 }
 
 func TestGenerate_NeedsPrefixOnlyForImports(t *testing.T) {
@@ -292,7 +348,7 @@ func TestGenerate_GoNames(t *testing.T) {
 		"URL": "URL", "urlPath": "URLPath", "URLPath": "URLPath", "HTTPServer": "HTTPServer", "httpserver": "Httpserver",
 		"outOfStock": "OutOfStock", "MAX_SIZE": "MaxSize", "MAX": "MAX", "MAX_URL": "MaxURL", "sha256Sum": "Sha256Sum",
 		"v1_2": "V1_2", "_1": "X1", "__": "X", "_foo": "Foo", "foo_": "Foo", "foo__bar": "FooBar", "aB": "AB", "iOS": "IOS",
-		"https": "HTTPS", "utf8": "UTF8", "apiKeys": "APIKeys", "uuids": "UUIDs",
+		"https": "HTTPS", "utf8": "UTF8", "apiKeys": "APIKeys", "uuids": "UUIDs", "rhs": "RHS",
 	} {
 		program := load(t, idl.Memory{"/main.thrift": "namespace go x\nstruct S { 1: i32 " + name + " }"})
 		if _, diagnostics := emit.Generate(program, emit.Options{}); len(diagnostics) > 0 {
@@ -301,6 +357,25 @@ func TestGenerate_GoNames(t *testing.T) {
 		if got := program.Files[0].Structs[0].Fields[0].GoName; got != want {
 			t.Errorf("%s is %s, want %s", name, got, want)
 		}
+	}
+}
+
+// TestGenerate_GoNamesWithoutInitialisms leaves words as the definition has
+// them.
+func TestGenerate_GoNamesWithoutInitialisms(t *testing.T) {
+	for name, want := range map[string]string{
+		"order_id": "OrderId", "orderId": "OrderId", "ID": "ID", "id": "Id", "ids": "Ids", "orderIDs": "OrderIDs", "urlPath": "UrlPath",
+		"URLPath": "URLPath", "MAX_URL": "MaxUrl", "v1_2": "V1_2", "_1": "X1",
+	} {
+		program := load(t, idl.Memory{"/main.thrift": "namespace go x\nstruct S { 1: i32 " + name + " }\nservice V { void m(1: i32 " + name + ") }"})
+		files, diagnostics := emit.Generate(program, emit.Options{IgnoreInitialisms: true})
+		if len(diagnostics) > 0 {
+			t.Fatal(diagnostics)
+		}
+		if got := program.Files[0].Structs[0].Fields[0].GoName; got != want {
+			t.Errorf("%s is %s, want %s", name, got, want)
+		}
+		mustCheck(t, newChecker(t), files, "example.com/gen")
 	}
 }
 

@@ -25,6 +25,9 @@ type Options struct {
 	// generated code calls. Empty means Fulmar's own.
 	RuntimeImport string
 	ThriftImport  string
+	// IgnoreInitialisms leaves words such as id and url as words: UserId
+	// instead of UserID.
+	IgnoreInitialisms bool
 }
 
 // File is one generated file.
@@ -58,6 +61,7 @@ func Generate(program *schema.Program, options Options) ([]File, idl.Diagnostics
 	options.ThriftImport = cmp.Or(options.ThriftImport, thriftImport)
 	g := &generator{
 		options:  options,
+		spelling: spelling{plain: options.IgnoreInitialisms},
 		program:  program,
 		pointers: closingFields(program),
 		defaults: map[*schema.Struct]bool{},
@@ -78,17 +82,18 @@ func Generate(program *schema.Program, options Options) ([]File, idl.Diagnostics
 	for _, pkg := range program.Packages {
 		files = append(files, g.generatePackage(pkg)...)
 	}
-	if len(g.diagnostics) > 0 {
-		return nil, g.sortedDiagnostics()
+	if g.diagnostics.HasErrors() {
+		files = nil
 	}
-	return files, nil
+	return files, g.sortedDiagnostics()
 }
 
 // generator is one run of Generate.
 type generator struct {
-	options Options
-	program *schema.Program
-	names   *names
+	options  Options
+	spelling spelling
+	program  *schema.Program
+	names    *names
 	// pointers are the fields that would make their struct contain itself.
 	pointers map[*schema.Field]bool
 	// defaults remembers what hasDefaults found.
@@ -102,12 +107,29 @@ type generator struct {
 	// impossible.
 	reported map[*schema.Package]bool
 	// bytes is how much was printed.
-	bytes       int
-	diagnostics idl.Diagnostics
+	bytes int
+	// diagnostics hold up to limits.IDLErrors of each severity.
+	diagnostics      idl.Diagnostics
+	errors, warnings int
 }
 
 func (g *generator) errorf(position schema.Position, format string, arguments ...any) {
+	if g.errors++; g.errors > limits.IDLErrors {
+		return
+	}
 	g.diagnostics = append(g.diagnostics, idl.Diagnostic{
+		Position: position,
+		Message:  fmt.Sprintf(format, arguments...),
+	})
+}
+
+// warningf reports something in spite of which there is code.
+func (g *generator) warningf(position schema.Position, format string, arguments ...any) {
+	if g.warnings++; g.warnings > limits.IDLErrors {
+		return
+	}
+	g.diagnostics = append(g.diagnostics, idl.Diagnostic{
+		Severity: idl.SeverityWarning,
 		Position: position,
 		Message:  fmt.Sprintf(format, arguments...),
 	})
@@ -122,8 +144,8 @@ func (g *generator) sortedDiagnostics() idl.Diagnostics {
 		)
 	})
 	list := slices.Compact(g.diagnostics)
-	if len(list) > limits.IDLErrors {
-		list = append(list[:limits.IDLErrors], idl.Diagnostic{
+	if g.errors > limits.IDLErrors {
+		list = append(list, idl.Diagnostic{
 			Position: schema.Position{File: "fulmar gen"},
 			Message:  fmt.Sprintf("too many errors (limit %d), the rest is not shown", limits.IDLErrors),
 		})

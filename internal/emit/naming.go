@@ -83,7 +83,7 @@ func (g *generator) nameFunctions(n *names, pkg *schema.Package) {
 	for _, file := range pkg.Files {
 		for _, enum := range file.Enums {
 			for _, value := range enum.Values {
-				value.GoName = scope.claim(enum.GoName + "_" + identifierText(value.Name))
+				value.GoName = scope.claim(g.valueName(value, enum))
 			}
 			n.parsers[enum] = scope.claim("Parse" + enum.GoName)
 		}
@@ -91,6 +91,15 @@ func (g *generator) nameFunctions(n *names, pkg *schema.Package) {
 			n.constructors[s] = scope.claim("New" + s.GoName)
 		}
 	}
+}
+
+// valueName is a value's name with that of its enum in front, because all values
+// of a package share one scope, or else exactly what the definition asks for.
+func (g *generator) valueName(value *schema.EnumValue, enum *schema.Enum) string {
+	if findAnnotation(value.Annotations, annotationName) != nil {
+		return g.goName(value.Name, value.Annotations)
+	}
+	return enum.GoName + "_" + identifierText(value.Name)
 }
 
 func (g *generator) nameFields(n *names, s *schema.Struct) {

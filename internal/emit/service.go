@@ -314,7 +314,7 @@ func (p *printer) parameterNames(method *schema.Method) []string {
 	scope := p.names.scopes[p.pkg]
 	names := make([]string, len(method.Arguments))
 	for i, argument := range method.Arguments {
-		names[i] = taken.choose("parameter", localName(argument.Name), func(variant string) bool {
+		names[i] = taken.choose("parameter", p.spelling.localName(argument.Name), func(variant string) bool {
 			return taken.free(variant) && scope.free(variant) && !p.imports.taken[variant] && !reservedWord(variant)
 		})
 		taken.reserve(names[i])

@@ -7,19 +7,25 @@ import "strings"
 // the names in code that exists.
 var initialisms = func() map[string]bool {
 	words := map[string]bool{}
-	for word := range strings.FieldsSeq(`acl api ascii cpu css dns eof guid html http https id ip json qps ram
-		rpc sla smtp sql ssh tcp tls ttl udp ui uid uri url utf8 uuid vm xml xmpp xsrf xss`) {
+	for word := range strings.FieldsSeq(`acl api ascii cpu css dns eof guid html http https id ip json lhs qps ram
+		rhs rpc sla smtp sql ssh tcp tls ttl udp ui uid uri url utf8 uuid vm xml xmpp xsrf xss`) {
 		words[word] = true
 	}
 	return words
 }()
 
+// spelling is how names are written.
+type spelling struct {
+	// plain says that initialisms are words like others.
+	plain bool
+}
+
 // exportedName turns a name of a definition into an exported Go identifier:
 // "order_id" and "orderId" become "OrderID", "MAX_SIZE" becomes "MaxSize".
-func exportedName(name string) string {
+func (s spelling) exportedName(name string) string {
 	var out strings.Builder
 	for _, word := range splitWords(name) {
-		writeWord(&out, capitalize(word))
+		writeWord(&out, s.capitalize(word))
 	}
 	if out.Len() == 0 || isDigit(out.String()[0]) {
 		return "X" + out.String()
@@ -29,13 +35,13 @@ func exportedName(name string) string {
 
 // localName turns a name of a definition into an identifier that starts with a
 // lower case letter: "order_id" becomes "orderID", "URLPath" becomes "urlPath".
-func localName(name string) string {
+func (s spelling) localName(name string) string {
 	var out strings.Builder
 	for i, word := range splitWords(name) {
 		switch {
 		case i > 0:
-			word = capitalize(word)
-		case initialisms[strings.ToLower(word)] || word == strings.ToUpper(word):
+			word = s.capitalize(word)
+		case s.isInitialism(strings.ToLower(word)) || word == strings.ToUpper(word):
 			word = strings.ToLower(word)
 		default:
 			word = lowerFirst(word)
@@ -100,12 +106,14 @@ func startsWord(name string, i int) bool {
 	return i+1 < len(name) && isLetter(name[i+1]) && !isUpper(name[i+1])
 }
 
-func capitalize(word string) string {
+func (s spelling) isInitialism(lower string) bool { return !s.plain && initialisms[lower] }
+
+func (s spelling) capitalize(word string) string {
 	lower := strings.ToLower(word)
-	if initialisms[lower] {
+	if s.isInitialism(lower) {
 		return strings.ToUpper(word)
 	}
-	if singular, plural := strings.CutSuffix(lower, "s"); plural && initialisms[singular] {
+	if singular, plural := strings.CutSuffix(lower, "s"); plural && s.isInitialism(singular) {
 		return strings.ToUpper(singular) + "s"
 	}
 	return strings.ToUpper(word[:1]) + word[1:]
