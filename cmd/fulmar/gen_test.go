@@ -166,46 +166,22 @@ func TestGen_ObeysEveryFlag(t *testing.T) {
 			contains(t, filepath.Join(folder, "gen/a/a_codec.go"), "w.FieldI32(-1, s.A)")
 			contains(t, filepath.Join(folder, "gen/a/a_codec.go"), "case 0x0008ffff: // -1: i32 a")
 		},
-		"ignore-initialisms": func(t *testing.T, flag string) {
-			folder := newFolder(t, "a.thrift", "struct user_id { 1: string home_url, 2: i64 ID }\nservice V { void get(1: i64 userId) }")
-			for _, test := range []struct {
-				flags  []string
-				fields [2]string
-				method string
-			}{
-				{nil, [2]string{"type UserID struct", "HomeURL string"}, "Get(ctx context.Context, userID int64)"},
-				{[]string{flag}, [2]string{"type UserId struct", "HomeUrl string"}, "Get(ctx context.Context, userId int64)"},
-			} {
-				fulmar(t, folder, append(append([]string{"gen"}, test.flags...), "a.thrift")...).want(t, 0, "3 files")
-				for _, part := range test.fields {
-					contains(t, filepath.Join(folder, "gen/a/a_types.go"), part)
-				}
-				contains(t, filepath.Join(folder, "gen/a/a_types.go"), "ID      int64")
-				contains(t, filepath.Join(folder, "gen/a/a_rpc.go"), test.method)
-			}
-		},
-		"implicit-ids": func(t *testing.T, flag string) {
-			folder := newFolder(t, "a.thrift", "struct S { i32 a, i32 b }")
-			fulmar(t, folder, "gen", "a.thrift").want(t, exitFailed, `a.thrift:1:16: struct S: field a has no id, expected "1:" as Kitex counts or "-1:" as Apache Thrift counts`)
-			fulmar(t, folder, "gen", flag, "kitex", "a.thrift").want(t, exitUsage, `invalid argument "kitex" for "--implicit-ids" flag: expected apache or thriftgo`)
-			for counting, comments := range map[string][]string{"apache": {"// -1: i32 a", "// -2: i32 b"}, "thriftgo": {"// 1: i32 a", "// 2: i32 b"}} {
-				result := fulmar(t, folder, "gen", flag, counting, "a.thrift")
-				result.want(t, 0, "1 package, 2 files (")
-				if !strings.Contains(result.stderr, "a.thrift:1:16: warning: struct S: fields without an id are numbered (") {
-					t.Errorf("stderr %q", result.stderr)
-				}
-				for _, comment := range comments {
-					contains(t, filepath.Join(folder, "gen/a/a_codec.go"), comment)
-				}
-			}
-		},
+		"ignore-initialisms": checkIgnoreInitialisms,
+		"implicit-ids":       checkImplicitIDs,
 	}
 	usage := regexp.MustCompile(`(?m)^ +(-\w)?(?:, )?(--([\w-]+))`)
 	flags := usage.FindAllStringSubmatch(newGenCommand().Flags().FlagUsages(), -1)
 	if len(flags) < len(cases) {
 		t.Errorf("%d flags and %d cases", len(flags), len(cases))
 	}
+	guide, err := os.ReadFile("../../docs/guide/idl.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, flag := range flags {
+		if flag[3] != "help" && !strings.Contains(string(guide), "| `"+flag[2]) && !strings.Contains(string(guide), ", `"+flag[2]+"`") {
+			t.Errorf("the guide does not list %s", flag[2])
+		}
 		check := cases[flag[3]]
 		if check == nil {
 			t.Errorf("flag %s has no case", flag[2])
@@ -214,6 +190,41 @@ func TestGen_ObeysEveryFlag(t *testing.T) {
 		t.Run(flag[2], func(t *testing.T) { check(t, flag[2]) })
 		if flag[1] != "" {
 			t.Run(flag[1], func(t *testing.T) { check(t, flag[1]) })
+		}
+	}
+}
+
+func checkIgnoreInitialisms(t *testing.T, flag string) {
+	folder := newFolder(t, "a.thrift", "struct user_id { 1: string home_url, 2: i64 ID }\nservice V { void get(1: i64 userId) }")
+	for _, test := range []struct {
+		flags  []string
+		fields [2]string
+		method string
+	}{
+		{nil, [2]string{"type UserID struct", "HomeURL string"}, "Get(ctx context.Context, userID int64)"},
+		{[]string{flag}, [2]string{"type UserId struct", "HomeUrl string"}, "Get(ctx context.Context, userId int64)"},
+	} {
+		fulmar(t, folder, append(append([]string{"gen"}, test.flags...), "a.thrift")...).want(t, 0, "3 files")
+		for _, part := range test.fields {
+			contains(t, filepath.Join(folder, "gen/a/a_types.go"), part)
+		}
+		contains(t, filepath.Join(folder, "gen/a/a_types.go"), "ID      int64")
+		contains(t, filepath.Join(folder, "gen/a/a_rpc.go"), test.method)
+	}
+}
+
+func checkImplicitIDs(t *testing.T, flag string) {
+	folder := newFolder(t, "a.thrift", "struct S { i32 a, i32 b }")
+	fulmar(t, folder, "gen", "a.thrift").want(t, exitFailed, `a.thrift:1:16: struct S: field a has no id, expected "1:" as Kitex counts or "-1:" as Apache Thrift counts`)
+	fulmar(t, folder, "gen", flag, "kitex", "a.thrift").want(t, exitUsage, `invalid argument "kitex" for "--implicit-ids" flag: expected apache or thriftgo`)
+	for counting, comments := range map[string][]string{"apache": {"// -1: i32 a", "// -2: i32 b"}, "thriftgo": {"// 1: i32 a", "// 2: i32 b"}} {
+		result := fulmar(t, folder, "gen", flag, counting, "a.thrift")
+		result.want(t, 0, "1 package, 2 files (")
+		if !strings.Contains(result.stderr, "a.thrift:1:16: warning: struct S: fields without an id are numbered (") {
+			t.Errorf("stderr %q", result.stderr)
+		}
+		for _, comment := range comments {
+			contains(t, filepath.Join(folder, "gen/a/a_codec.go"), comment)
 		}
 	}
 }

@@ -27,7 +27,7 @@ const goldenPrefix = "github.com/fulmar-rpc/fulmar/internal/emit/testdata/"
 
 // cases are the folders of testdata with a definition of the same name, which
 // is what is generated; it may include others.
-var cases = []string{"hostile", "inherit", "names", "orders", "recursion", "shapes", "values"}
+var cases = []string{"hostile", "ids", "inherit", "names", "orders", "recursion", "shapes", "values"}
 
 func TestGenerate_MatchesGoldenFiles(t *testing.T) {
 	for _, name := range cases {
@@ -114,10 +114,11 @@ func checkHarmless(t *testing.T, file emit.File) {
 	}
 }
 
-// generateFile loads a definition from disk and generates it.
+// generateFile loads a definition from disk, which may have ids below 1, and
+// generates it.
 func generateFile(t testing.TB, name, prefix string) []emit.File {
 	t.Helper()
-	return generate(t, idl.Options{Files: []string{name}}, prefix)
+	return generate(t, idl.Options{Files: []string{name}, AllowNegativeIDs: true}, prefix)
 }
 
 // generateText generates the definition main.thrift with this text.

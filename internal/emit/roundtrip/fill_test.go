@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/ids/golden/ids"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/recursion/golden/recursion"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/shapes/golden/shapes"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/values/golden/values"
@@ -24,6 +25,7 @@ var unions = map[reflect.Type]bool{
 	reflect.TypeFor[shapes.Shape]():         true,
 	reflect.TypeFor[values.Choice]():        true,
 	reflect.TypeFor[recursion.Expression](): true,
+	reflect.TypeFor[ids.Either]():           true,
 }
 
 // filler gives values to everything it meets, from a seed.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/hostile/golden/hostile"
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/ids/golden/ids"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/inherit/golden/inherit"
 	deepthrift "github.com/fulmar-rpc/fulmar/internal/emit/testdata/inherit/golden/inherit/deep/thrift"
 	inheritthrift "github.com/fulmar-rpc/fulmar/internal/emit/testdata/inherit/golden/inherit/thrift"
@@ -25,6 +26,7 @@ import (
 // results: those are printed by the same code.
 var declared = []thrift.Struct{
 	hostile.NewTarget(), new(hostile.CommandsRunArgs), new(hostile.CommandsRunResult),
+	ids.NewExtremes(), ids.NewEither(), ids.NewRefused(), new(ids.NegativeSwapArgs), new(ids.NegativeSwapResult),
 	inherit.NewMixed(), new(inherit.ChildCombineArgs), new(inherit.ChildCombineResult),
 	deepthrift.NewDeep(), inheritthrift.NewCommon(), inheritthrift.NewGone(), inheritthrift.NewWrapped(),
 	value.NewInner(), value.NewKey(), value.NewValue(),
@@ -123,7 +125,7 @@ func TestRoundTrip_OfZeroValues(t *testing.T) {
 func holdsUnsetUnion(s thrift.Struct) bool {
 	switch s.(type) {
 	case *shapes.Plain, *shapes.Required, *inherit.ChildCombineArgs, *hostile.CommandsRunArgs, *orders.OrdersPlaceArgs,
-		*shapes.EchoAStructArgs, *shapes.EchoAnExceptionArgs, *values.DefaultsGetArgs:
+		*shapes.EchoAStructArgs, *shapes.EchoAnExceptionArgs, *values.DefaultsGetArgs, *ids.NegativeSwapArgs:
 		return true
 	}
 	return false
