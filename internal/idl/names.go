@@ -126,14 +126,14 @@ func (r *resolver) find(u *unit, name ast.Name) *symbol {
 		return nil
 	}
 	var candidates []*symbol
-	if base == u.file.Base {
-		candidates = append(candidates, u.names[member])
-	}
 	for _, included := range u.includes[base] {
 		candidates = append(candidates, included.names[member])
 	}
 	candidates = slices.DeleteFunc(candidates, func(s *symbol) bool { return s == nil })
 	if len(candidates) == 0 {
+		if base == u.file.Base {
+			return u.names[member]
+		}
 		return nil
 	}
 	if len(candidates) > 1 {

@@ -19,7 +19,7 @@ func (r *resolver) groupPackages() []*schema.Package {
 	var packages []*schema.Package
 	byPath := make(map[string]*schema.Package)
 	byFoldedPath := make(map[string]*schema.Package)
-	byFoldedName := make(map[string]*schema.File)
+	byFoldedName := make(map[string]*unit)
 	for _, u := range r.units {
 		namespace := r.goNamespace(u)
 		path := strings.ReplaceAll(namespace.Text, ".", "/")
@@ -42,9 +42,9 @@ func (r *resolver) groupPackages() []*schema.Package {
 		}
 		name := path + "/" + strings.ToLower(u.file.Base)
 		if other := byFoldedName[name]; other != nil {
-			r.found.errorf(u.at(namespace.Place), "Go package %s: its files %s and %s have the same name; rename one or give it another namespace", path, other.Path, u.file.Path)
+			r.found.errorf(u.at(namespace.Place), "Go package %s: its files %s and %s have the same name; rename one or give it another namespace", path, other.shown, u.shown)
 		}
-		byFoldedName[name] = u.file
+		byFoldedName[name] = u
 		u.file.Package = p
 		p.Files = append(p.Files, u.file)
 		p.Root = p.Root || u.main
@@ -69,11 +69,17 @@ func (r *resolver) goNamespace(u *unit) ast.Name {
 			continue // a namespace go that could not be read would come before it
 		}
 		name := u.tree.Namespaces[index].Value
-		if problem := checkNamespace(name.Text); problem != "" {
-			r.found.errorf(u.at(name.Place), "namespace %s %q: %s", language, clip(name.Text), problem)
+		problem := checkNamespace(name.Text)
+		switch {
+		case problem == "":
+			return name
+		case language == "*":
+			// It was not chosen with Go in mind.
+			r.found.warningf(u.at(name.Place), "namespace %s %q: %s; the Go package is called %s, which a namespace go can change", language, clip(name.Text), problem, fallback.Text)
 			return fallback
 		}
-		return name
+		r.found.errorf(u.at(name.Place), "namespace %s %q: %s", language, clip(name.Text), problem)
+		return fallback
 	}
 	return fallback
 }

@@ -2,17 +2,16 @@ package idl
 
 import "github.com/fulmar-rpc/fulmar/gen/schema"
 
-// checkRecursion refuses types of which no finite value can exist, and defaults
-// that would have to contain themselves.
+// checkRecursion warns of types of which no finite value can exist, and refuses
+// defaults that would have to contain themselves. The former are of no use, but
+// do no harm to the rest of a definition, and other compilers take them.
 func (r *resolver) checkRecursion() {
 	var structs []*schema.Struct
 	for _, u := range r.units {
 		structs = append(structs, u.file.Structs...)
 	}
 	r.checkCompletable(structs)
-	if r.found.errors == 0 { // a default is not what makes the former endless
-		r.checkDefaults(structs)
-	}
+	r.checkDefaults(structs)
 }
 
 // checkCompletable reports structs that must contain themselves. A struct can
@@ -92,7 +91,7 @@ func (r *resolver) reportIncompletable(s *schema.Struct, missing map[*schema.Str
 		if s.Category == schema.CategoryUnion {
 			advice = "give the union a field of another type"
 		}
-		r.found.errorf(path[first].Position, "%s %s: required cycle: no value of it can ever be complete, because field %s needs another one (%s); %s",
+		r.found.warningf(path[first].Position, "%s %s: required cycle: no value of it can ever be complete, because field %s needs another one (%s); %s",
 			s.Category, s.Name, path[first].Name, cycle, advice)
 	}
 }

@@ -66,21 +66,32 @@ func (r *resolver) value(u *unit, node *ast.Value, want *schema.Type, depth int)
 		return r.convert(&schema.Value{Kind: schema.ValueString, String: node.Text}, want, position), single
 	case ast.ValueName:
 		return r.namedValue(u, node, want, depth)
-	case ast.ValueList:
-		if want.Kind == schema.KindList || want.Kind == schema.KindSet {
-			return r.listValue(u, node, want, depth)
-		}
-	case ast.ValueMap:
-		if want.Kind == schema.KindMap {
-			return r.mapValue(u, node, want, depth)
-		}
-		if want.Kind == schema.KindStruct {
-			return r.structValue(u, node, want, depth)
-		}
+	default:
+		return r.bracedValue(u, node, want, depth)
 	}
-	kind := schema.ValueMap
+}
+
+// bracedValue resolves a list or map. Other compilers do not tell them apart
+// when they are empty.
+func (r *resolver) bracedValue(u *unit, node *ast.Value, want *schema.Type, depth int) (*schema.Value, extent) {
+	position, kind := u.at(node.Place), schema.ValueMap
 	if node.Kind == ast.ValueList {
 		kind = schema.ValueList
+	}
+	empty := len(node.Items) == 0
+	switch isList := kind == schema.ValueList; {
+	case want.Kind == schema.KindStruct && !isList:
+		return r.structValue(u, node, want, depth)
+	case want.Kind == schema.KindMap && (!isList || empty):
+		if isList {
+			r.found.warningf(position, "value: an empty map, expected {} for it")
+		}
+		return r.mapValue(u, node, want, depth)
+	case (want.Kind == schema.KindList || want.Kind == schema.KindSet) && (isList || empty):
+		if !isList {
+			r.found.warningf(position, "value: an empty %s, expected [] for it", want.Kind)
+		}
+		return r.listValue(u, node, want, depth)
 	}
 	return r.mismatch(position, want, &schema.Value{Kind: kind}), extent{}
 }
@@ -100,9 +111,15 @@ func (r *resolver) namedValue(u *unit, node *ast.Value, want *schema.Type, depth
 		return r.convert(&schema.Value{Kind: schema.ValueEnum, Enum: value, Int: int64(value.Number)}, want, position), single
 	}
 	s := r.find(u, name)
-	switch {
-	case s != nil && s.constant != nil:
+	if s != nil && s.constant != nil {
 		return r.constantValue(s, want, position, depth)
+	}
+	if value := r.wantedValue(want, node.Text); value != nil && s == nil && !r.lost(u, node.Text) {
+		full := value.Enum.Name + "." + value.Name
+		r.found.warningf(position, "value %s: read as %s, as Apache Thrift does; other compilers need the name of the enum", clip(node.Text), full)
+		return r.convert(&schema.Value{Kind: schema.ValueEnum, Enum: value, Int: int64(value.Number)}, want, position), single
+	}
+	switch {
 	case enum != nil:
 		r.found.errorf(position, "value %s: enum %s has no such value%s", node.Text, enum.Name, enumHint(enum, node.Text))
 	case s != nil:
@@ -110,12 +127,24 @@ func (r *resolver) namedValue(u *unit, node *ast.Value, want *schema.Type, depth
 	case r.lost(u, node.Text) || r.lostOwner(u, name):
 	default:
 		hint := r.hint(u, node.Text)
-		if index := r.enums[want.Enum]; index != nil && index.byName[node.Text] != nil {
-			hint = "; is " + want.Enum.Name + "." + node.Text + " meant?"
+		if hint == "" && want.Enum != nil && !r.enums[want.Enum].partial {
+			hint = enumHint(want.Enum, node.Text)
 		}
 		r.found.errorf(position, "value %s: not declared%s", node.Text, hint)
 	}
 	return nil, extent{}
+}
+
+// wantedValue returns the value of an enum that is asked for whose name is the
+// last part of what a definition says. To Apache Thrift the rest does not
+// matter where an enum is wanted.
+func (r *resolver) wantedValue(want *schema.Type, text string) *schema.EnumValue {
+	index := r.enums[want.Enum]
+	if index == nil || index.partial {
+		return nil
+	}
+	_, member := splitLast(text)
+	return index.byName[member]
 }
 
 // enumValue returns what Enum.VALUE or base.Enum.VALUE names. The enum may exist

@@ -31,10 +31,10 @@ const Status STATUS_NUMBER = 7
 const Status STATUS_RANGE = 3000000000
 const Status STATUS_STRING = "NEW"
 const Status STATUS_FINE = Alias.OLD
-const list<i32> LIST_MAP = {}
+const list<i32> LIST_MAP = {1: 2}
 const list<i32> LIST_ELEMENTS = [1, "2", 3.0, 4]
 const set<i32> SET_TWICE = [1, 2, 0x1]
-const map<string, i32> MAP_LIST = []
+const map<string, i32> MAP_LIST = [1]
 const map<string, i32> MAP_TWICE = {"a": 1, 'a': 2, "b": "c", 3: 4}
 const map<double, i32> MAP_ZERO = {0: 1, -0.0: 2}
 const Point POINT_FIELDS = {"x": 1, "x": 2, "w": 3, 4: 5, "y": "text"}
@@ -55,3 +55,12 @@ struct Defaults {
   3: list<Point> points = [{"x": 1}, {"y": 1}]
 }
 service Arguments { void m(1: i8 large = 1000) }
+const list<i32> EMPTY_LIST = {}
+const set<i32> EMPTY_SET = {}
+const map<i32, i32> EMPTY_MAP = []
+const Point EMPTY_STRUCT = []
+const Status BARE = OLD
+const Status OF_ANOTHER = Other.NEW
+const Status NOWHERE = values.NEW
+const i32 BARE_NUMBER = OLD
+const list<Status> BARE_IN_LIST = [OLD, LOST]
