@@ -21,6 +21,7 @@ type genOptions struct {
 	negativeIDs   bool
 	implicitIDs   implicitIDs
 	plainNames    bool
+	namespaces    namespaces
 }
 
 // implicitIDs is the value of a flag, as cobra wants it.
@@ -47,8 +48,29 @@ func (i *implicitIDs) String() string {
 	return [...]string{"", "apache", "thriftgo"}[i.ImplicitIDs]
 }
 
+// namespaces is the value of a flag that may be given several times.
+type namespaces map[string]string
+
+func (n namespaces) Set(text string) error {
+	old, other, found := strings.Cut(text, "=")
+	if _, again := n[old]; again {
+		return fmt.Errorf("%s is given twice", old)
+	}
+	if !found || old == "" || other == "" {
+		return errors.New("expected old=new")
+	}
+	n[old] = other
+	return nil
+}
+
+// Type is how the help calls the value.
+func (n namespaces) Type() string { return "old=new" }
+
+// String is empty, so that the help shows no default.
+func (n namespaces) String() string { return "" }
+
 func newGenCommand() *cobra.Command {
-	var options genOptions
+	options := genOptions{namespaces: namespaces{}}
 	command := &cobra.Command{
 		Use:   "gen [flags] file.thrift...",
 		Short: "Generate Go code from Thrift files",
@@ -75,6 +97,7 @@ removed; files from other definitions stay.`,
 	flags.StringVar(&options.packagePrefix, "package-prefix", "", "import path of the output folder (default: found from the nearest go.mod)")
 	flags.BoolVar(&options.negativeIDs, "allow-negative-ids", false, "accept field ids below 1, as old definitions have them")
 	flags.Var(&options.implicitIDs, "implicit-ids", "number fields without an id as another compiler does: Apache Thrift counts down from -1, thriftgo (Kitex) up from the field before (default: such fields are errors)")
+	flags.Var(options.namespaces, "namespace", "call a namespace for Go otherwise, in all files that have it, for definitions that cannot be changed (repeatable)")
 	flags.BoolVar(&options.plainNames, "ignore-initialisms", false, "leave words such as id and url as they are in Go names: UserId instead of UserID")
 	return command
 }
@@ -110,6 +133,7 @@ func generate(command *cobra.Command, options genOptions, files []string) error 
 		IncludeDirs:      options.includeDirs,
 		AllowNegativeIDs: options.negativeIDs,
 		ImplicitIDs:      options.implicitIDs.ImplicitIDs,
+		Namespaces:       options.namespaces,
 	})
 	fmt.Fprint(stderr, diagnostics)
 	if diagnostics.HasErrors() {

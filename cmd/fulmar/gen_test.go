@@ -168,6 +168,7 @@ func TestGen_ObeysEveryFlag(t *testing.T) {
 		},
 		"ignore-initialisms": checkIgnoreInitialisms,
 		"implicit-ids":       checkImplicitIDs,
+		"namespace":          checkNamespace,
 	}
 	usage := regexp.MustCompile(`(?m)^ +(-\w)?(?:, )?(--([\w-]+))`)
 	flags := usage.FindAllStringSubmatch(newGenCommand().Flags().FlagUsages(), -1)
@@ -224,6 +225,24 @@ func checkImplicitIDs(t *testing.T, flag string) {
 			t.Errorf("stderr %q", result.stderr)
 		}
 	}
+}
+
+func checkNamespace(t *testing.T, flag string) {
+	// Two packages that import each other become one.
+	folder := newFolder(t, "go.mod", "module m\n",
+		"a.thrift", "namespace go first\ninclude 'b.thrift'\nstruct Order { 1: b.Money price }",
+		"b.thrift", "namespace go acme.second\ninclude 'c.thrift'\nstruct Money { 1: c.Base base }",
+		"c.thrift", "namespace go first\nstruct Base {}")
+	fulmar(t, folder, "gen", "a.thrift").want(t, exitFailed, "or --namespace first=acme.second")
+	fulmar(t, folder, "gen", flag, "acme.second=first", "a.thrift").want(t, 0, "1 package, 6 files")
+	fulmar(t, folder, "gen", "-o", "other", flag, "acme.second=all", flag, "first=all", "a.thrift").want(t, 0, "1 package, 6 files")
+	contains(t, filepath.Join(folder, "other/all/b_types.go"), "package all")
+	fulmar(t, folder, "gen", flag, "third=first", "a.thrift").want(t, exitFailed, "--namespace third=first: no file has the namespace third for Go")
+	fulmar(t, folder, "gen", flag, "first=../x", "a.thrift").want(t, exitFailed, "--namespace first=../x: has an empty component")
+	for _, wrong := range []string{"first", "=first", "first="} {
+		fulmar(t, folder, "gen", flag, wrong, "a.thrift").want(t, exitUsage, "expected old=new")
+	}
+	fulmar(t, folder, "gen", flag, "first=a", flag, "first=b", "a.thrift").want(t, exitUsage, "first is given twice")
 }
 
 func TestGen_WarningsDoNotFail(t *testing.T) {

@@ -11,9 +11,10 @@ import (
 )
 
 // parseArchive reads the options of a run and its files from one text: an
-// optional first line "# load: file... -I folder -negative -implicit=apache",
-// then the files, each below a line "-- name --". Text without such lines is
-// main.thrift. Without a first line, the first file is loaded.
+// optional first line "# load: file... -I folder -negative -implicit=apache
+// -namespace old=new" without a break, then the files, each below a line
+// "-- name --". Text without such lines is main.thrift. Without a first line, the
+// first file is loaded.
 func parseArchive(text string) idl.Options {
 	var options idl.Options
 	words := []string{}
@@ -30,6 +31,10 @@ func parseArchive(text string) idl.Options {
 			options.ImplicitIDs = idl.ImplicitIDsThriftgo
 		case words[i] == "-negative":
 			options.AllowNegativeIDs = true
+		case words[i] == "-namespace" && i+1 < len(words):
+			i++
+			old, other, _ := strings.Cut(words[i], "=")
+			options.Namespaces = map[string]string{old: other}
 		case words[i] == "-I" && i+1 < len(words):
 			i++
 			options.IncludeDirs = append(options.IncludeDirs, words[i])

@@ -25,6 +25,9 @@ type Options struct {
 	AllowNegativeIDs bool
 	// ImplicitIDs says what happens to fields without an id.
 	ImplicitIDs ImplicitIDs
+	// Namespaces says what namespaces for Go are called instead, for definitions
+	// that cannot be changed. The name of a file without one counts as well.
+	Namespaces map[string]string
 	// FileSystem is where files are read; nil means the operating system's.
 	FileSystem FileSystem
 }

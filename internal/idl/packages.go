@@ -62,26 +62,54 @@ func (r *resolver) goNamespace(u *unit) ast.Name {
 		}
 		u.file.Namespaces[language] = namespace.Value.Text
 	}
-	fallback := ast.Name{Text: packageName(u.file.Base), Place: ast.Place{Line: 1, Column: 1}}
 	for _, language := range []string{"go", "*"} {
 		index := slices.IndexFunc(u.tree.Namespaces, func(n ast.Namespace) bool { return n.Language.Text == language })
 		if index < 0 || u.tree.Gaps.Headers && language == "*" {
 			continue // a namespace go that could not be read would come before it
 		}
-		name := u.tree.Namespaces[index].Value
+		name := r.instead(u.tree.Namespaces[index].Value)
 		problem := checkNamespace(name.Text)
 		switch {
 		case problem == "":
 			return name
 		case language == "*":
 			// It was not chosen with Go in mind.
+			fallback := r.fileNamespace(u)
 			r.found.warningf(u.at(name.Place), "namespace %s %q: %s; the Go package is called %s, which a namespace go can change", language, clip(name.Text), problem, fallback.Text)
 			return fallback
 		}
 		r.found.errorf(u.at(name.Place), "namespace %s %q: %s", language, clip(name.Text), problem)
-		return fallback
+		break
 	}
-	return fallback
+	return r.fileNamespace(u)
+}
+
+// fileNamespace is the namespace of a file that declares none.
+func (r *resolver) fileNamespace(u *unit) ast.Name {
+	return r.instead(ast.Name{Text: packageName(u.file.Base), Place: ast.Place{Line: 1, Column: 1}})
+}
+
+// instead returns what the user wants a namespace to be called.
+func (r *resolver) instead(name ast.Name) ast.Name {
+	if other, found := r.options.Namespaces[name.Text]; found {
+		r.renamed[name.Text] = true
+		name.Text = other
+	}
+	return name
+}
+
+// checkRenaming reports namespaces that were to be called otherwise and cannot,
+// or are not there.
+func (r *resolver) checkRenaming() {
+	for _, name := range slices.Sorted(maps.Keys(r.options.Namespaces)) {
+		other := r.options.Namespaces[name]
+		at := schema.Position{File: fmt.Sprintf("--namespace %s=%s", clip(name), clip(other))}
+		if problem := checkNamespace(other); problem != "" {
+			r.found.errorf(at, "%s", problem)
+		} else if !r.renamed[name] && !slices.ContainsFunc(r.units, func(u *unit) bool { return u.tree.Gaps.Headers }) {
+			r.found.errorf(at, "no file has the namespace %s for Go", clip(name))
+		}
+	}
 }
 
 // checkNamespace says what keeps a dotted name from being a Go package, which
@@ -220,8 +248,12 @@ func (r *resolver) reportImportCycle(group []*schema.Package, uses packageGraph)
 		to := path[i+1]
 		steps = append(steps, fmt.Sprintf("%s (%s)", to.Path, uses[from][to]))
 	}
-	r.found.errorf(uses[path[0]][path[1]], "Go packages import each other, which Go refuses (%s); give the files one namespace go or move what they share to another file", arrows(steps))
+	r.found.errorf(uses[path[0]][path[1]], "Go packages import each other, which Go refuses (%s); give the files one namespace go (or --namespace %s=%s) or move what they share to another file",
+		arrows(steps), dotted(path[1]), dotted(path[0]))
 }
+
+// dotted is the namespace of a package.
+func dotted(p *schema.Package) string { return strings.ReplaceAll(p.Path, "/", ".") }
 
 func (g packageGraph) addFile(file *schema.File, ofMethods map[*schema.Service]packageUses) {
 	uses := g[file.Package]

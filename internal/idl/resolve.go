@@ -13,6 +13,8 @@ type resolver struct {
 	units   []*unit
 	// nodes is how many types and values may still be written out.
 	nodes int
+	// renamed are the namespaces of Options.Namespaces that were met.
+	renamed map[string]bool
 	// resolving are the typedefs and constants whose meaning is being looked
 	// up, outermost first: the path to show if one of them is met again.
 	resolving []*symbol
@@ -42,6 +44,7 @@ func resolve(units []*unit, options Options, found *collector) *schema.Program {
 		options: options,
 		units:   units,
 		nodes:   limits.IDLNodes,
+		renamed: make(map[string]bool),
 		enums:   make(map[*schema.Enum]*enumIndex),
 		fields:  make(map[*schema.Struct]map[string]*schema.Field),
 		methods: make(map[*schema.Service]map[string]*schema.Method),
@@ -53,6 +56,7 @@ func resolve(units []*unit, options Options, found *collector) *schema.Program {
 		program.Files = append(program.Files, u.file)
 	}
 	packages := r.groupPackages()
+	r.checkRenaming()
 	r.declareNames()
 	for _, step := range []func(){r.resolveTypes, r.resolveServices, r.resolveValues} {
 		if step(); r.exhausted() {
