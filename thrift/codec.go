@@ -2,6 +2,7 @@ package thrift
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
@@ -47,17 +48,23 @@ func (Codec) ReadBody(in []byte, body any, m limits.Message) error {
 }
 
 // Marshal returns s in the Binary protocol, under the default limits.
-func Marshal(s Struct) ([]byte, error) {
+func Marshal(s Struct) ([]byte, error) { return Append(nil, s) }
+
+// Append appends s in the Binary protocol to dst, as Marshal writes it, and
+// returns the extended slice. Where dst has room nothing else is allocated for
+// the result, so a caller that keeps it for the next message reuses its memory.
+// On an error it returns dst as it was.
+func Append(dst []byte, s Struct) ([]byte, error) {
 	out := linkbuf.New(linkbuf.NewPool())
 	defer out.Release()
 	if err := Binary.AppendBody(out, s, limits.DefaultMessage()); err != nil {
-		return nil, err
+		return dst, err
 	}
-	b := make([]byte, 0, out.Len())
+	dst = slices.Grow(dst, out.Len())
 	for _, part := range out.Slices(nil) {
-		b = append(b, part...)
+		dst = append(dst, part...)
 	}
-	return b, nil
+	return dst, nil
 }
 
 // Unmarshal reads b, all of it, into s, under the default limits. Fields that

@@ -2,8 +2,8 @@
 // the Binary protocol, and provides the few types that appear in generated
 // structs.
 //
-// Generated code is the usual caller. By hand it is useful for Marshal and
-// Unmarshal, for the types Opt, Pair and UUID, and through Binary, the codec
+// Generated code is the usual caller. By hand it is useful for Marshal, Append
+// and Unmarshal, for the types Opt, Pair and UUID, and through Binary, the codec
 // that generated method descriptors name.
 //
 // Reader and Writer keep the first error and make everything after it a cheap
