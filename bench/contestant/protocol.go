@@ -69,8 +69,8 @@ type Report struct {
 	ServerPeak int64   `json:"server_peak_bytes"`
 	ClientPeak int64   `json:"client_peak_bytes"`
 	Latency    Latency `json:"latency_ns"`
-	// CallBytes is the payload of a call, where bytes a second say more than
-	// calls.
+	// CallBytes is the payload of a call or of an operation, where bytes a second
+	// say more than calls, or something beside the time.
 	CallBytes int64 `json:"call_bytes,omitempty"`
 	// ConnectionBytes is what an idle connection costs the server, and HeapBytes
 	// its heap at the end, both after a garbage collection; nil where the case

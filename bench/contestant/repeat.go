@@ -15,6 +15,9 @@ type Repeat struct {
 	// Times does the operation n times, n being positive, and returns how long
 	// that took. What has to be done between operations does not count.
 	Times func(n int) (time.Duration, error)
+	// Bytes is how much data an operation works on, where bytes a second say
+	// something; else 0.
+	Bytes int64
 	// Heap asks for the heap behind the last operation and one garbage
 	// collection, which is what a sync.Pool survives.
 	Heap bool
@@ -100,7 +103,7 @@ func (r Repeat) window(batch int, duration time.Duration) (Report, error) {
 	elapsed := time.Since(begun)
 	runtime.ReadMemStats(&after)
 	each := func(total float64) float64 { return total / float64(operations) }
-	report := Report{Seconds: elapsed.Seconds(), Operation: &Operation{
+	report := Report{Seconds: elapsed.Seconds(), CallBytes: r.Bytes, Operation: &Operation{
 		Count:       operations,
 		Nanoseconds: each(float64(took.Nanoseconds())),
 		Allocations: each(float64(after.Mallocs - before.Mallocs)),

@@ -27,7 +27,7 @@ func repeatOnce(t *testing.T, c Contestant) (Report, error) {
 func allocator(done *uint64, kept *[]byte, closed *bool) Contestant {
 	return Contestant{Name: "a", Repeat: func(string) (Repeat, error) {
 		return Repeat{
-			Heap: true,
+			Heap: true, Bytes: 4096,
 			Times: func(n int) (time.Duration, error) {
 				for range n {
 					*kept = make([]byte, 1<<10)
@@ -64,6 +64,9 @@ func TestRepeat_ReportsMeansOfTheWindow(t *testing.T) {
 	}
 	if report.Calls != 0 || report.Seconds < 0.005 || report.HeapBytes == nil || *report.HeapBytes == 0 || report.ServerPeak == 0 {
 		t.Errorf("%+v, want 5 ms without calls, a heap and a peak of memory", report)
+	}
+	if report.CallBytes != 4096 {
+		t.Errorf("operations of %d bytes, want 4096", report.CallBytes)
 	}
 	if !closed {
 		t.Error("the operation was not closed")

@@ -45,18 +45,26 @@ func metrics() []metric {
 		{name: "p50", open: true, format: "%.0f", value: nanoseconds(func(r Sample) int64 { return r.Latency.P50 })},
 		{name: "p99", open: true, format: "%.0f", value: nanoseconds(func(r Sample) int64 { return r.Latency.P99 })},
 		{name: "p999", open: true, format: "%.0f", value: nanoseconds(func(r Sample) int64 { return r.Latency.P999 })},
-		{name: "mb_per_s", column: "MB/s", format: "%.1f", value: func(r Sample) float64 {
-			if r.CallBytes == 0 || r.Seconds <= 0 {
-				return math.NaN()
-			}
-			return float64(r.Calls) * float64(r.CallBytes) / r.Seconds / 1e6
-		}},
+		{name: "mb_per_s", column: "MB/s", format: "%.1f", value: megabytes},
 		{name: "ns_op", format: "%.1f", value: operation(func(o contestant.Operation) float64 { return o.Nanoseconds })},
 		{name: "allocs", column: "allocs/op", format: "%.3f", value: operation(func(o contestant.Operation) float64 { return o.Allocations })},
 		{name: "bytes", column: "bytes/op", format: "%.1f", value: operation(func(o contestant.Operation) float64 { return o.Bytes })},
 		{name: "bytes", column: "bytes/connection", format: "%.1f", value: func(r Sample) float64 { return known(r.ConnectionBytes) }},
 		{name: "heap_mb", column: "heap MiB", format: "%.2f", value: func(r Sample) float64 { return known(r.HeapBytes) / (1 << 20) }},
 	}
+}
+
+// megabytes is the payload of a second, in millions of bytes.
+func megabytes(r Sample) float64 {
+	switch {
+	case r.CallBytes == 0:
+		return math.NaN()
+	case r.Operation != nil:
+		return float64(r.CallBytes) / r.Operation.Nanoseconds * 1e3
+	case r.Seconds <= 0:
+		return math.NaN()
+	}
+	return float64(r.Calls) * float64(r.CallBytes) / r.Seconds / 1e6
 }
 
 // operation picks a figure of contestants that repeat an operation.

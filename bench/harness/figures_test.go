@@ -89,7 +89,7 @@ func fixture() *Results {
 			name      string
 			operation contestant.Operation
 		}{{"ours", contestant.Operation{Count: 5, Nanoseconds: 100 * machine}}, {"peer", contestant.Operation{Count: 5, Nanoseconds: 400 * machine, Allocations: 1.5, Bytes: 24}}} {
-			repeated.Runs = append(repeated.Runs, Sample{Round: round, Contestant: who.name, Report: contestant.Report{Seconds: 2, ServerPeak: 3e6, Operation: &who.operation}})
+			repeated.Runs = append(repeated.Runs, Sample{Round: round, Contestant: who.name, Report: contestant.Report{Seconds: 2, ServerPeak: 3e6, CallBytes: 74, Operation: &who.operation}})
 		}
 	}
 	settings := DefaultSettings(true)
@@ -128,6 +128,8 @@ func TestResults_Lines(t *testing.T) {
 		"VALUE demo/echo cpu_ns peer 10000",
 		"VALUE demo/echo p999 peer 800000",
 		"RATIO demo/memory mb_per_s ours/peer 1.000",
+		"RATIO demo/repeated mb_per_s ours/peer 4.000",
+		"VALUE demo/repeated mb_per_s ours 740.0",
 		"VALUE demo/memory mb_per_s ours 5242.9",
 		"RATIO demo/memory bytes ours/peer 0.000", // Nothing is a figure too.
 		"VALUE demo/memory bytes ours 0.0",

@@ -19,6 +19,9 @@ type Suite struct {
 	Cases  []Case
 	// Deciding is the placement that a plain case name stands for.
 	Deciding Placement
+	// QuickWindow is how long a window of a quick run is, where that run would
+	// take more than five minutes with the usual ones; else 0.
+	QuickWindow time.Duration
 }
 
 // Program is built from a package of a module, and knows contestants.
@@ -142,6 +145,15 @@ const (
 // DefaultSettings are those of a full run, or of a quick one.
 func DefaultSettings(quick bool) Settings {
 	return Settings{Quick: quick, Rounds: 5, WarmUp: 500 * time.Millisecond, Duration: 2 * time.Second, LoadShare: loadShare, Seed: 1}
+}
+
+// Settings are the default ones of a suite.
+func (s Suite) Settings(quick bool) Settings {
+	settings := DefaultSettings(quick)
+	if quick && s.QuickWindow > 0 {
+		settings.Duration = s.QuickWindow
+	}
+	return settings
 }
 
 // Validate returns what is wrong with the settings.

@@ -135,3 +135,15 @@ func TestProgram_BinariesDoNotCollide(t *testing.T) {
 		}
 	}
 }
+
+func TestSuite_SettingsOfQuickRuns(t *testing.T) {
+	for _, c := range []struct {
+		window, quick time.Duration
+	}{{0, 2 * time.Second}, {time.Second, time.Second}} {
+		suite := Suite{QuickWindow: c.window}
+		quick, full := suite.Settings(true), suite.Settings(false)
+		if quick.Duration != c.quick || full.Duration != 2*time.Second || !quick.Quick || full.Quick {
+			t.Errorf("window %v: quick %+v, full %+v; want windows of %v and 2s", c.window, quick, full, c.quick)
+		}
+	}
+}
