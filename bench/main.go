@@ -19,6 +19,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/fulmar-rpc/fulmar/bench/codec"
 	"github.com/fulmar-rpc/fulmar/bench/harness"
 	"github.com/fulmar-rpc/fulmar/bench/machine"
 	"github.com/fulmar-rpc/fulmar/bench/netsuite"
@@ -53,7 +54,7 @@ func run(ctx context.Context, arguments []string) error {
 }
 
 func suites() []harness.Suite {
-	return []harness.Suite{rpc.Suite(), netsuite.Suite(), papernet.Suite()}
+	return []harness.Suite{rpc.Suite(), netsuite.Suite(), papernet.Suite(), codec.Suite()}
 }
 
 func findSuite(name string) (harness.Suite, error) {
@@ -77,7 +78,7 @@ func measure(ctx context.Context, arguments []string) error {
 	only := flags.String("cases", "", "run only these cases, separated by commas")
 	placement := flags.String("placement", "", "run only in this placement: pinned or free")
 	rounds := flags.Int("rounds", 0, "rounds (default 5)")
-	duration := flags.Duration("duration", 0, "length of a window (default 2s)")
+	duration := flags.Duration("duration", 0, "length of a window (default 2s, or less in quick runs of some suites)")
 	output := flags.String("o", "", "file for the results (default bench/results/<suite>.json)")
 	congestion := flags.String("congestion", "cubic,reno", "congestion control: the first that the kernel allows")
 	plain := flags.Bool("plain", false, "run on the loopback device of the machine, not in a network namespace")
@@ -98,7 +99,7 @@ func measure(ctx context.Context, arguments []string) error {
 		return err
 	}
 	options := harness.Options{
-		Settings:  harness.DefaultSettings(*quick),
+		Settings:  suite.Settings(*quick),
 		Placement: harness.Placement(*placement),
 		Binaries:  filepath.Join(*root, "bin", "bench-contestants"),
 		Progress:  os.Stderr, Log: os.Stderr,

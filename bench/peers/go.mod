@@ -5,9 +5,11 @@ module github.com/fulmar-rpc/fulmar/bench/peers
 go 1.26.0
 
 require (
+	capnproto.org/go/capnp/v3 v3.1.0-alpha.1
 	github.com/apache/thrift v0.25.0
 	github.com/bufbuild/protocompile v0.14.1
 	github.com/bytedance/gopkg v0.1.4
+	github.com/cloudwego/frugal v0.3.1
 	github.com/cloudwego/gopkg v0.2.0
 	github.com/cloudwego/kitex v0.16.3
 	github.com/cloudwego/netpoll v0.7.2
@@ -15,6 +17,7 @@ require (
 	github.com/fulmar-rpc/fulmar/bench v0.0.0-00010101000000-000000000000
 	github.com/lesismal/arpc v1.2.4
 	github.com/panjf2000/gnet/v2 v2.9.7
+	github.com/planetscale/vtprotobuf v0.6.1-0.20240319094008-0393e58bdf10
 	golang.org/x/sys v0.49.0
 	google.golang.org/grpc v1.85.0
 	google.golang.org/protobuf v1.36.12
@@ -28,11 +31,11 @@ require (
 	github.com/cloudwego/configmanager v0.2.3 // indirect
 	github.com/cloudwego/dynamicgo v0.8.0 // indirect
 	github.com/cloudwego/fastpb v0.0.6 // indirect
-	github.com/cloudwego/frugal v0.3.1 // indirect
 	github.com/cloudwego/localsession v0.2.1 // indirect
 	github.com/cloudwego/prutal v0.1.3 // indirect
 	github.com/cloudwego/runtimex v0.1.1 // indirect
 	github.com/cloudwego/thriftgo v0.4.5 // indirect
+	github.com/colega/zeropool v0.0.0-20230505084239-6fb4a4f75381 // indirect
 	github.com/davecgh/go-spew v1.1.2-0.20180830191138-d8f796af33cc // indirect
 	github.com/dlclark/regexp2 v1.11.0 // indirect
 	github.com/fatih/structtag v1.2.0 // indirect
@@ -72,8 +75,10 @@ replace (
 )
 
 tool (
+	capnproto.org/go/capnp/v3/capnpc-go
 	github.com/cloudwego/kitex/tool/cmd/kitex
 	github.com/cloudwego/thriftgo
+	github.com/planetscale/vtprotobuf/cmd/protoc-gen-go-vtproto
 	google.golang.org/grpc/cmd/protoc-gen-go-grpc
 	google.golang.org/protobuf/cmd/protoc-gen-go
 )

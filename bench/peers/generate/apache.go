@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"go/format"
@@ -14,9 +15,11 @@ import (
 // is a C++ program that no package registry has; thriftgo prints the same code,
 // but for the library as it was before version 0.14, when methods had no
 // context. Adding that is all that changes.
-func apache(ctx context.Context, thrift, output string) error {
-	if err := tool(ctx, "thriftgo", "-q", "-o", output, "-g", "go:package_prefix="+prefix+"/apache", thrift); err != nil {
-		return err
+func apache(ctx context.Context, definitions []string, output string) error {
+	for _, thrift := range definitions {
+		if err := tool(ctx, "thriftgo", "-q", "-o", output, "-g", "go:package_prefix="+prefix+"/apache", thrift); err != nil {
+			return err
+		}
 	}
 	return filepath.WalkDir(output, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || filepath.Ext(path) != ".go" {
@@ -54,6 +57,10 @@ func addContext(source []byte) []byte {
 		{`\bif err = (p\.Client_\(\)\.Call\()`, `if _, err = $1`},
 	} {
 		source = regexp.MustCompile(rule.pattern).ReplaceAll(source, []byte(rule.replacement))
+	}
+	// Files without a service do not have it.
+	if !bytes.Contains(source, []byte(`"context"`)) {
+		source = bytes.Replace(source, []byte("import ("), []byte("import (\n\t\"context\""), 1)
 	}
 	return source
 }

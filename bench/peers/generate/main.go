@@ -22,7 +22,7 @@ import (
 const prefix = "github.com/fulmar-rpc/fulmar/bench/peers/gen"
 
 func main() {
-	idl := flag.String("idl", "", "folder with echo.thrift and echo.proto")
+	idl := flag.String("idl", "", "folder with the interface definitions")
 	output := flag.String("o", "", "output folder, which is replaced")
 	flag.Parse()
 	if err := run(context.Background(), *idl, *output); err != nil {
@@ -48,21 +48,37 @@ func run(ctx context.Context, idl, output string) error {
 	if err := os.RemoveAll(output); err != nil {
 		return err
 	}
-	thrift := filepath.Join(idl, "echo.thrift")
-	if err := tool(ctx, "kitex", "-type", "thrift", "-module", "github.com/fulmar-rpc/fulmar/bench/peers",
-		"-gen-path", filepath.Join(output, "kitex"), thrift); err != nil {
-		return err
-	}
-	if err := apache(ctx, thrift, filepath.Join(output, "apache")); err != nil {
-		return err
-	}
-	if err := protobuf(ctx, idl, "echo.proto", output); err != nil {
+	if err := makeAll(ctx, idl, output); err != nil {
 		return err
 	}
 	if err := constrain(output); err != nil {
 		return err
 	}
 	return os.WriteFile(stamp, []byte(sum), 0o666)
+}
+
+func makeAll(ctx context.Context, idl, output string) error {
+	definitions := []string{filepath.Join(idl, "echo.thrift"), filepath.Join(idl, "codec.thrift")}
+	for _, thrift := range definitions {
+		if err := tool(ctx, "kitex", "-type", "thrift", "-module", "github.com/fulmar-rpc/fulmar/bench/peers",
+			"-gen-path", filepath.Join(output, "kitex"), thrift); err != nil {
+			return err
+		}
+	}
+	if err := apache(ctx, definitions, filepath.Join(output, "apache")); err != nil {
+		return err
+	}
+	for _, file := range []protobufFile{
+		{name: "echo.proto", folder: "protobuf", goName: "echopb", plugins: []plugin{{name: "protoc-gen-go"}, {name: "protoc-gen-go-grpc"}}},
+		{name: "codec.proto", folder: "protobuf/messages", goName: "messagespb", plugins: []plugin{
+			{name: "protoc-gen-go"}, {"protoc-gen-go-vtproto", "features=marshal+unmarshal+size"},
+		}},
+	} {
+		if err := protobuf(ctx, idl, file, output); err != nil {
+			return err
+		}
+	}
+	return capnProto(ctx, filepath.Join(output, "capnp"))
 }
 
 // constrain keeps what was generated, and the libraries that it imports, out of
@@ -83,7 +99,10 @@ func constrain(output string) error {
 // inputs hashes everything that the output depends on.
 func inputs(idl string) (string, error) {
 	hash := sha256.New()
-	names := []string{filepath.Join(idl, "echo.thrift"), filepath.Join(idl, "echo.proto"), "go.mod"}
+	names := []string{"go.mod"}
+	for _, name := range []string{"echo.thrift", "echo.proto", "codec.thrift", "codec.proto"} {
+		names = append(names, filepath.Join(idl, name))
+	}
 	sources, err := filepath.Glob("generate/*.go")
 	if err != nil {
 		return "", err

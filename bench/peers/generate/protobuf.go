@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/bufbuild/protocompile"
 	"github.com/bufbuild/protocompile/protoutil"
@@ -14,12 +15,21 @@ import (
 	"google.golang.org/protobuf/types/pluginpb"
 )
 
-// protobuf makes messages with protoc-gen-go and the service with
-// protoc-gen-go-grpc. Both are plugins of protoc, whose part protocompile
-// plays: it parses, and hands them descriptors.
-func protobuf(ctx context.Context, folder, name, output string) error {
-	compiler := protocompile.Compiler{Resolver: &protocompile.SourceResolver{ImportPaths: []string{folder}}, SourceInfoMode: protocompile.SourceInfoStandard}
-	files, err := compiler.Compile(ctx, name)
+// protobufFile is a file of which plugins of protoc make a Go package.
+type protobufFile struct {
+	name string
+	// folder is where the package is, within the output folder.
+	folder, goName string
+	plugins        []plugin
+}
+
+type plugin struct{ name, parameter string }
+
+// protobuf runs plugins of protoc, whose part protocompile plays: it parses, and
+// hands them descriptors.
+func protobuf(ctx context.Context, idl string, from protobufFile, output string) error {
+	compiler := protocompile.Compiler{Resolver: &protocompile.SourceResolver{ImportPaths: []string{idl}}, SourceInfoMode: protocompile.SourceInfoStandard}
+	files, err := compiler.Compile(ctx, from.name)
 	if err != nil {
 		return err
 	}
@@ -27,17 +37,18 @@ func protobuf(ctx context.Context, folder, name, output string) error {
 	for _, file := range files {
 		descriptors = append(descriptors, protoutil.ProtoFromFileDescriptor(file))
 	}
-	request, err := proto.Marshal(&pluginpb.CodeGeneratorRequest{
-		FileToGenerate: []string{name},
-		Parameter:      proto.String("paths=source_relative,M" + name + "=" + prefix + "/protobuf;echopb"),
-		ProtoFile:      descriptors,
-	})
-	if err != nil {
-		return err
-	}
-	for _, plugin := range []string{"protoc-gen-go", "protoc-gen-go-grpc"} {
-		if err := runPlugin(ctx, plugin, request, filepath.Join(output, "protobuf")); err != nil {
-			return fmt.Errorf("%s: %w", plugin, err)
+	parameter := "paths=source_relative,M" + from.name + "=" + prefix + "/" + from.folder + ";" + from.goName
+	for _, plugin := range from.plugins {
+		request, err := proto.Marshal(&pluginpb.CodeGeneratorRequest{
+			FileToGenerate: []string{from.name},
+			Parameter:      proto.String(strings.TrimSuffix(parameter+","+plugin.parameter, ",")),
+			ProtoFile:      descriptors,
+		})
+		if err != nil {
+			return err
+		}
+		if err := runPlugin(ctx, plugin.name, request, filepath.Join(output, from.folder)); err != nil {
+			return fmt.Errorf("%s: %w", plugin.name, err)
 		}
 	}
 	return nil
