@@ -54,7 +54,7 @@ func run(ctx context.Context, arguments []string) error {
 }
 
 func suites() []harness.Suite {
-	return []harness.Suite{rpc.Suite(), netsuite.Suite(), papernet.Suite(), codec.Suite()}
+	return []harness.Suite{rpc.Suite(), netsuite.Suite(), papernet.Suite(), codec.Suite(), codec.PaperSuite()}
 }
 
 func findSuite(name string) (harness.Suite, error) {
@@ -135,7 +135,16 @@ func measure(ctx context.Context, arguments []string) error {
 	if *output == "" {
 		*output = filepath.Join(*root, "bench", "results", suite.Name+".json")
 	}
-	return errors.Join(results.Write(*output), results.Print(os.Stdout), failure)
+	return errors.Join(report(ctx, suite, results, *root, *output), failure)
+}
+
+// report adds the notes of the suite, and writes everything to a file and to
+// standard output.
+func report(ctx context.Context, suite harness.Suite, results *harness.Results, root, output string) (err error) {
+	if suite.Notes != nil {
+		results.Notes, err = suite.Notes(ctx, root)
+	}
+	return errors.Join(results.Write(output), results.Print(os.Stdout), err)
 }
 
 func checkPlacement(placement harness.Placement) error {

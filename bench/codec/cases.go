@@ -1,11 +1,14 @@
-// Package codec is the suite codec: values of generated types become bytes, and
-// bytes become values, without any calls.
+// Package codec is the suites codec and paper-codec: values of generated types
+// become bytes, and bytes become values, without any calls.
 //
 // The data is the same for all contestants. A contestant supplies what its
 // library does with one value; the loops around that are here.
 package codec
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Operation is what a case does with a message.
 type Operation string
@@ -16,6 +19,8 @@ const (
 	Encode Operation = "encode"
 	// Decode makes a new value of bytes.
 	Decode Operation = "decode"
+	// EncodeNew writes a value into new memory.
+	EncodeNew Operation = "encode-new"
 	// Whole builds a value of MyTest, encodes it, decodes that, and reads
 	// everything.
 	Whole Operation = "whole"
@@ -47,7 +52,7 @@ const (
 	MyTestSum = MyTestNum + MyTestAno + MyTestNumbers*(MyTestNumbers-1)/2
 )
 
-// Cases returns the cases of the suite.
+// Cases returns the cases of suite codec.
 func Cases() []Case {
 	var cases []Case
 	for _, set := range DataSets() {
@@ -55,15 +60,19 @@ func Cases() []Case {
 			cases = append(cases, Case{Name: set.Name + "-" + string(operation), Set: set, Operation: operation})
 		}
 	}
-	return append(cases, Case{Name: MyTest, Set: DataSet{Name: MyTest, Bytes: myTestBytes, Messages: 1}, Operation: Whole})
+	return append(cases, Case{Name: MyTest, Set: myTest(), Operation: Whole})
 }
 
-// FindCase returns the case of that name.
+func myTest() DataSet {
+	return DataSet{Name: MyTest, Struct: "MyTest", Bytes: myTestBytes, Messages: 1}
+}
+
+// FindCase returns the case of that name, of suite codec or of paper-codec.
 func FindCase(name string) (Case, error) {
-	for _, c := range Cases() {
+	for _, c := range slices.Concat(Cases(), PaperCases()) {
 		if c.Name == name {
 			return c, nil
 		}
 	}
-	return Case{}, fmt.Errorf("suite codec: no case %.40q", name)
+	return Case{}, fmt.Errorf("suites codec and paper-codec: no case %.40q", name)
 }

@@ -12,37 +12,78 @@ import (
 // DataSet is what a case encodes or decodes.
 type DataSet struct {
 	Name string
+	// Struct is what its messages are, as codec.thrift names it.
+	Struct string
 	// Bytes is how long each of its messages is in Thrift Binary.
 	Bytes int
 	// Messages is how many there are. They differ in content, not in length, so
 	// that the processor does not learn one by heart; those that fill its caches
 	// by themselves are one.
 	Messages int
-	// List tells that there is nothing but one list of numbers.
-	List  bool
-	build func(source) thrift.Struct
+	build    func(source) thrift.Struct
 }
 
 // manyMessages times 32 KiB stay within a second-level cache.
 const manyMessages = 8
 
-// DataSets returns all of them, but for MyTest.
+// DataSets returns those of suite codec, but for MyTest.
 func DataSets() []DataSet {
 	return []DataSet{
-		{Name: "complex-11k", Bytes: 11_429, Messages: manyMessages, build: source.complex},
-		{Name: "small-20k", Bytes: 20_441, Messages: manyMessages, build: func(s source) thrift.Struct { return s.small(124) }},
-		{Name: "small-6m", Bytes: 6_004_293, Messages: 1, build: func(s source) thrift.Struct { return s.small(36_500) }},
-		{Name: "mixed-20k", Bytes: 20_452, Messages: manyMessages, build: func(s source) thrift.Struct { return s.mixed(72, 24) }},
-		{Name: "mixed-6m", Bytes: 5_992_552, Messages: 1, build: func(s source) thrift.Struct { return s.mixed(21_150, 7_050) }},
-		{Name: "tiny-74b", Bytes: 74, Messages: manyMessages, build: source.tiny},
-		{Name: "echo-1k", Bytes: 1_043, Messages: manyMessages, build: func(s source) thrift.Struct { return s.echo(1 << 10) }},
-		{Name: "echo-32k", Bytes: 32_787, Messages: manyMessages, build: func(s source) thrift.Struct { return s.echo(32 << 10) }},
-		{Name: "list-i64-1k", Bytes: 8_201, Messages: manyMessages, List: true, build: func(s source) thrift.Struct { return s.int64List(1 << 10) }},
-		{Name: "list-i64-131k", Bytes: 1_048_585, Messages: 1, List: true, build: func(s source) thrift.Struct { return s.int64List(128 << 10) }},
-		{Name: "list-i32-1k", Bytes: 4_105, Messages: manyMessages, List: true, build: func(s source) thrift.Struct { return s.int32List(1 << 10) }},
-		{Name: "list-i32-131k", Bytes: 524_297, Messages: 1, List: true, build: func(s source) thrift.Struct { return s.int32List(128 << 10) }},
+		{Name: "complex-11k", Struct: "Complex", Bytes: 11_429, Messages: manyMessages, build: source.complex},
+		small("small-20k", 20_441, manyMessages, 124),
+		small("small-6m", 6_004_293, 1, 36_500),
+		mixed("mixed-20k", 20_452, manyMessages, 72, 24),
+		mixed("mixed-6m", 5_992_552, 1, 21_150, 7_050),
+		{Name: "tiny-74b", Struct: "Tiny", Bytes: 74, Messages: manyMessages, build: source.tiny},
+		echo("echo-1k", 1<<10),
+		echo("echo-32k", 32<<10),
+		int64List("list-i64-1k", 1<<10),
+		int64List("list-i64-131k", 128<<10),
+		int32List("list-i32-1k", 1<<10),
+		int32List("list-i32-131k", 128<<10),
 	}
 }
+
+func small(name string, bytes, messages, items int) DataSet {
+	return DataSet{Name: name, Struct: "Small", Bytes: bytes, Messages: messages, build: func(s source) thrift.Struct { return s.small(items) }}
+}
+
+func mixed(name string, bytes, messages, items, entries int) DataSet {
+	return DataSet{Name: name, Struct: "Mixed", Bytes: bytes, Messages: messages, build: func(s source) thrift.Struct { return s.mixed(items, entries) }}
+}
+
+// echo has 19 bytes beside the text.
+func echo(name string, length int) DataSet {
+	return DataSet{Name: name, Struct: "Echo", Bytes: length + 19, Messages: manyMessages, build: func(s source) thrift.Struct { return s.echo(length) }}
+}
+
+// Lists have 9 bytes beside their elements.
+const besideElements = 9
+
+func int64List(name string, n int) DataSet {
+	return DataSet{
+		Name: name, Struct: "Int64List", Bytes: besideElements + 8*n, Messages: listsOf(n),
+		build: func(s source) thrift.Struct { return &messages.Int64List{Values: s.numbers(n)} },
+	}
+}
+
+func int32List(name string, n int) DataSet {
+	return DataSet{
+		Name: name, Struct: "Int32List", Bytes: besideElements + 4*n, Messages: listsOf(n),
+		build: func(s source) thrift.Struct { return s.int32List(n) },
+	}
+}
+
+// listsOf returns how many lists of n elements a set has.
+func listsOf(n int) int {
+	if n > 4<<10 {
+		return 1
+	}
+	return manyMessages
+}
+
+// list tells that there is nothing but one list of numbers.
+func (d DataSet) list() bool { return d.Struct == "Int64List" || d.Struct == "Int32List" }
 
 // Build returns a message of the set, the same whenever it is asked for.
 func (d DataSet) Build(message int) thrift.Struct {
@@ -205,8 +246,6 @@ func (s source) item(noted bool) messages.Item {
 	}
 	return item
 }
-
-func (s source) int64List(n int) thrift.Struct { return &messages.Int64List{Values: s.numbers(n)} }
 
 func (s source) int32List(n int) thrift.Struct {
 	list := &messages.Int32List{Values: make([]int32, n)}

@@ -12,9 +12,9 @@ import (
 
 // Codec is what a library does with values, which are of type V for it.
 type Codec[V any] struct {
-	// Empty returns what makes values for the messages of a data set before they
-	// are decoded, or nil if the codec has none.
-	Empty func(set string) func() V
+	// Empty returns what makes values of a struct of codec.thrift before they are
+	// decoded, or nil if the codec has none.
+	Empty func(structName string) func() V
 	// Encode writes v over memory, whose content does not matter, or over other
 	// memory if that is too small. It returns what was written, which is valid
 	// until the next call.
@@ -43,9 +43,9 @@ func (c Codec[V]) Repeat(name string) (contestant.Repeat, error) {
 	if err != nil {
 		return contestant.Repeat{}, err
 	}
-	empty := c.Empty(found.Set.Name)
+	empty := c.Empty(found.Set.Struct)
 	if empty == nil || found.Operation == Whole && c.Build == nil {
-		return contestant.Repeat{}, fmt.Errorf("suite codec: not in the case %s", name)
+		return contestant.Repeat{}, fmt.Errorf("%s: it has no values of %s", name, found.Set.Struct)
 	}
 	if found.Operation == Whole {
 		return RepeatWhole(c.whole(empty)), nil
@@ -54,11 +54,20 @@ func (c Codec[V]) Repeat(name string) (contestant.Repeat, error) {
 	if err != nil {
 		return contestant.Repeat{}, err
 	}
-	once := c.decode(empty, wires)
-	if found.Operation == Encode {
-		once = c.encode(values)
+	switch found.Operation {
+	case Encode:
+		return repeat(found.Set, c.encode(values)), nil
+	case EncodeNew:
+		return repeat(found.Set, c.encodeNew(values)), nil
 	}
-	return repeat(found.Set, once), nil
+	return repeat(found.Set, c.decode(empty, wires)), nil
+}
+
+func (c Codec[V]) encodeNew(values []V) func(message int) error {
+	return func(message int) error {
+		_, err := c.Encode(nil, values[message])
+		return err
+	}
 }
 
 func (c Codec[V]) encode(values []V) func(message int) error {
@@ -114,7 +123,7 @@ func (c Codec[V]) prepare(set DataSet, message thrift.Struct) (value V, wire []b
 	if wire, err = thrift.Marshal(message); err != nil {
 		return value, nil, err
 	}
-	value = c.Empty(set.Name)()
+	value = c.Empty(set.Struct)()
 	if err := c.Decode(wire, value); err != nil {
 		return value, nil, err
 	}

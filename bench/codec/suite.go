@@ -20,7 +20,7 @@ const (
 // entry is a contestant of the suite.
 type entry struct {
 	name string
-	// ours is compared with everybody else, each of its cases.
+	// ours is compared with everybody else in each of its cases.
 	ours    bool
 	program program
 	plays   func(Case) bool
@@ -48,13 +48,13 @@ func entries() []entry {
 		{"protobuf-go", false, protobuf, everything},
 		{"vtprotobuf", false, protobuf, everything},
 		{capnp, false, capnps, func(c Case) bool { return c.Operation == Whole }},
-		{loop, false, plain, func(c Case) bool { return c.Set.List }},
+		{loop, false, plain, func(c Case) bool { return c.Set.list() }},
 		{memoryCopy, false, plain, func(c Case) bool { return c.Operation != Whole }},
 	}
 }
 
 // decodesTexts is for policies about strings: they differ where one is decoded.
-func decodesTexts(c Case) bool { return c.Operation == Decode && !c.Set.List }
+func decodesTexts(c Case) bool { return c.Operation == Decode && !c.Set.list() }
 
 // Suite describes the suite to the runner.
 func Suite() harness.Suite {

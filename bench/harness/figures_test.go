@@ -112,6 +112,7 @@ func fixture() *Results {
 		Settings:    settings,
 		Contestants: []contestant.Info{{Name: "ours"}, {Name: "peer"}, {Name: "other"}, {Name: "gone", Unavailable: "not built"}},
 		Warnings:    []string{"the load average is high"},
+		Notes:       []string{"what a suite has found out", "and more of it"},
 		Cases:       []CaseResult{c, {Name: "echo@free", Placement: Free}, memory, repeated},
 	}
 	r.Lines = r.allLines()

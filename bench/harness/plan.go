@@ -3,6 +3,7 @@
 package harness
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -22,6 +23,9 @@ type Suite struct {
 	// QuickWindow is how long a window of a quick run is, where that run would
 	// take more than five minutes with the usual ones; else 0.
 	QuickWindow time.Duration
+	// Notes finds out what else belongs to the results, as lines of text. It may
+	// be nil. root is the root of the repository.
+	Notes func(ctx context.Context, root string) ([]string, error)
 }
 
 // Program is built from a package of a module, and knows contestants.

@@ -26,6 +26,9 @@ func (r *Results) Print(out io.Writer) error {
 	for _, c := range r.Cases {
 		c.print(text, r.Suite)
 	}
+	if len(r.Notes) > 0 {
+		fmt.Fprintf(text, "\n%s\n", strings.Join(r.Notes, "\n"))
+	}
 	if len(r.Warnings) > 0 {
 		fmt.Fprintln(text)
 	}

@@ -33,6 +33,8 @@ type Results struct {
 	// Warnings are what makes these results less comparable.
 	Warnings []string     `json:"warnings,omitempty"`
 	Cases    []CaseResult `json:"cases"`
+	// Notes are those of the suite, for people.
+	Notes []string `json:"notes,omitempty"`
 	// Lines are the RATIO and VALUE lines that were printed.
 	Lines []string `json:"lines"`
 }
@@ -112,12 +114,16 @@ func (r *Results) validate() error {
 	switch {
 	case r.Format != resultsFormat:
 		return fmt.Errorf("results have format %d (this program reads %d)", r.Format, resultsFormat)
-	case len(r.Cases) > casesMax || len(r.Lines) > linesMax:
-		return fmt.Errorf("results hold %d cases and %d lines (limits %d and %d)", len(r.Cases), len(r.Lines), casesMax, linesMax)
+	case len(r.Cases) > casesMax || len(r.Lines) > linesMax || len(r.Notes) > linesMax:
+		return fmt.Errorf("results hold %d cases, %d lines and %d notes (limits %d, %d and %d)",
+			len(r.Cases), len(r.Lines), len(r.Notes), casesMax, linesMax, linesMax)
 	}
 	problems := []error{
 		contestant.CheckText("suite", r.Suite, 1), contestant.CheckText("commit", r.Commit, 0),
 		contestant.CheckText("machine", r.Machine.String(), 0), r.Settings.Validate(),
+	}
+	for _, note := range r.Notes {
+		problems = append(problems, contestant.CheckText("note", note, 1))
 	}
 	for _, c := range r.Cases {
 		if len(c.Runs) > runsMax || len(c.Pairs) > casesMax {

@@ -19,7 +19,7 @@ import (
 func CheckValues[V any](t *testing.T, c codec.Codec[V]) {
 	t.Helper()
 	for _, set := range smallSets() {
-		empty := c.Empty(set.Name)
+		empty := c.Empty(set.Struct)
 		if empty == nil {
 			continue
 		}
@@ -55,7 +55,7 @@ func CheckValues[V any](t *testing.T, c codec.Codec[V]) {
 func CheckThrift[V any](t *testing.T, c codec.Codec[V]) {
 	t.Helper()
 	for _, set := range smallSets() {
-		if c.Empty(set.Name) == nil {
+		if c.Empty(set.Struct) == nil {
 			continue
 		}
 		values, _, err := c.Prepare(set)
@@ -90,13 +90,18 @@ func smallSets() []codec.DataSet {
 	return slices.DeleteFunc(codec.DataSets(), func(set codec.DataSet) bool { return set.Bytes > 2<<20 })
 }
 
-// CheckRepeats repeats the operations of every case that the suite has the
-// contestant in.
+// CheckRepeats repeats the operations of every case that one of the suites has
+// the contestant in.
 func CheckRepeats(t *testing.T, one contestant.Contestant) {
 	t.Helper()
-	for i, played := range codec.Suite().Cases {
+	for _, played := range slices.Concat(codec.Suite().Cases, codec.PaperSuite().Cases) {
 		member := slices.ContainsFunc(played.Pairs, func(p harness.Pair) bool { return p.Ours == one.Name || p.Peer == one.Name })
 		if !member {
+			continue
+		}
+		found, err := codec.FindCase(played.Name)
+		if err != nil {
+			t.Errorf("%s: %v", played.Name, err)
 			continue
 		}
 		operation, err := one.Repeat(played.Name)
@@ -104,11 +109,10 @@ func CheckRepeats(t *testing.T, one contestant.Contestant) {
 			t.Errorf("%s, %s: %v", one.Name, played.Name, err)
 			continue
 		}
-		set := codec.Cases()[i].Set
-		if operation.Bytes != int64(set.Bytes) {
-			t.Errorf("%s, %s: operations of %d bytes, want %d", one.Name, played.Name, operation.Bytes, set.Bytes)
+		if operation.Bytes != int64(found.Set.Bytes) {
+			t.Errorf("%s, %s: operations of %d bytes, want %d", one.Name, played.Name, operation.Bytes, found.Set.Bytes)
 		}
-		if took, err := operation.Times(set.Messages + 1); err != nil || took <= 0 {
+		if took, err := operation.Times(found.Set.Messages + 1); err != nil || took <= 0 {
 			t.Errorf("%s, %s: %v, %v", one.Name, played.Name, took, err)
 		}
 	}

@@ -28,23 +28,23 @@ func codecs() []named {
 	return []named{with("fulmar", decode), with("fulmar-own", decodeOwn)}
 }
 
-func empty(set string) func() thrift.Struct {
-	switch set {
-	case "complex-11k":
+func empty(structName string) func() thrift.Struct {
+	switch structName {
+	case "Complex":
 		return func() thrift.Struct { return new(messages.Complex) }
-	case "small-20k", "small-6m":
+	case "Small":
 		return func() thrift.Struct { return new(messages.Small) }
-	case "mixed-20k", "mixed-6m":
+	case "Mixed":
 		return func() thrift.Struct { return new(messages.Mixed) }
-	case "tiny-74b":
+	case "Tiny":
 		return func() thrift.Struct { return new(messages.Tiny) }
-	case "echo-1k", "echo-32k":
+	case "Echo":
 		return func() thrift.Struct { return new(messages.Echo) }
-	case "list-i64-1k", "list-i64-131k":
+	case "Int64List":
 		return func() thrift.Struct { return new(messages.Int64List) }
-	case "list-i32-1k", "list-i32-131k":
+	case "Int32List":
 		return func() thrift.Struct { return new(messages.Int32List) }
-	case codec.MyTest:
+	case "MyTest":
 		return func() thrift.Struct { return new(messages.MyTest) }
 	}
 	return nil

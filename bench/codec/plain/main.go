@@ -44,12 +44,11 @@ type list struct {
 func loop() codec.Codec[*list] {
 	into := new(list)
 	return codec.Codec[*list]{
-		Empty: func(set string) func() *list {
-			switch set {
-			case "list-i64-1k", "list-i64-131k", "list-i32-1k", "list-i32-131k":
-				return func() *list { return into }
+		Empty: func(structName string) func() *list {
+			if structName != "Int64List" && structName != "Int32List" {
+				return nil
 			}
-			return nil
+			return func() *list { return into }
 		},
 		Encode:  func(memory []byte, v *list) ([]byte, error) { return v.encode(memory), nil },
 		Decode:  func(wire []byte, v *list) error { return v.decode(wire) },

@@ -12,4 +12,5 @@ func TestBinary_KeepsEverything(t *testing.T) {
 	codectest.CheckValues(t, binary())
 	codectest.CheckThrift(t, binary())
 	codectest.CheckRepeats(t, binary().Contestant("apache-thrift"))
+	codectest.CheckRepeats(t, binary().Contestant("old"))
 }

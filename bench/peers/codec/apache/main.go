@@ -16,7 +16,10 @@ import (
 )
 
 func main() {
-	contestant.Main(binary().Contestant("apache-thrift", "github.com/apache/thrift"))
+	contestant.Main(
+		binary().Contestant("apache-thrift", "github.com/apache/thrift"),
+		binary().Contestant("old", "github.com/apache/thrift"), // A codec of that kind is what the article calls so.
+	)
 }
 
 // binary has one protocol for each direction, which all messages go through.
@@ -42,23 +45,23 @@ func binary() codec.Codec[thrift.TStruct] {
 	}
 }
 
-func empty(set string) func() thrift.TStruct {
-	switch set {
-	case "complex-11k":
+func empty(structName string) func() thrift.TStruct {
+	switch structName {
+	case "Complex":
 		return func() thrift.TStruct { return messages.NewComplex() }
-	case "small-20k", "small-6m":
+	case "Small":
 		return func() thrift.TStruct { return messages.NewSmall() }
-	case "mixed-20k", "mixed-6m":
+	case "Mixed":
 		return func() thrift.TStruct { return messages.NewMixed() }
-	case "tiny-74b":
+	case "Tiny":
 		return func() thrift.TStruct { return messages.NewTiny() }
-	case "echo-1k", "echo-32k":
+	case "Echo":
 		return func() thrift.TStruct { return messages.NewEcho() }
-	case "list-i64-1k", "list-i64-131k":
+	case "Int64List":
 		return func() thrift.TStruct { return messages.NewInt64List() }
-	case "list-i32-1k", "list-i32-131k":
+	case "Int32List":
 		return func() thrift.TStruct { return messages.NewInt32List() }
-	case codec.MyTest:
+	case "MyTest":
 		return func() thrift.TStruct { return messages.NewMyTest() }
 	}
 	return nil

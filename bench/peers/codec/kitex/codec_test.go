@@ -12,6 +12,7 @@ func TestFastCodec_KeepsEverything(t *testing.T) {
 	codectest.CheckValues(t, fastCodec())
 	codectest.CheckThrift(t, fastCodec())
 	codectest.CheckRepeats(t, fastCodec().Contestant("kitex"))
+	codectest.CheckRepeats(t, fastCodec().Contestant("new"))
 }
 
 func TestFrugal_KeepsEverything(t *testing.T) {

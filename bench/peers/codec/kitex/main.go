@@ -18,6 +18,7 @@ import (
 func main() {
 	contestant.Main(
 		fastCodec().Contestant("kitex", "github.com/cloudwego/kitex", "github.com/cloudwego/gopkg"),
+		fastCodec().Contestant("new", "github.com/cloudwego/kitex", "github.com/cloudwego/gopkg"), // as the article calls it
 		reflecting().Contestant("frugal", "github.com/cloudwego/frugal"),
 	)
 }
@@ -59,23 +60,23 @@ func withLength(memory []byte, length int) []byte {
 	return slices.Grow(memory[:0], length)[:length]
 }
 
-func empty(set string) func() thrift.FastCodec {
-	switch set {
-	case "complex-11k":
+func empty(structName string) func() thrift.FastCodec {
+	switch structName {
+	case "Complex":
 		return func() thrift.FastCodec { return messages.NewComplex() }
-	case "small-20k", "small-6m":
+	case "Small":
 		return func() thrift.FastCodec { return messages.NewSmall() }
-	case "mixed-20k", "mixed-6m":
+	case "Mixed":
 		return func() thrift.FastCodec { return messages.NewMixed() }
-	case "tiny-74b":
+	case "Tiny":
 		return func() thrift.FastCodec { return messages.NewTiny() }
-	case "echo-1k", "echo-32k":
+	case "Echo":
 		return func() thrift.FastCodec { return messages.NewEcho() }
-	case "list-i64-1k", "list-i64-131k":
+	case "Int64List":
 		return func() thrift.FastCodec { return messages.NewInt64List() }
-	case "list-i32-1k", "list-i32-131k":
+	case "Int32List":
 		return func() thrift.FastCodec { return messages.NewInt32List() }
-	case codec.MyTest:
+	case "MyTest":
 		return func() thrift.FastCodec { return messages.NewMyTest() }
 	}
 	return nil

@@ -55,23 +55,23 @@ func vtproto() codec.Codec[message] {
 	}
 }
 
-func empty(set string) func() message {
-	switch set {
-	case "complex-11k":
+func empty(structName string) func() message {
+	switch structName {
+	case "Complex":
 		return func() message { return new(messagespb.Complex) }
-	case "small-20k", "small-6m":
+	case "Small":
 		return func() message { return new(messagespb.Small) }
-	case "mixed-20k", "mixed-6m":
+	case "Mixed":
 		return func() message { return new(messagespb.Mixed) }
-	case "tiny-74b":
+	case "Tiny":
 		return func() message { return new(messagespb.Tiny) }
-	case "echo-1k", "echo-32k":
+	case "Echo":
 		return func() message { return new(messagespb.Echo) }
-	case "list-i64-1k", "list-i64-131k":
+	case "Int64List":
 		return func() message { return new(messagespb.Int64List) }
-	case "list-i32-1k", "list-i32-131k":
+	case "Int32List":
 		return func() message { return new(messagespb.Int32List) }
-	case codec.MyTest:
+	case "MyTest":
 		return func() message { return new(messagespb.MyTest) }
 	}
 	return nil
