@@ -145,6 +145,10 @@ func goroutineExceptions() []exception {
 func unsafeExceptions() []exception {
 	return []exception{
 		{
+			rule: "unsafe", file: "internal/byteswap/byteswap.go", what: "unsafe",
+			reason: "a slice of numbers is looked at as the bytes that it consists of: as many as its length has, for the time of a call, and bytes need no alignment",
+		},
+		{
 			rule: "unsafe", file: "internal/linkbuf/pool.go", what: "unsafe",
 			reason: "a pooled slice is kept as the pointer to its first byte, because a slice in an interface would cost an allocation; its capacity is that of its class",
 		},

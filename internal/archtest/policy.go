@@ -71,6 +71,11 @@ func runtimePolicy() []place {
 		{folder: "internal/assert", group: runtimeGroup, line: 0},
 		{folder: "internal/limits", group: runtimeGroup, line: 0},
 
+		{
+			folder: "internal/byteswap", group: runtimeGroup, line: 1, thirdParty: []string{moduleSys},
+			standard: []string{"encoding/binary", "math/bits", "unsafe"},
+			why:      "numbers in, bytes out; the one place with assembly keeps to itself (ADR-0002)",
+		},
 		{folder: "internal/linkbuf", group: runtimeGroup, line: 1},
 		{folder: "internal/clock", group: runtimeGroup, line: 1},
 		{folder: "internal/peerlog", group: runtimeGroup, line: 1},

@@ -1,0 +1,5 @@
+//go:build !amd64 || purego || race || msan || asan
+
+package byteswap_test
+
+const assembled = false
