@@ -27,6 +27,7 @@ func testSteps() []step {
 			{"tests with -race", raceTests},
 			{"tests with -tags invariants", invariantsTests},
 			{"tests with 32 bits", narrowTests},
+			{"tests with -tags purego", puregoTests},
 			{"event loop on each engine", engineTests},
 			{"simulation seeds", simulation},
 			{"interop", interop},
@@ -281,6 +282,16 @@ func narrowTests(ctx context.Context, v *verifier, log *log) error {
 		return err
 	}
 	_, err = v.goTest(ctx, log, []string{"."}, environment, append([]string{"-timeout=5m"}, packages...)...)
+	return err
+}
+
+// puregoTests runs the package that has assembly as a program without it. All
+// other packages are the same with that tag.
+func puregoTests(ctx context.Context, v *verifier, log *log) error {
+	tests, err := v.goTest(ctx, log, []string{"."}, nil, "-tags=purego", "-timeout=5m", "./internal/byteswap")
+	if err == nil && tests == 0 {
+		return errors.New("no test ran")
+	}
 	return err
 }
 
