@@ -165,7 +165,7 @@ func (c *Client) attempt(ctx context.Context, state *unaryState) error {
 		return &Error{code: encodeCode(err), message: err.Error(), phase: PhaseEncode, executed: ExecutedNo, cause: err}
 	}
 	defer request.Release()
-	if err := state.method.Codec.AppendBody(request.Body(), state.request, headed(c.limits, method.Qualified)); err != nil {
+	if err := state.method.encode(request.Body(), state.request, c.limits, method.Qualified, &state.method.requests); err != nil {
 		return &Error{code: encodeCode(err), message: err.Error(), phase: PhaseEncode, executed: ExecutedNo, cause: err}
 	}
 	response, err := c.peer.Do(ctx, request)

@@ -141,36 +141,42 @@ type probe struct {
 	decode int
 }
 
-func (p *probe) WriteThrift(w *thrift.Writer) {
+func (p *probe) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.FieldI64(1, int64(p.decode))
-	w.FieldBinary(2, make([]byte, p.pad))
+	b = w.Room(b, 11)
+	thrift.PutI64(b[len(b):len(b)+11], 1, int64(p.decode))
+	b = w.FieldBinary(b[:len(b)+11], 2, make([]byte, p.pad))
 	if p.levels > 1 {
-		w.Field(thrift.StructType, 3)
-		(&probe{levels: p.levels - 1}).WriteThrift(w)
+		b = w.Field(b, thrift.StructType, 3)
+		b = (&probe{levels: p.levels - 1}).WriteThrift(w, b)
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
-func (p *probe) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (p *probe) ReadThrift(r *thrift.Reader, at int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+	for len(b)-at >= 4 {
+		field = thrift.KeyAt(b, at)
+		if field.IsStop() {
+			break
+		}
+		switch field {
 		case thrift.Key(thrift.I64, 1):
-			p.decode = int(r.I64())
+			var decode int64
+			decode, at = r.I64(at + 3)
+			p.decode = int(decode)
 		case thrift.Key(thrift.StructType, 3):
-			(&probe{}).ReadThrift(r)
+			at = (&probe{}).ReadThrift(r, at+3)
 		default:
-			r.Skip(key)
+			at = r.Skip(at, field)
 		}
 	}
 	// It charges for all of them and takes memory for the first 64 KiB.
-	thrift.MakeSlice[byte](r, p.decode)
-	r.EndStruct("probe")
+	thrift.MakeSlice[byte](r, at, p.decode)
+	return r.EndStruct(at, field, "probe")
 }
 
 // probes is a server and a client that exchange probes.

@@ -393,7 +393,7 @@ func (s *Server) answer(in *transport.Inbound, state *unaryState, call *servedCa
 		return
 	}
 	defer reply.Release()
-	if err := method.Codec.AppendBody(reply.Body(), state.reply, headed(s.limits, method.Name)); err != nil {
+	if err := method.encode(reply.Body(), state.reply, s.limits, method.Name, &method.replies); err != nil {
 		s.unencodable(in, state, err)
 		return
 	}

@@ -2,6 +2,7 @@ package fulmar
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
@@ -38,17 +39,45 @@ type MethodDesc struct {
 	// Exception returns the message that carries err if the IDL declares it for
 	// the method, or nil. It may be nil itself.
 	Exception func(err error) any
+
+	requests, replies sizeHistory
+}
+
+// sizeHistory is how long messages were lately, so that the next one gets memory in
+// one piece. The zero value is ready to use. Safe for concurrent use.
+type sizeHistory struct{ likely atomic.Int64 }
+
+// sizeDecay: messages that are shorter count for one part of so many.
+const sizeDecay = 8
+
+// add notes the length of a message. It writes only if that changes much, because
+// all processors read it.
+func (h *sizeHistory) add(bytes int) {
+	before := h.likely.Load()
+	now := int64(bytes)
+	if now < before {
+		now = before - (before-now)/sizeDecay
+	}
+	if difference := now - before; difference > before/sizeDecay || difference < -before/(2*sizeDecay) {
+		h.likely.Store(now)
+	}
+}
+
+// encode appends a body that follows the message header of the method called name,
+// which counts as well.
+func (m *MethodDesc) encode(out *linkbuf.Buffer, body any, limit limits.Message, name string, history *sizeHistory) error {
+	limit.HeadBytes = thriftwire.AppendedHeaderSize(name)
+	limit.LikelyBytes = int(history.likely.Load())
+	before := out.Len()
+	err := m.Codec.AppendBody(out, body, limit)
+	if err == nil {
+		history.add(out.Len() - before)
+	}
+	return err
 }
 
 // fullName is how texts name the method.
 func (m *MethodDesc) fullName() string { return m.Service + "." + m.Name }
-
-// headed returns the limits for a body that follows the message header of the
-// method called name, which counts as well.
-func headed(m limits.Message, name string) limits.Message {
-	m.HeadBytes = thriftwire.AppendedHeaderSize(name)
-	return m
-}
 
 // ServiceDesc describes a service, inherited methods included.
 type ServiceDesc struct {

@@ -2,9 +2,12 @@ package thrift_test
 
 import (
 	"bytes"
+	"errors"
 	"reflect"
+	"strings"
 	"testing"
 
+	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/thrift"
 )
 
@@ -35,14 +38,43 @@ func TestAppend_ReusesMemory(t *testing.T) {
 	}
 }
 
-func TestAppend_LeavesTheSliceOnErrors(t *testing.T) {
-	bad := structFunc(func(w *thrift.Writer) {
-		w.FieldString(1, "written before the error")
-		w.FailNil("test.node")
+// TestAppend_WritesToMemoryThatIsThere: without an allocation but that of the Writer.
+func TestAppend_WritesToMemoryThatIsThere(t *testing.T) {
+	s := sized(1000)
+	s.Scores = nil
+	want := mustMarshal(t, s)
+	buffer := make([]byte, 3, len(want)+8)
+	allocations := testing.AllocsPerRun(20, func() {
+		b, err := thrift.Append(buffer[:3], s)
+		if err != nil || &b[0] != &buffer[0] || !bytes.Equal(b[3:], want) {
+			t.Fatalf("%d bytes, %v; want %d behind the 3 that were there", len(b), err, len(want))
+		}
 	})
-	before := append(make([]byte, 0, 100), "before"...)
-	b, err := thrift.Append(before, bad)
-	if err == nil || string(b) != "before" {
-		t.Errorf("Append: %q, %v; want %q and an error", b, err, "before")
+	if allocations > 1 {
+		t.Errorf("%v allocations, want 1", allocations)
+	}
+	for room := range 40 {
+		small := append(make([]byte, 0, 3+room), "abc"...)
+		b, err := thrift.Append(small, s)
+		if err != nil || string(b[:3]) != "abc" || !bytes.Equal(b[3:], want) {
+			t.Fatalf("with room for %d bytes: %d bytes, %v", room, len(b), err)
+		}
+	}
+}
+
+func TestAppend_ReturnsItsArgumentOnError(t *testing.T) {
+	loop := &node{}
+	loop.Next = loop
+	for _, room := range []int{0, 1000, 1 << 20} {
+		given := append(make([]byte, 0, 3+room), "abc"...)
+		b, err := thrift.Append(given, loop)
+		var wireError *thrift.Error
+		if !errors.As(err, &wireError) || string(b) != "abc" || &b[0] != &given[0] {
+			t.Errorf("with room for %d bytes: %q, %v", room, b, err)
+		}
+	}
+	long := &node{Name: strings.Repeat("n", limits.MessageBytes)}
+	if b, err := thrift.Append([]byte("abc"), long); string(b) != "abc" || err == nil || !strings.Contains(err.Error(), "limit") {
+		t.Errorf("%d bytes, %v; want the limit", len(b), err)
 	}
 }

@@ -2,7 +2,6 @@ package thrift
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
@@ -11,64 +10,82 @@ import (
 
 // Codec is the Binary protocol as method descriptors name it: it turns
 // generated structs into message bodies and back.
-type Codec struct{}
+type Codec struct {
+	// Strings is where the strings and binaries of decoded messages keep their bytes.
+	// Default: StringsAuto.
+	Strings Strings
+}
 
 // Binary is the codec of generated Thrift methods.
 var Binary Codec
 
 // AppendBody appends body, which must be a Struct, to out. On an error out is
-// as it was before.
+// as it was before. Strings of 32 KiB and more become pieces of out, everything
+// else is copied.
 func (Codec) AppendBody(out *linkbuf.Buffer, body any, m limits.Message) error {
 	s, ok := body.(Struct)
 	if !ok {
 		return fmt.Errorf("thrift: %T is not a generated Thrift struct", body)
 	}
-	w := newWriter(out, m)
-	s.WriteThrift(&w)
-	return w.finish()
+	w := newWriter(m)
+	return w.writeTo(out, s)
 }
 
 // ReadBody reads all of in into body, which must be a Struct. It keeps no
 // reference to in.
-func (Codec) ReadBody(in []byte, body any, m limits.Message) error {
+func (c Codec) ReadBody(in []byte, body any, m limits.Message) error {
 	s, ok := body.(Struct)
 	if !ok {
 		return fmt.Errorf("thrift: %T is not a generated Thrift struct", body)
 	}
-	r := newReader(in, m)
-	s.ReadThrift(&r)
+	return read(in, s, m, c.Strings, false)
+}
+
+// read reads all of b into s.
+func read(b []byte, s Struct, m limits.Message, policy Strings, owned bool) error {
+	r := newReader(b, m, policy, owned)
+	p := s.ReadThrift(&r, 0)
 	if r.err != nil {
 		return r.err
 	}
-	if r.pos != len(in) {
-		return &Error{Kind: thriftwire.Malformed, Offset: r.pos, Detail: fmt.Sprintf(
-			"%d bytes follow the end of the struct", len(in)-r.pos)}
+	if p != len(b) {
+		return &Error{Kind: thriftwire.Malformed, Offset: p, Detail: fmt.Sprintf(
+			"%d bytes follow the end of the struct", len(b)-p)}
 	}
 	return nil
 }
 
-// Marshal returns s in the Binary protocol, under the default limits.
-func Marshal(s Struct) ([]byte, error) { return Append(nil, s) }
-
-// Append appends s in the Binary protocol to dst, as Marshal writes it, and
-// returns the extended slice. Where dst has room nothing else is allocated for
-// the result, so a caller that keeps it for the next message reuses its memory.
-// On an error it returns dst as it was.
+// Append returns dst with s in the Binary protocol behind it, under the default
+// limits. It writes to dst as far as that has room. On an error it returns dst.
 func Append(dst []byte, s Struct) ([]byte, error) {
-	out := linkbuf.New(linkbuf.NewPool())
-	defer out.Release()
-	if err := Binary.AppendBody(out, s, limits.DefaultMessage()); err != nil {
-		return dst, err
+	w := newWriter(limits.DefaultMessage())
+	return w.appendTo(dst, s)
+}
+
+// Marshal returns s in the Binary protocol, under the default limits.
+func Marshal(s Struct) ([]byte, error) {
+	b, err := Append(nil, s)
+	if err != nil {
+		return nil, err
 	}
-	dst = slices.Grow(dst, out.Len())
-	for _, part := range out.Slices(nil) {
-		dst = append(dst, part...)
-	}
-	return dst, nil
+	return b, nil
 }
 
 // Unmarshal reads b, all of it, into s, under the default limits. Fields that
-// are not in b keep their values. It keeps no reference to b.
+// are not in b keep their values. It keeps no reference to b: strings have memory
+// of their own, as StringsAuto describes it.
 func Unmarshal(b []byte, s Struct) error {
-	return Binary.ReadBody(b, s, limits.DefaultMessage())
+	return read(b, s, limits.DefaultMessage(), StringsAuto, false)
+}
+
+// UnmarshalConfig says how UnmarshalOwned decodes. The zero value is usable.
+type UnmarshalConfig struct {
+	// Strings is where strings and binaries keep their bytes. Default: StringsAuto.
+	Strings Strings
+}
+
+// UnmarshalOwned is Unmarshal for bytes that nobody will change as long as s, or a
+// string from it, is in use: these may refer to b.
+func UnmarshalOwned(b []byte, s Struct, config UnmarshalConfig) error {
+	return read(b, s, limits.DefaultMessage(), config.Strings, true)
 }

@@ -11,229 +11,207 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
 )
 
-// Reader reads one struct from bytes that are all there. The first error
-// sticks: from then on fields end, values are zero and counts are 0.
+// Reader reads structs from bytes that are all there. Generated code is its only
+// intended caller. A Reader belongs to one goroutine.
 //
-// Generated code is its only intended caller. A Reader belongs to one
-// goroutine; nothing it returns refers to the bytes it reads.
+// Where it reads is an argument of its methods, and how far it came a result, so
+// that generated code keeps both in registers. The first error sticks: from then
+// on every method returns the end of the bytes, and values are zero.
 type Reader struct {
 	buf []byte
-	pos int
 	// depth is how many more levels may nest, maxDepth how many in all.
 	depth    int
 	maxDepth int
 	// budget is how many more bytes decoding may allocate.
-	budget int64
-	// last is the field that is being read, for errors.
-	last FieldKey
-	err  *Error
+	budget  int64
+	strings stringMemory
+	slabs   slabs
+	err     *Error
 }
 
-func newReader(b []byte, m limits.Message) Reader {
-	return Reader{buf: b, depth: m.Depth, maxDepth: m.Depth, budget: m.DecodeBytes(len(b))}
+func newReader(b []byte, m limits.Message, policy Strings, owned bool) Reader {
+	r := Reader{buf: b, depth: m.Depth, maxDepth: m.Depth, budget: m.DecodeBytes(len(b))}
+	r.strings.owned = owned
+	r.UseStrings(policy)
+	return r
 }
 
 // Failed reports whether an error has happened.
 func (r *Reader) Failed() bool { return r.err != nil }
 
-// fail records the first error and makes every later read come up short.
-func (r *Reader) fail(err *Error) {
+// fail records the first error. It returns where reading goes on, which is the
+// end.
+func (r *Reader) fail(err *Error) int {
 	if r.err == nil {
-		if r.last != 0 {
-			err.Inside(fmt.Sprintf("field %d", r.last.ID()))
-		}
 		r.err = err
 	}
-	r.pos = len(r.buf)
+	return len(r.buf)
 }
 
-// short fails because n more bytes are needed and not there.
-func (r *Reader) short(n int, what string) {
-	r.fail(&Error{Kind: thriftwire.Truncated, Offset: r.pos, Detail: fmt.Sprintf(
-		"%s needs %d bytes, %d are left", what, n, len(r.buf)-r.pos)})
-}
+// Short fails because a value of type t is not there as a whole at p.
+func (r *Reader) Short(p int, t Type) int { return r.short(p, t.FixedSize(), t.String()) }
 
-// BeginStruct starts a struct. It reports false if that nests too deeply; the
-// struct then must not be read.
-func (r *Reader) BeginStruct() bool { return r.enter() }
-
-func (r *Reader) enter() bool {
-	if r.depth <= 0 {
-		r.fail(thriftwire.DepthError(r.maxDepth, r.pos))
-	}
+// short fails because n bytes are needed at p and not there.
+func (r *Reader) short(p, n int, what string) int {
 	if r.err != nil {
-		return false
+		return len(r.buf) // p may mean nothing
 	}
-	r.depth--
-	return true
+	return r.fail(&Error{Kind: thriftwire.Truncated, Offset: p, Detail: fmt.Sprintf(
+		"%s needs %d bytes, %d are left", what, n, len(r.buf)-p)})
 }
 
-// EndStruct ends a struct that BeginStruct started. name is the struct's name
-// for errors.
-func (r *Reader) EndStruct(name string) {
+// BeginStruct starts a struct and returns all bytes: nil if it nests too deeply.
+// EndStruct must follow.
+func (r *Reader) BeginStruct() []byte {
+	if r.depth--; r.depth < 0 {
+		return r.tooDeep()
+	}
+	return r.buf
+}
+
+func (r *Reader) tooDeep() []byte {
+	r.fail(thriftwire.DepthError(r.maxDepth, -1))
+	return nil
+}
+
+// KeyAt returns the header of a field at p, of which there are 4 bytes at least:
+// the shortest field has that many.
+func KeyAt(b []byte, p int) FieldKey { return FieldKey(binary.BigEndian.Uint32(b[p:]) >> 8) }
+
+// IsStop reports whether k is not the header of a field but the end mark of a
+// struct, whatever follows it.
+func (k FieldKey) IsStop() bool { return k < 1<<16 }
+
+// EndStruct ends a struct that BeginStruct started: its end mark is at p. key is
+// the field that was read last, 0 if none is to blame for an error, and name the
+// name of the struct, both for errors.
+func (r *Reader) EndStruct(p int, key FieldKey, name string) int {
 	r.depth++
+	if p < len(r.buf) && r.buf[p] == 0 { // thriftwire.Stop; after an error p is the end
+		return p + 1
+	}
+	return r.failStruct(p, key, name)
+}
+
+func (r *Reader) failStruct(p int, key FieldKey, name string) int {
+	if r.err == nil {
+		key = 0
+		r.short(p, 3, "field header")
+	}
+	if !key.IsStop() {
+		r.err.Inside(fmt.Sprintf("field %d", key.ID()))
+	}
+	r.err.Inside(name)
+	return len(r.buf)
+}
+
+// FailMissing records that required fields are absent, if the end mark of the
+// struct is at p.
+func (r *Reader) FailMissing(p int, fields ...string) int {
+	if p >= len(r.buf) || r.buf[p] != byte(thriftwire.Stop) {
+		return p // which is what EndStruct says
+	}
+	return r.fail(&Error{Kind: thriftwire.MissingField, Offset: p, Detail: fmt.Sprintf("required but absent: %s", strings.Join(fields, ", "))})
+}
+
+// Skip passes over the field whose header is at p: the struct does not know it,
+// or with another type.
+func (r *Reader) Skip(p int, key FieldKey) int { return r.skip(p+3, key.Type()) }
+
+func (r *Reader) skip(p int, t Type) int {
+	if size := t.FixedSize(); size > 0 && size <= len(r.buf)-p {
+		return p + size
+	}
 	if r.err != nil {
-		r.err.Inside(name)
+		return len(r.buf)
 	}
-}
-
-// Field reads the header of the next field. It reports false at the end of the
-// struct and after an error.
-func (r *Reader) Field() (FieldKey, bool) {
-	if len(r.buf)-r.pos < 3 {
-		return 0, r.lastField()
-	}
-	t := Type(r.buf[r.pos])
-	if t == thriftwire.Stop {
-		r.pos++
-		return 0, false
-	}
-	key := Key(t, int16(binary.BigEndian.Uint16(r.buf[r.pos+1:])))
-	r.pos += 3
-	r.last = key
-	return key, true
-}
-
-// lastField handles a field header with fewer than 3 bytes left: only the end
-// of the struct fits.
-func (r *Reader) lastField() bool {
-	if r.pos < len(r.buf) && Type(r.buf[r.pos]) == thriftwire.Stop {
-		r.pos++
-	} else {
-		r.short(3, "field header")
-	}
-	return false
-}
-
-// Skip passes over the value of a field that the struct does not know, or that
-// has another type than expected.
-func (r *Reader) Skip(key FieldKey) { r.skip(key.Type()) }
-
-func (r *Reader) skip(t Type) {
-	if r.err != nil {
-		return
-	}
-	if size := t.FixedSize(); size > 0 && size <= len(r.buf)-r.pos {
-		r.pos += size
-		return
-	}
-	size, err := thriftwire.Skip(r.buf[r.pos:], t, r.depth, r.maxDepth)
+	size, err := thriftwire.Skip(r.buf[p:], t, r.depth, r.maxDepth)
 	if err != nil {
 		wireError := err.(*Error)
-		wireError.Offset += r.pos
-		r.fail(wireError)
-		return
+		wireError.Offset += p
+		return r.fail(wireError)
 	}
-	r.pos += size
+	return p + size
 }
+
+// --- values ---
+
+// I16At returns the i16 at p, of which all bytes are there, as I32At, I64At and
+// DoubleAt do for what they say.
+func I16At(b []byte, p int) int16 { return int16(binary.BigEndian.Uint16(b[p:])) }
+
+// I32At returns the i32 at p; see I16At.
+func I32At(b []byte, p int) int32 { return int32(binary.BigEndian.Uint32(b[p:])) }
+
+// I64At returns the i64 at p; see I16At.
+func I64At(b []byte, p int) int64 { return int64(binary.BigEndian.Uint64(b[p:])) }
+
+// DoubleAt returns the double at p; see I16At.
+func DoubleAt(b []byte, p int) float64 { return math.Float64frombits(binary.BigEndian.Uint64(b[p:])) }
 
 // Bool reads a bool. Only the byte 1 is true, as in Kitex; a Go bool never
 // holds anything but 0 or 1.
-func (r *Reader) Bool() bool { return r.I8() == 1 }
+func (r *Reader) Bool(p int) (bool, int) {
+	v, p := r.I8(p)
+	return v == 1, p
+}
 
 // I8 reads 1 byte.
-func (r *Reader) I8() int8 {
-	if len(r.buf)-r.pos < 1 {
-		r.short(1, "i8")
-		return 0
+func (r *Reader) I8(p int) (int8, int) {
+	if len(r.buf)-p < 1 {
+		return 0, r.Short(p, I8)
 	}
-	v := r.buf[r.pos]
-	r.pos++
-	return int8(v)
+	return int8(r.buf[p]), p + 1
 }
 
 // I16 reads 2 bytes.
-func (r *Reader) I16() int16 {
-	if len(r.buf)-r.pos < 2 {
-		r.short(2, "i16")
-		return 0
+func (r *Reader) I16(p int) (int16, int) {
+	if len(r.buf)-p < 2 {
+		return 0, r.Short(p, I16)
 	}
-	v := binary.BigEndian.Uint16(r.buf[r.pos:])
-	r.pos += 2
-	return int16(v)
+	return I16At(r.buf, p), p + 2
 }
 
-// I32 reads 4 bytes. Enums are read so as well, known or not.
-func (r *Reader) I32() int32 {
-	if len(r.buf)-r.pos < 4 {
-		r.short(4, "i32")
-		return 0
+// I32 reads 4 bytes.
+func (r *Reader) I32(p int) (int32, int) {
+	if len(r.buf)-p < 4 {
+		return 0, r.Short(p, I32)
 	}
-	v := binary.BigEndian.Uint32(r.buf[r.pos:])
-	r.pos += 4
-	return int32(v)
+	return I32At(r.buf, p), p + 4
+}
+
+// ReadEnum reads an enum, known or not.
+func ReadEnum[E ~int32](r *Reader, p int) (E, int) {
+	v, p := r.I32(p)
+	return E(v), p
 }
 
 // I64 reads 8 bytes.
-func (r *Reader) I64() int64 {
-	if len(r.buf)-r.pos < 8 {
-		r.short(8, "i64")
-		return 0
+func (r *Reader) I64(p int) (int64, int) {
+	if len(r.buf)-p < 8 {
+		return 0, r.Short(p, I64)
 	}
-	v := binary.BigEndian.Uint64(r.buf[r.pos:])
-	r.pos += 8
-	return int64(v)
+	return I64At(r.buf, p), p + 8
 }
 
 // Double reads 8 bytes.
-func (r *Reader) Double() float64 {
-	if len(r.buf)-r.pos < 8 {
-		r.short(8, "double")
-		return 0
+func (r *Reader) Double(p int) (float64, int) {
+	if len(r.buf)-p < 8 {
+		return 0, r.Short(p, Double)
 	}
-	v := binary.BigEndian.Uint64(r.buf[r.pos:])
-	r.pos += 8
-	return math.Float64frombits(v)
+	return DoubleAt(r.buf, p), p + 8
 }
 
 // UUID reads 16 bytes, which no length precedes.
-func (r *Reader) UUID() UUID {
+func (r *Reader) UUID(p int) (UUID, int) {
 	var v UUID
-	if len(r.buf)-r.pos < len(v) {
-		r.short(len(v), "uuid")
-		return v
+	if len(r.buf)-p < len(v) {
+		return v, r.Short(p, UUIDType)
 	}
-	r.pos += copy(v[:], r.buf[r.pos:])
-	return v
+	return v, p + copy(v[:], r.buf[p:])
 }
 
-// String reads a string into memory of its own. The bytes are not checked to be
-// UTF-8: Thrift peers send binary data as strings.
-func (r *Reader) String() string { return string(r.bytes("string")) }
-
-// Binary reads a binary into memory of its own; never nil unless Failed.
-func (r *Reader) Binary() []byte {
-	b := r.bytes("binary")
-	if r.err != nil {
-		return nil
-	}
-	return append(make([]byte, 0, len(b)), b...)
-}
-
-// bytes returns the next string or binary within the input, after charging its
-// copy to the budget.
-func (r *Reader) bytes(what string) []byte {
-	if len(r.buf)-r.pos < 4 {
-		r.short(4, what+" length")
-		return nil
-	}
-	length := int(int32(binary.BigEndian.Uint32(r.buf[r.pos:])))
-	if length < 0 {
-		r.fail(&Error{Kind: thriftwire.Malformed, Offset: r.pos, Detail: fmt.Sprintf("%s of %d bytes", what, length)})
-		return nil
-	}
-	if length > len(r.buf)-r.pos-4 {
-		r.pos += 4
-		r.short(length, what)
-		return nil
-	}
-	if !r.charge(int64(length)) {
-		return nil
-	}
-	start := r.pos + 4
-	r.pos = start + length
-	return r.buf[start:r.pos]
-}
+// --- containers ---
 
 // BeginList reads the header of a list or set with elements of type element.
 // It reports false after an error, and if the elements are of another type: they
@@ -241,113 +219,122 @@ func (r *Reader) bytes(what string) []byte {
 // fits every type, because peers write empty ones with any.
 //
 // EndList must follow if and only if it reports true.
-func (r *Reader) BeginList(element Type) (n int, ok bool) {
-	if len(r.buf)-r.pos < 5 {
-		r.short(5, "list header")
-		return 0, false
+func (r *Reader) BeginList(p int, element Type) (n, next int, ok bool) {
+	if len(r.buf)-p < 5 {
+		return 0, r.short(p, 5, "list header"), false
 	}
-	t := Type(r.buf[r.pos])
-	n = int(int32(binary.BigEndian.Uint32(r.buf[r.pos+1:])))
+	t := Type(r.buf[p])
+	n = int(int32(binary.BigEndian.Uint32(r.buf[p+1:])))
 	if n == 0 {
-		r.pos += 5
-		return 0, r.enter()
+		return 0, p + 5, r.enter()
 	}
 	if t != element {
-		r.skip(List)
-		return 0, false
+		return 0, r.skip(p, List), false
 	}
-	if err := thriftwire.CheckCount(List, t, t, n, r.pos, len(r.buf)-r.pos-5); err != nil {
-		r.fail(err.(*Error))
-		return 0, false
+	if int64(uint32(n))*int64(t.LeastSize()) > int64(len(r.buf)-p-5) {
+		return 0, r.fail(thriftwire.CheckCount(List, t, t, n, p, len(r.buf)-p-5).(*Error)), false
 	}
-	r.pos += 5
-	return n, r.enter()
+	return n, p + 5, r.enter()
 }
 
-// EndList ends a list or set that BeginList started.
-func (r *Reader) EndList() { r.depth++ }
+func (r *Reader) enter() bool {
+	if r.depth--; r.depth < 0 {
+		r.tooDeep()
+		r.depth++
+		return false
+	}
+	return true
+}
+
+// EndList ends a list or set that BeginList started, the elements of which end at
+// p.
+func (r *Reader) EndList(p int) int { return r.leave(p) }
+
+func (r *Reader) leave(p int) int {
+	r.depth++
+	if r.err != nil {
+		return len(r.buf)
+	}
+	return p
+}
 
 // BeginMap reads the header of a map; see BeginList.
-func (r *Reader) BeginMap(key, value Type) (n int, ok bool) {
-	if len(r.buf)-r.pos < 6 {
-		r.short(6, "map header")
-		return 0, false
+func (r *Reader) BeginMap(p int, key, value Type) (n, next int, ok bool) {
+	if len(r.buf)-p < 6 {
+		return 0, r.short(p, 6, "map header"), false
 	}
-	keyType, valueType := Type(r.buf[r.pos]), Type(r.buf[r.pos+1])
-	n = int(int32(binary.BigEndian.Uint32(r.buf[r.pos+2:])))
+	keyType, valueType := Type(r.buf[p]), Type(r.buf[p+1])
+	n = int(int32(binary.BigEndian.Uint32(r.buf[p+2:])))
 	if n == 0 {
-		r.pos += 6
-		return 0, r.enter()
+		return 0, p + 6, r.enter()
 	}
 	if keyType != key || valueType != value {
-		r.skip(Map)
-		return 0, false
+		return 0, r.skip(p, Map), false
 	}
-	if err := thriftwire.CheckCount(Map, keyType, valueType, n, r.pos, len(r.buf)-r.pos-6); err != nil {
-		r.fail(err.(*Error))
-		return 0, false
+	if err := thriftwire.CheckCount(Map, keyType, valueType, n, p, len(r.buf)-p-6); err != nil {
+		return 0, r.fail(err.(*Error)), false
 	}
-	r.pos += 6
-	return n, r.enter()
+	return n, p + 6, r.enter()
 }
 
-// EndMap ends a map that BeginMap started.
-func (r *Reader) EndMap() { r.depth++ }
+// EndMap ends a map that BeginMap started, the entries of which end at p.
+func (r *Reader) EndMap(p int) int { return r.leave(p) }
 
-// FailMissing records that required fields are absent. Generated code calls it
-// after the whole struct was read, before EndStruct.
-func (r *Reader) FailMissing(fields ...string) {
-	if r.err != nil {
-		return
-	}
-	// The field read last is not the one at fault.
-	r.last = 0
-	r.fail(&Error{Kind: thriftwire.MissingField, Offset: r.pos, Detail: fmt.Sprintf("required but absent: %s", strings.Join(fields, ", "))})
-}
+// --- memory ---
 
-// charge takes n bytes from the budget.
-func (r *Reader) charge(n int64) bool {
+// charge takes n bytes for what is at p from the budget.
+func (r *Reader) charge(p int, n int64) bool {
 	if r.budget -= n; r.budget >= 0 {
 		return true
 	}
-	r.fail(&Error{Kind: thriftwire.LimitExceeded, Offset: r.pos, Detail: fmt.Sprintf(
+	r.fail(&Error{Kind: thriftwire.LimitExceeded, Offset: p, Detail: fmt.Sprintf(
 		"decoding needs %d bytes more memory than a message of %d bytes may take", -r.budget, len(r.buf))})
 	return false
 }
 
 // room returns for how many of n elements of size bytes memory may be taken at
-// once. More has to be earned by decoding.
-func (r *Reader) room(n int, size uintptr) int {
+// once, when reading has come to p. More has to be earned by decoding.
+func (r *Reader) room(p, n int, size uintptr) int {
 	if size == 0 {
 		return n
 	}
-	first := max(limits.ContainerFirstBytes, limits.ContainerFirstBytesPerWireByte*(len(r.buf)-r.pos))
+	first := max(limits.ContainerFirstBytes, limits.ContainerFirstBytesPerWireByte*(len(r.buf)-p))
 	return min(n, first/int(size)+1)
 }
 
-// MakeSlice returns an empty slice for n elements that BeginList announced. It
-// is not nil. Its capacity may be less than n; the memory for all n is charged.
-func MakeSlice[T any](r *Reader, n int) []T {
+// MakeSlice returns an empty slice for n elements that BeginList announced, the
+// first of them at p. It is not nil. Its capacity may be less than n; the memory
+// for all n is charged.
+func MakeSlice[T any](r *Reader, p, n int) []T {
 	size := unsafe.Sizeof(*new(T))
-	if !r.charge(int64(n) * int64(size)) {
+	if !r.charge(p, int64(n)*int64(size)) {
 		return []T{}
 	}
-	return make([]T, 0, r.room(n, size))
+	return make([]T, 0, r.room(p, n, size))
+}
+
+// Extend returns the slice that MakeSlice made with one more element, which is
+// zero.
+func Extend[T any](list []T) []T {
+	if len(list) < cap(list) {
+		return list[:len(list)+1] // what was made is zero
+	}
+	return append(list, *new(T))
 }
 
 // MakeMap returns an empty map for n entries that BeginMap announced; see
 // MakeSlice.
-func MakeMap[K comparable, V any](r *Reader, n int) map[K]V {
+func MakeMap[K comparable, V any](r *Reader, p, n int) map[K]V {
 	bytes := mapBytes[K, V](n)
-	if !r.charge(bytes) {
+	if !r.charge(p, bytes) {
 		return map[K]V{}
 	}
-	return make(map[K]V, r.room(n, uintptr(bytes/int64(max(n, 1)))))
+	return make(map[K]V, r.room(p, n, uintptr(bytes/int64(max(n, 1)))))
 }
 
-// Allocate returns a new T that was charged to the budget. It is never nil, so
+// Allocate returns a new T, for what is at p, that was charged to the budget. It is never nil, so
 // that generated code can go on after an error.
-func Allocate[T any](r *Reader) *T {
-	r.charge(int64(unsafe.Sizeof(*new(T))))
+func Allocate[T any](r *Reader, p int) *T {
+	r.charge(p, int64(unsafe.Sizeof(*new(T))))
 	return new(T)
 }

@@ -36,114 +36,116 @@ type node struct {
 	Next     *node
 }
 
-func (n *node) WriteThrift(w *thrift.Writer) {
+func (n *node) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.FieldBool(1, n.Flag)
-	w.FieldI8(2, n.Tiny)
-	w.FieldI16(3, n.Short)
+	b = w.Room(b, 61)
+	fixed := (*[54]byte)(b[len(b) : len(b)+54])
+	thrift.PutBool(fixed[0:4], 1, n.Flag)
+	thrift.PutI8(fixed[4:8], 2, n.Tiny)
+	thrift.PutI64(fixed[8:19], 5, n.Long)
+	thrift.PutDouble(fixed[19:30], 6, n.Ratio)
+	thrift.PutUUID(fixed[30:49], 9, n.ID)
+	thrift.PutI16(fixed[49:54], 3, n.Short)
+	b = b[:len(b)+54]
 	if v, ok := n.Number.Get(); ok {
-		w.FieldI32(4, v)
+		thrift.PutI32(b[len(b):len(b)+7], 4, v)
+		b = b[:len(b)+7]
 	}
-	w.FieldI64(5, n.Long)
-	w.FieldDouble(6, n.Ratio)
-	w.FieldString(7, n.Name)
+	b = w.FieldString(b, 7, n.Name)
 	if n.Blob != nil {
-		w.FieldBinary(8, n.Blob)
+		b = w.FieldBinary(b, 8, n.Blob)
 	}
-	w.FieldUUID(9, n.ID)
-	w.Field(thrift.List, 10)
-	if w.BeginList(thrift.String, len(n.Labels)) {
-		for _, v := range n.Labels {
-			w.String(v)
-		}
-		w.EndList()
+	b = w.Field(b, thrift.List, 10)
+	b = w.StringList(b, n.Labels)
+	b = w.Field(b, thrift.Map, 11)
+	b = w.BeginMap(b, thrift.String, thrift.I64, len(n.Scores))
+	for k, v := range n.Scores {
+		b = w.String(b, k)
+		b = w.I64(b, v)
 	}
-	w.Field(thrift.Map, 11)
-	if w.BeginMap(thrift.String, thrift.I64, len(n.Scores)) {
-		for k, v := range n.Scores {
-			w.String(k)
-			w.I64(v)
-		}
-		w.EndMap()
+	w.EndMap()
+	b = w.Field(b, thrift.List, 12)
+	b = w.BeginList(b, thrift.StructType, len(n.Children))
+	for i := range n.Children {
+		b = n.Children[i].WriteThrift(w, b)
 	}
-	w.Field(thrift.List, 12)
-	if w.BeginList(thrift.StructType, len(n.Children)) {
-		for i := range n.Children {
-			n.Children[i].WriteThrift(w)
-		}
-		w.EndList()
-	}
+	w.EndList()
 	if n.Next != nil {
-		w.Field(thrift.StructType, 13)
-		n.Next.WriteThrift(w)
+		b = w.Field(b, thrift.StructType, 13)
+		b = n.Next.WriteThrift(w, b)
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
-func (n *node) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (n *node) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case thrift.Key(thrift.Bool, 1):
-			n.Flag = r.Bool()
+			n.Flag, p = r.Bool(p + 3)
 		case thrift.Key(thrift.I8, 2):
-			n.Tiny = r.I8()
+			n.Tiny, p = r.I8(p + 3)
 		case thrift.Key(thrift.I16, 3):
-			n.Short = r.I16()
+			n.Short, p = r.I16(p + 3)
 		case thrift.Key(thrift.I32, 4):
-			n.Number.Set(r.I32())
-		case thrift.Key(thrift.I64, 5):
-			n.Long = r.I64()
-		case thrift.Key(thrift.Double, 6):
-			n.Ratio = r.Double()
-		case thrift.Key(thrift.String, 7):
-			n.Name = r.String()
-		case thrift.Key(thrift.String, 8):
-			n.Blob = r.Binary()
-		case thrift.Key(thrift.UUIDType, 9):
-			n.ID = r.UUID()
-		case thrift.Key(thrift.List, 10):
-			if count, ok := r.BeginList(thrift.String); ok {
-				list := thrift.MakeSlice[string](r, count)
-				for i := 0; i < count && !r.Failed(); i++ {
-					list = append(list, r.String())
-				}
-				n.Labels = list
-				r.EndList()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
 			}
+			n.Number.Set(thrift.I32At(b, p+3))
+			p += 7
+		case thrift.Key(thrift.I64, 5):
+			n.Long, p = r.I64(p + 3)
+		case thrift.Key(thrift.Double, 6):
+			n.Ratio, p = r.Double(p + 3)
+		case thrift.Key(thrift.String, 7):
+			n.Name, p = r.String(p + 3)
+		case thrift.Key(thrift.String, 8):
+			n.Blob, p = r.Binary(p + 3)
+		case thrift.Key(thrift.UUIDType, 9):
+			n.ID, p = r.UUID(p + 3)
+		case thrift.Key(thrift.List, 10):
+			n.Labels, p = r.StringList(p+3, n.Labels)
 		case thrift.Key(thrift.Map, 11):
-			if count, ok := r.BeginMap(thrift.String, thrift.I64); ok {
-				scores := thrift.MakeMap[string, int64](r, count)
+			count, next, ok := r.BeginMap(p+3, thrift.String, thrift.I64)
+			p = next
+			if ok {
+				scores := thrift.MakeMap[string, int64](r, p, count)
 				for i := 0; i < count && !r.Failed(); i++ {
-					key := r.String()
-					scores[key] = r.I64()
+					var key string
+					key, p = r.String(p)
+					scores[key], p = r.I64(p)
 				}
+				p = r.EndMap(p)
 				n.Scores = scores
-				r.EndMap()
 			}
 		case thrift.Key(thrift.List, 12):
-			if count, ok := r.BeginList(thrift.StructType); ok {
-				list := thrift.MakeSlice[node](r, count)
+			count, next, ok := r.BeginList(p+3, thrift.StructType)
+			p = next
+			if ok {
+				list := thrift.MakeSlice[node](r, p, count)
 				for i := 0; i < count && !r.Failed(); i++ {
-					var child node
-					child.ReadThrift(r)
-					list = append(list, child)
+					list = thrift.Extend(list)
+					p = list[i].ReadThrift(r, p)
 				}
+				p = r.EndList(p)
 				n.Children = list
-				r.EndList()
 			}
 		case thrift.Key(thrift.StructType, 13):
-			n.Next = thrift.Allocate[node](r)
-			n.Next.ReadThrift(r)
+			n.Next = thrift.Allocate[node](r, p)
+			p = n.Next.ReadThrift(r, p+3)
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("test.node")
+	return r.EndStruct(p, field, "test.node")
 }
 
 func sample() *node {
@@ -219,7 +221,7 @@ func TestUnmarshal_SaysWhere(t *testing.T) {
 	at := bytes.Index(b, []byte("abc")) - 4
 	b[at+2] = 0x7f
 	err = thrift.Unmarshal(b, &node{})
-	const want = "thrift: test.node: test.node: field 7: string needs 32515 bytes"
+	const want = "thrift: test.node: field 13: test.node: field 7: string needs 32515 bytes"
 	if err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("Unmarshal: %v; want %q and more", err, want)
 	}
@@ -355,12 +357,12 @@ func TestAppendBody_LeavesNothingOnError(t *testing.T) {
 }
 
 func TestWriter_KeepsTheFirstError(t *testing.T) {
-	bad := structFunc(func(w *thrift.Writer) {
+	bad := structFunc(func(w *thrift.Writer, b []byte) []byte {
 		w.BeginStruct()
 		w.FailUnion("test.Choice", 2)
 		w.FailNil("test.node")
-		w.FieldString(1, strings.Repeat("x", 1<<20))
-		w.EndStruct()
+		b = w.FieldString(b, 1, strings.Repeat("x", 1<<20))
+		return w.EndStruct(b)
 	})
 	_, err := thrift.Marshal(bad)
 	const want = "thrift: union test.Choice: exactly one field must be set, 2 are"
@@ -370,10 +372,10 @@ func TestWriter_KeepsTheFirstError(t *testing.T) {
 }
 
 // structFunc is a Struct that is only written.
-type structFunc func(w *thrift.Writer)
+type structFunc func(w *thrift.Writer, b []byte) []byte
 
-func (f structFunc) WriteThrift(w *thrift.Writer) { f(w) }
-func (f structFunc) ReadThrift(*thrift.Reader)    {}
+func (f structFunc) WriteThrift(w *thrift.Writer, b []byte) []byte { return f(w, b) }
+func (f structFunc) ReadThrift(_ *thrift.Reader, p int) int        { return p }
 
 func TestOpt_JSON(t *testing.T) {
 	type document struct {

@@ -35,12 +35,13 @@ type Error = thriftwire.Error
 
 // Struct is what every generated struct, union and exception can do.
 type Struct interface {
-	// WriteThrift appends the fields and the end mark to w. It does not change
-	// the struct; several goroutines may write the same one.
-	WriteThrift(w *Writer)
-	// ReadThrift sets the fields that arrive and leaves the others alone. It
-	// keeps no reference to the bytes that r reads.
-	ReadThrift(r *Reader)
+	// WriteThrift appends the fields and the end mark to b, the chunk that w
+	// fills, and returns that, or the next one. It does not change the struct;
+	// several goroutines may write the same one.
+	WriteThrift(w *Writer, b []byte) []byte
+	// ReadThrift sets the fields that arrive and leaves the others alone. The
+	// struct begins at p of the bytes that r reads; it returns where it ends.
+	ReadThrift(r *Reader, p int) int
 }
 
 // FieldKey identifies a field on the wire by type and id together, so that one

@@ -10,15 +10,16 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
 )
 
-// Writer appends one struct to a chain of chunks in a single pass. The first
-// error sticks: what is written after it is dropped.
+// Writer appends one struct to a chain of chunks in a single pass. Generated code
+// is its only intended caller. A Writer belongs to one goroutine.
 //
-// Generated code is its only intended caller. A Writer belongs to one
-// goroutine and copies everything it is given.
+// The chunk that is being filled is an argument of its methods, and a result, so
+// that generated code keeps it in registers; they never append beyond its capacity.
+// The first error sticks: structs and containers that begin after it write nothing,
+// and what else is written is dropped.
 type Writer struct {
+	// out is the chain; nil if everything goes to one slice, which grows.
 	out *linkbuf.Buffer
-	// room is the unused tail of out with what was written there already.
-	room []byte
 	// bytes is how long the message may be, head how much of it there is before
 	// what is written here.
 	bytes    int
@@ -26,68 +27,102 @@ type Writer struct {
 	depth    int
 	maxDepth int
 	err      *Error
-	// start is the length of out when writing began.
+	// start is the length of out, or of the slice, when writing began.
 	start int
+	// likely is how long the message will probably be.
+	likely int
 }
 
-// firstChunk is what a message gets to begin with: most are shorter, and the
-// pool's smallest class is that large.
-const firstChunk = 512
+// firstChunk is what a message gets to begin with if nobody knows how long it will
+// be: most are shorter, and the pool's smallest class is that large. firstChunkMost
+// is the most that it gets at once, as much as further chunks have.
+const (
+	firstChunk     = 512
+	firstChunkMost = 64 << 10
+)
 
-// inlineString is up to where a string shares one reservation with its length;
-// longer ones may span chunks.
-const inlineString = 1 << 10
+// linkedString is from where on a string becomes a piece of the chain itself, which
+// is free to do: a string never changes.
+const linkedString = 32 << 10
 
-func newWriter(out *linkbuf.Buffer, m limits.Message) Writer {
-	return Writer{out: out, bytes: m.Bytes, head: m.HeadBytes, depth: m.Depth, maxDepth: m.Depth, start: out.Len()}
+func newWriter(m limits.Message) Writer {
+	return Writer{bytes: m.Bytes, head: m.HeadBytes, depth: m.Depth, maxDepth: m.Depth, likely: m.LikelyBytes}
 }
 
-// finish hands everything to the chain. It returns the error, if there was one;
-// the chain then is as it was before.
-func (w *Writer) finish() error {
-	w.flush()
+// writeTo appends s to out. On an error out is as it was before.
+func (w *Writer) writeTo(out *linkbuf.Buffer, s Struct) error {
+	w.out, w.start = out, out.Len()
+	w.flush(s.WriteThrift(w, out.Room(min(max(w.likely, firstChunk), firstChunkMost))))
 	if w.err != nil {
-		w.out.Truncate(w.start)
+		out.Truncate(w.start)
 		return w.err
 	}
 	return nil
 }
 
-func (w *Writer) flush() {
-	if w.err == nil && len(w.room) > 0 {
-		w.out.Commit(w.room)
-		w.checkSize(0)
+// appendTo returns dst with s behind it.
+func (w *Writer) appendTo(dst []byte, s Struct) ([]byte, error) {
+	w.start = len(dst)
+	b := s.WriteThrift(w, dst)
+	w.checkSize(len(b) - w.start)
+	if w.err != nil {
+		return dst, w.err
 	}
-	w.room = nil
+	return b, nil
 }
 
-// checkSize fails if the message with n more bytes is too long.
+// flush hands a chunk to the chain.
+func (w *Writer) flush(b []byte) {
+	if w.err == nil {
+		w.out.Commit(b)
+		w.checkSize(w.out.Len() - w.start)
+	}
+}
+
+// checkSize fails if n bytes are too many.
 func (w *Writer) checkSize(n int) {
-	if size := w.head + w.out.Len() - w.start + n; size > w.bytes {
+	if size := w.head + n; size > w.bytes || size < 0 {
 		w.fail(&Error{Kind: thriftwire.LimitExceeded, Offset: -1, Detail: fmt.Sprintf(
 			"message of %d bytes or more (limit %d)", size, w.bytes)})
 	}
 }
 
-// reserve returns the next n bytes to write to.
-func (w *Writer) reserve(n int) []byte {
-	used := len(w.room)
-	if cap(w.room)-used < n {
-		w.grow(n)
-		used = len(w.room)
+// Room returns b, or the next chunk, with room for n bytes more.
+func (w *Writer) Room(b []byte, n int) []byte {
+	if cap(b)-len(b) < n {
+		return w.grow(b, n)
 	}
-	w.room = w.room[:used+n]
-	return w.room[used:]
+	return b
 }
 
-func (w *Writer) grow(n int) {
-	w.flush()
-	if w.err != nil {
-		// Somewhere to drop what follows; it is never handed over.
-		w.room = make([]byte, 0, max(n, firstChunk))
-		return
+func (w *Writer) grow(b []byte, n int) []byte {
+	if w.err == nil {
+		if w.out != nil {
+			w.flush(b)
+		} else {
+			w.checkSize(len(b) - w.start + n)
+		}
 	}
-	w.room = w.out.Room(max(n, firstChunk))
+	if w.err != nil {
+		return w.scratch(b, n)
+	}
+	if w.out != nil {
+		return w.out.Room(max(n, firstChunk))
+	}
+	return append(make([]byte, 0, max(2*cap(b), len(b)+n)), b...)
+}
+
+// scratch is where to drop what follows an error. It is never handed over; what was
+// there before this struct stays.
+func (w *Writer) scratch(b []byte, n int) []byte {
+	kept := 0
+	if w.out == nil {
+		kept = w.start
+	}
+	if cap(b)-kept < n {
+		b = make([]byte, kept+max(n, firstChunk))
+	}
+	return b[:kept]
 }
 
 // Failed reports whether an error has happened.
@@ -96,6 +131,7 @@ func (w *Writer) Failed() bool { return w.err != nil }
 func (w *Writer) fail(err *Error) {
 	if w.err == nil {
 		w.err = err
+		w.depth = math.MinInt / 2 // nothing begins any more
 	}
 }
 
@@ -111,93 +147,70 @@ func (w *Writer) FailNil(what string) {
 }
 
 // BeginStruct starts a struct. It reports false if that nests too deeply, which
-// is also what a value that contains itself ends in.
-func (w *Writer) BeginStruct() bool { return w.enter() }
-
-// EndStruct writes the end mark of a struct that BeginStruct started.
-func (w *Writer) EndStruct() {
-	w.depth++
-	w.reserve(1)[0] = byte(thriftwire.Stop)
-}
-
-func (w *Writer) enter() bool {
-	if w.depth <= 0 {
-		w.fail(thriftwire.DepthError(w.maxDepth, -1))
+// is also what a value that contains itself ends in, or after an error.
+func (w *Writer) BeginStruct() bool {
+	if w.depth--; w.depth < 0 {
+		return w.tooDeep()
 	}
-	if w.err != nil {
-		return false
-	}
-	w.depth--
 	return true
 }
 
-// Field writes the header of a field; the value must follow.
-func (w *Writer) Field(t Type, id int16) { putField(w.reserve(3), t, id) }
-
-func putField(b []byte, t Type, id int16) {
-	b[0] = byte(t)
-	binary.BigEndian.PutUint16(b[1:], uint16(id))
+func (w *Writer) tooDeep() bool {
+	w.fail(thriftwire.DepthError(w.maxDepth, -1))
+	return false
 }
 
-// FieldBool writes a field of 4 bytes, the last of which is 1 or 0.
-func (w *Writer) FieldBool(id int16, v bool) {
-	b := w.reserve(4)
-	putField(b, Bool, id)
-	b[3] = boolByte(v)
+// EndStruct writes the end mark of a struct that BeginStruct started.
+func (w *Writer) EndStruct(b []byte) []byte {
+	w.depth++
+	if len(b) == cap(b) {
+		b = w.grow(b, 1)
+	}
+	return append(b, byte(thriftwire.Stop))
 }
 
-// FieldI8 writes a field of 4 bytes.
-func (w *Writer) FieldI8(id int16, v int8) {
-	b := w.reserve(4)
-	putField(b, I8, id)
-	b[3] = byte(v)
+// --- fields of a fixed size, for which Room has made room ---
+
+// header is the header of a field in the first 3 of 4 bytes.
+func header(t Type, id int16) uint32 { return uint32(t)<<24 | uint32(uint16(id))<<8 }
+
+// PutBool writes a field of 4 bytes, the last of which is 1 or 0.
+func PutBool(b []byte, id int16, v bool) {
+	binary.BigEndian.PutUint32(b, header(Bool, id)|uint32(boolByte(v)))
 }
 
-// FieldI16 writes a field of 5 bytes.
-func (w *Writer) FieldI16(id int16, v int16) {
-	b := w.reserve(5)
-	putField(b, I16, id)
+// PutI8 writes a field of 4 bytes.
+func PutI8(b []byte, id int16, v int8) {
+	binary.BigEndian.PutUint32(b, header(I8, id)|uint32(uint8(v)))
+}
+
+// PutI16 writes a field of 5 bytes.
+func PutI16(b []byte, id int16, v int16) {
+	binary.BigEndian.PutUint32(b, header(I16, id))
 	binary.BigEndian.PutUint16(b[3:], uint16(v))
 }
 
-// FieldI32 writes a field of 7 bytes. Fields of enums are written so as well.
-func (w *Writer) FieldI32(id int16, v int32) {
-	b := w.reserve(7)
-	putField(b, I32, id)
+// PutI32 writes a field of 7 bytes. Fields of enums are written so as well.
+func PutI32(b []byte, id int16, v int32) {
+	binary.BigEndian.PutUint32(b, header(I32, id))
 	binary.BigEndian.PutUint32(b[3:], uint32(v))
 }
 
-// FieldI64 writes a field of 11 bytes.
-func (w *Writer) FieldI64(id int16, v int64) {
-	b := w.reserve(11)
-	putField(b, I64, id)
+// PutI64 writes a field of 11 bytes.
+func PutI64(b []byte, id int16, v int64) {
+	binary.BigEndian.PutUint32(b, header(I64, id))
 	binary.BigEndian.PutUint64(b[3:], uint64(v))
 }
 
-// FieldDouble writes a field of 11 bytes.
-func (w *Writer) FieldDouble(id int16, v float64) {
-	b := w.reserve(11)
-	putField(b, Double, id)
+// PutDouble writes a field of 11 bytes.
+func PutDouble(b []byte, id int16, v float64) {
+	binary.BigEndian.PutUint32(b, header(Double, id))
 	binary.BigEndian.PutUint64(b[3:], math.Float64bits(v))
 }
 
-// FieldString writes a field of 7 bytes more than v has.
-func (w *Writer) FieldString(id int16, v string) {
-	w.Field(String, id)
-	w.String(v)
-}
-
-// FieldBinary writes a field of 7 bytes more than v has. It is a string on the
-// wire, and empty if v is nil.
-func (w *Writer) FieldBinary(id int16, v []byte) {
-	w.Field(String, id)
-	w.Binary(v)
-}
-
-// FieldUUID writes a field of 19 bytes.
-func (w *Writer) FieldUUID(id int16, v UUID) {
-	b := w.reserve(3 + len(v))
-	putField(b, UUIDType, id)
+// PutUUID writes a field of 19 bytes.
+func PutUUID(b []byte, id int16, v UUID) {
+	binary.BigEndian.PutUint32(b, header(UUIDType, id))
 	copy(b[3:], v[:])
 }
 
@@ -208,98 +221,161 @@ func boolByte(v bool) byte {
 	return 0
 }
 
+// --- fields of other sizes, and values ---
+
+// Field writes the header of a field; the value must follow.
+func (w *Writer) Field(b []byte, t Type, id int16) []byte {
+	b = w.Room(b, 3)
+	return append(b, byte(t), byte(uint16(id)>>8), byte(id))
+}
+
+// FieldString writes a field of 7 bytes more than v has.
+func (w *Writer) FieldString(b []byte, id int16, v string) []byte {
+	size := 7 + len(v)
+	if cap(b)-len(b) < size {
+		return w.String(w.Field(b, String, id), v)
+	}
+	start := len(b)
+	b = b[:start+size]
+	binary.BigEndian.PutUint32(b[start:], header(String, id))
+	binary.BigEndian.PutUint32(b[start+3:], uint32(len(v)))
+	copy(b[start+7:], v)
+	return b
+}
+
+// FieldBinary writes a field of 7 bytes more than v has. It is a string on the
+// wire, and empty if v is nil.
+func (w *Writer) FieldBinary(b []byte, id int16, v []byte) []byte {
+	return w.Binary(w.Field(b, String, id), v)
+}
+
 // Bool writes 1 or 0. It and the methods below write values without headers:
 // elements, keys, and what follows Field. Numbers have their first byte first.
-func (w *Writer) Bool(v bool) { w.reserve(1)[0] = boolByte(v) }
+func (w *Writer) Bool(b []byte, v bool) []byte { return append(w.Room(b, 1), boolByte(v)) }
 
 // I8 writes 1 byte.
-func (w *Writer) I8(v int8) { w.reserve(1)[0] = byte(v) }
+func (w *Writer) I8(b []byte, v int8) []byte { return append(w.Room(b, 1), byte(v)) }
 
 // I16 writes 2 bytes.
-func (w *Writer) I16(v int16) { binary.BigEndian.PutUint16(w.reserve(2), uint16(v)) }
+func (w *Writer) I16(b []byte, v int16) []byte {
+	return binary.BigEndian.AppendUint16(w.Room(b, 2), uint16(v))
+}
 
 // I32 writes 4 bytes. Enums are written so as well.
-func (w *Writer) I32(v int32) { binary.BigEndian.PutUint32(w.reserve(4), uint32(v)) }
+func (w *Writer) I32(b []byte, v int32) []byte {
+	return binary.BigEndian.AppendUint32(w.Room(b, 4), uint32(v))
+}
 
 // I64 writes 8 bytes.
-func (w *Writer) I64(v int64) { binary.BigEndian.PutUint64(w.reserve(8), uint64(v)) }
+func (w *Writer) I64(b []byte, v int64) []byte {
+	return binary.BigEndian.AppendUint64(w.Room(b, 8), uint64(v))
+}
 
 // Double writes the 8 bytes of the IEEE 754 form.
-func (w *Writer) Double(v float64) { binary.BigEndian.PutUint64(w.reserve(8), math.Float64bits(v)) }
+func (w *Writer) Double(b []byte, v float64) []byte {
+	return binary.BigEndian.AppendUint64(w.Room(b, 8), math.Float64bits(v))
+}
 
 // UUID writes 16 bytes, which no length precedes.
-func (w *Writer) UUID(v UUID) { copy(w.reserve(len(v)), v[:]) }
+func (w *Writer) UUID(b []byte, v UUID) []byte { return append(w.Room(b, len(v)), v[:]...) }
 
 // String writes a length of 4 bytes and v, which need not be UTF-8.
-func (w *Writer) String(v string) {
-	if len(v) <= inlineString {
-		b := w.reserve(4 + len(v))
-		binary.BigEndian.PutUint32(b, uint32(len(v)))
-		copy(b[4:], v)
-	} else if w.beginLong(len(v)) {
+func (w *Writer) String(b []byte, v string) []byte {
+	if cap(b)-len(b) < 4+len(v) {
+		return w.stringElsewhere(b, v)
+	}
+	start := len(b)
+	b = b[:start+4+len(v)]
+	binary.BigEndian.PutUint32(b[start:], uint32(len(v)))
+	copy(b[start+4:], v)
+	return b
+}
+
+// stringElsewhere writes a string for which b has no room.
+func (w *Writer) stringElsewhere(b []byte, v string) []byte {
+	if b = w.length(b, len(v)); w.err != nil {
+		return b
+	}
+	switch {
+	case w.out == nil, len(v) <= firstChunk:
+		return append(w.Room(b, len(v)), v...)
+	case len(v) >= linkedString:
+		w.flush(b)
+		w.out.InsertString(v)
+	default:
+		w.flush(b)
 		w.out.AppendString(v)
 	}
+	return w.out.Room(firstChunk)
 }
 
-// Binary writes a length of 4 bytes and v. Nil is the same as empty.
-func (w *Writer) Binary(v []byte) {
-	if len(v) <= inlineString {
-		b := w.reserve(4 + len(v))
-		binary.BigEndian.PutUint32(b, uint32(len(v)))
-		copy(b[4:], v)
-	} else if w.beginLong(len(v)) {
-		w.out.Append(v)
+// length writes the length of a string, and fails if that is too long.
+func (w *Writer) length(b []byte, n int) []byte {
+	b = w.Room(b, 4)
+	if w.err == nil {
+		if w.out != nil {
+			w.checkSize(w.out.Len() - w.start + len(b) + 4 + n)
+		} else {
+			w.checkSize(len(b) - w.start + 4 + n)
+		}
 	}
+	return binary.BigEndian.AppendUint32(b, uint32(n))
 }
 
-// beginLong writes the length of a string that goes to the chain directly, and
-// reports whether it may.
-func (w *Writer) beginLong(n int) bool {
-	w.checkSize(len(w.room) + 4 + n)
-	if w.err != nil {
-		return false
+// Binary writes a length of 4 bytes and a copy of v. Nil is the same as empty.
+func (w *Writer) Binary(b []byte, v []byte) []byte {
+	if cap(b)-len(b) < 4+len(v) {
+		return w.binaryElsewhere(b, v)
 	}
-	binary.BigEndian.PutUint32(w.reserve(4), uint32(n))
-	w.flush()
-	return w.err == nil
+	b = binary.BigEndian.AppendUint32(b, uint32(len(v)))
+	return append(b, v...)
 }
 
-// BeginList writes the header of a list or set of n elements of type element.
-// EndList must follow if and only if it reports true.
-func (w *Writer) BeginList(element Type, n int) bool {
-	if !w.count(n) || !w.enter() {
-		return false
+// binaryElsewhere writes a binary for which b has no room. It is always copied: who
+// has it may change it as soon as it was written.
+func (w *Writer) binaryElsewhere(b, v []byte) []byte {
+	if b = w.length(b, len(v)); w.err != nil {
+		return b
 	}
-	b := w.reserve(5)
-	b[0] = byte(element)
-	binary.BigEndian.PutUint32(b[1:], uint32(n))
-	return true
+	if w.out == nil || len(v) <= firstChunk {
+		return append(w.Room(b, len(v)), v...)
+	}
+	w.flush(b)
+	w.out.Append(v)
+	return w.out.Room(firstChunk)
+}
+
+// BeginList writes the header of a list or set of n elements of type element, and
+// EndList must follow these.
+func (w *Writer) BeginList(b []byte, element Type, n int) []byte {
+	if w.depth--; w.depth < 0 || n > math.MaxInt32 {
+		w.refuse(n)
+		return b
+	}
+	return binary.BigEndian.AppendUint32(append(w.Room(b, 5), byte(element)), uint32(n))
+}
+
+// refuse fails because of the nesting, or of a number of elements that the header
+// cannot say.
+func (w *Writer) refuse(n int) {
+	if w.depth < 0 {
+		w.tooDeep()
+	}
+	w.fail(&Error{Kind: thriftwire.LimitExceeded, Offset: -1, Detail: fmt.Sprintf(
+		"container of %d elements (limit %d)", n, math.MaxInt32)})
 }
 
 // EndList must follow the elements that BeginList announced. It writes nothing.
 func (w *Writer) EndList() { w.depth++ }
 
-// BeginMap writes the header of a map of n entries. EndMap must follow if and
-// only if it reports true.
-func (w *Writer) BeginMap(key, value Type, n int) bool {
-	if !w.count(n) || !w.enter() {
-		return false
+// BeginMap writes the header of a map of n entries, and EndMap must follow these.
+func (w *Writer) BeginMap(b []byte, key, value Type, n int) []byte {
+	if w.depth--; w.depth < 0 || n > math.MaxInt32 {
+		w.refuse(n)
+		return b
 	}
-	b := w.reserve(6)
-	b[0], b[1] = byte(key), byte(value)
-	binary.BigEndian.PutUint32(b[2:], uint32(n))
-	return true
+	return binary.BigEndian.AppendUint32(append(w.Room(b, 6), byte(key), byte(value)), uint32(n))
 }
 
 // EndMap must follow the entries that BeginMap announced. It writes nothing.
 func (w *Writer) EndMap() { w.depth++ }
-
-// count refuses a number of elements that the header cannot say.
-func (w *Writer) count(n int) bool {
-	if n <= math.MaxInt32 {
-		return true
-	}
-	w.fail(&Error{Kind: thriftwire.LimitExceeded, Offset: -1, Detail: fmt.Sprintf(
-		"container of %d elements (limit %d)", n, math.MaxInt32)})
-	return false
-}

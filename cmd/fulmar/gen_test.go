@@ -163,7 +163,7 @@ func TestGen_ObeysEveryFlag(t *testing.T) {
 			folder := newFolder(t, "a.thrift", "struct S { -1: i32 a, 0: string b }")
 			fulmar(t, folder, "gen", "a.thrift").want(t, exitFailed, "a.thrift:1:12: ", "a.thrift:1:23: ")
 			fulmar(t, folder, "gen", flag, "a.thrift").want(t, 0, "1 package, 2 files (2 written")
-			contains(t, filepath.Join(folder, "gen/a/a_codec.go"), "w.FieldI32(-1, s.A)")
+			contains(t, filepath.Join(folder, "gen/a/a_codec.go"), "thrift.PutI32(fixed[0:7], -1, s.A)")
 			contains(t, filepath.Join(folder, "gen/a/a_codec.go"), "case 0x0008ffff: // -1: i32 a")
 		},
 		"ignore-initialisms": checkIgnoreInitialisms,

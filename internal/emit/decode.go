@@ -8,34 +8,36 @@ import (
 	"github.com/fulmar-rpc/fulmar/gen/schema"
 )
 
+// fieldBytesLeast is how long the shortest field is. Where fewer bytes are left there
+// can only be the end mark.
+const fieldBytesLeast = 4
+
 // readMethod prints ReadThrift.
 func (p *printer) readMethod(r *record) {
 	required := newRequiredSet(r)
 	p.P()
 	p.doc("ReadThrift sets the fields that arrive and keeps the others.")
-	p.P("func (s *", r.goName, ") ReadThrift(r *", p.imports.thrift("Reader"), ") {")
-	p.P("if !r.BeginStruct() {")
-	p.P("return")
-	p.P("}")
+	p.P("func (s *", r.goName, ") ReadThrift(r *", p.imports.thrift("Reader"), ", p int) int {")
+	p.P("b := r.BeginStruct()")
+	p.P("var field ", p.imports.thrift("FieldKey"))
 	if len(required.names) > 0 {
 		p.P("var seen ", required.goType())
 	}
-	p.P("for key, ok := r.Field(); ok; key, ok = r.Field() {")
-	if len(r.members) == 0 {
-		p.P("r.Skip(key)")
-	} else {
-		p.P("switch key {")
-		for _, m := range r.members {
-			p.P(fmt.Sprintf("case %#08x: // %d: %s %s", fieldKey(m.Field), m.ID, idlType(m.Type), identifierText(m.Name)))
-			p.readMember(r, m, required)
-		}
-		p.P("default:")
-		p.P("r.Skip(key)")
-		p.P("}")
+	p.P("fields:")
+	p.P("for len(b)-p >= ", fieldBytesLeast, " {")
+	p.P("switch field = ", p.imports.thrift("KeyAt"), "(b, p); field {")
+	for _, m := range r.members {
+		p.P(fmt.Sprintf("case %#08x: // %d: %s %s", fieldKey(m.Field), m.ID, idlType(m.Type), identifierText(m.Name)))
+		p.readMember(r, m, required)
 	}
+	p.P("default:")
+	p.P("if field.IsStop() {")
+	p.P("break fields")
+	p.P("}")
+	p.P("p = r.Skip(p, field)")
+	p.P("}")
 	p.P("}")
 	p.checkRequired(required)
-	p.P("r.EndStruct(", strconv.Quote(r.wireName), ")")
 	for _, m := range r.members {
 		if m.filled {
 			p.P("if s.", m.GoName, " == nil {")
@@ -43,6 +45,7 @@ func (p *printer) readMethod(r *record) {
 			p.P("}")
 		}
 	}
+	p.P("return r.EndStruct(p, field, ", strconv.Quote(r.wireName), ")")
 	p.P("}")
 }
 
@@ -74,46 +77,103 @@ func (p *printer) readMember(r *record, m member, required requiredSet) {
 		}
 	}
 	switch {
+	case isPlainList(m.Type) && (r.union || m.required):
+		p.P("var list ", p.goType(m.Type))
+		p.readPlainList(m.Type, "list", "p+3", "nil")
+		p.P("if list != nil {")
+		store("list")
+		seen()
+		p.P("}")
+	case isPlainList(m.Type):
+		p.readPlainList(m.Type, field, "p+3", field)
 	case isContainer(m.Type):
 		container := "list"
 		if m.Type.Kind == schema.KindMap {
 			container = "entries"
 		}
-		p.readContainer(m.Type, container, ":=", 1, func() {
+		p.readContainer(m.Type, container, ":=", "p+3", 1, func() {
 			store(container)
 			seen()
 		})
 	case m.form == formPointer:
-		p.P("value := ", p.imports.thrift("Allocate"), "[", p.goType(m.Type), "](r)")
+		p.P("value := ", p.imports.thrift("Allocate"), "[", p.goType(m.Type), "](r, p)")
 		if p.hasDefaults(m.Type.Struct) {
 			p.P("*value = *", p.constructor(m.Type.Struct), "()")
 		}
-		p.P("value.ReadThrift(r)")
+		p.P("p = value.ReadThrift(r, p+3)")
 		store("value")
 		seen()
 	case m.Type.Kind == schema.KindStruct:
-		p.readStruct(m.Type, field, "=")
+		p.P(field, " = ", p.newStruct(m.Type))
+		p.P("p = ", field, ".ReadThrift(r, p+3)")
+		seen()
+	case fieldBytes(m) > 0 && m.Type.Kind != schema.KindUUID:
+		if fieldBytes(m) > fieldBytesLeast {
+			p.P("if len(b)-p < ", fieldBytes(m), " {")
+			p.P("p = r.Short(p+3, ", p.wireType(m.Type), ")")
+			p.P("break")
+			p.P("}")
+		}
+		store(p.scalarAt(m.Type))
+		p.P("p += ", fieldBytes(m))
+		seen()
+	case m.form == formOpt || r.union:
+		p.P("value, next := r.", accessor(m.Type), "(p + 3)")
+		store("value")
+		p.P("p = next")
 		seen()
 	default:
-		store(p.readScalar(m.Type))
+		p.P(field, ", p = r.", accessor(m.Type), "(p + 3)")
 		seen()
 	}
 }
 
-// readScalar returns an expression. Its value needs no statements, unlike that of
-// structs and containers.
-func (p *printer) readScalar(t *schema.Type) string {
-	if t.Kind == schema.KindEnum {
-		return p.goType(t) + "(r.I32())"
+// scalarAt returns the expression for the scalar of the field at p, of which all
+// bytes are there.
+func (p *printer) scalarAt(t *schema.Type) string {
+	switch t.Kind {
+	case schema.KindBool:
+		return "b[p+3] == 1"
+	case schema.KindI8:
+		return "int8(b[p+3])"
+	case schema.KindEnum:
+		return p.goType(t) + "(" + p.imports.thrift("I32At") + "(b, p+3))"
+	default:
+		return p.imports.thrift(accessor(t)+"At") + "(b, p+3)"
 	}
-	return "r." + accessor(t) + "()"
 }
 
-// readStruct prints what reads a struct into target, which operator assigns to
-// or declares.
+// readScalar prints what reads a scalar, string or binary at p into target, and
+// moves p.
+func (p *printer) readScalar(t *schema.Type, target string) {
+	if t.Kind == schema.KindEnum {
+		p.P(target, ", p = ", p.imports.thrift("ReadEnum"), "[", p.goType(t), "](r, p)")
+		return
+	}
+	p.P(target, ", p = r.", accessor(t), "(p)")
+}
+
+// isPlainList says that a list or set has elements that the runtime reads all at
+// once.
+func isPlainList(t *schema.Type) bool {
+	return (t.Kind == schema.KindList || t.Kind == schema.KindSet) && !isContainer(t.Element) && t.Element.Kind != schema.KindStruct
+}
+
+// readPlainList prints what reads such a list at the place into target, and moves p.
+// What target holds when the elements are of another type is old.
+func (p *printer) readPlainList(t *schema.Type, target, place, old string) {
+	if t.Element.Kind == schema.KindEnum {
+		p.P(target, ", p = ", p.imports.thrift("ReadEnumList"), "[", p.goType(t.Element), "](r, ", place, ", ", old, ")")
+		return
+	}
+	p.P(target, ", p = r.", accessor(t.Element), "List(", place, ", ", old, ")")
+}
+
+// readStruct prints what reads a struct at p into target, which operator assigns to
+// or declares, and moves p.
 func (p *printer) readStruct(t *schema.Type, target, operator string) {
 	p.P(target, " ", operator, " ", p.newStruct(t))
-	p.P(target, ".ReadThrift(r)")
+	p.P("p = ", target, ".ReadThrift(r, p)")
 }
 
 func (p *printer) newStruct(t *schema.Type) string {
@@ -123,33 +183,35 @@ func (p *printer) newStruct(t *schema.Type) string {
 	return p.goType(t) + "{}"
 }
 
-// readContainer prints what reads a container into target, which operator
-// assigns to or declares, and then what stored prints. Neither happens if the
-// elements are not of the expected types.
-func (p *printer) readContainer(t *schema.Type, target, operator string, depth int, stored func()) {
+// readContainer prints what reads a container at the place into target, which
+// operator assigns to or declares, moves p, and then what stored prints. Target is
+// not touched and stored not reached if the elements are not of the expected types.
+func (p *printer) readContainer(t *schema.Type, target, operator, place string, depth int, stored func()) {
 	var begin, end, empty string
 	var readOne func()
 	element := p.wireType(t.Element)
 	switch {
 	case t.Kind != schema.KindMap:
-		begin, end = "BeginList("+element+")", "EndList"
-		empty = p.imports.thrift("MakeSlice") + "[" + p.goType(t.Element) + "](r, n)"
+		begin, end = "BeginList("+place+", "+element+")", "EndList"
+		empty = p.imports.thrift("MakeSlice") + "[" + p.goType(t.Element) + "](r, p, n)"
 		readOne = func() { p.readElement(t.Element, target, depth) }
 	case p.isPairs(t):
-		begin, end = "BeginMap("+p.wireType(t.Key)+", "+element+")", "EndMap"
-		empty = p.imports.thrift("MakeSlice") + "[" + p.pairType(t) + "](r, n)"
+		begin, end = "BeginMap("+place+", "+p.wireType(t.Key)+", "+element+")", "EndMap"
+		empty = p.imports.thrift("MakeSlice") + "[" + p.pairType(t) + "](r, p, n)"
 		readOne = func() { p.readPair(t, target, depth) }
 	default:
-		begin, end = "BeginMap("+p.wireType(t.Key)+", "+element+")", "EndMap"
-		empty = p.imports.thrift("MakeMap") + "[" + keyType(t.Key, p.goType) + ", " + p.goType(t.Element) + "](r, n)"
+		begin, end = "BeginMap("+place+", "+p.wireType(t.Key)+", "+element+")", "EndMap"
+		empty = p.imports.thrift("MakeMap") + "[" + keyType(t.Key, p.goType) + ", " + p.goType(t.Element) + "](r, p, n)"
 		readOne = func() { p.readEntry(t, target, depth) }
 	}
-	p.P("if n, ok := r.", begin, "; ok {")
+	p.P("n, next, ok := r.", begin)
+	p.P("p = next")
+	p.P("if ok {")
 	p.P(target, " ", operator, " ", empty)
 	p.P("for i := 0; i < n && !r.Failed(); i++ {")
 	readOne()
 	p.P("}")
-	p.P("r.", end, "()")
+	p.P("p = r.", end, "(p)")
 	stored()
 	p.P("}")
 }
@@ -157,27 +219,32 @@ func (p *printer) readContainer(t *schema.Type, target, operator string, depth i
 // readInner is readContainer for a container within another one, which keeps
 // what it could not read as nil.
 func (p *printer) readInner(t *schema.Type, target string, depth int) {
-	p.readContainer(t, target, "=", depth, func() {})
-}
-
-// readElement prints what reads an element and appends it to list.
-func (p *printer) readElement(t *schema.Type, list string, depth int) {
-	switch {
-	case t.Kind == schema.KindStruct:
-		// In place, because copying a large struct costs more than decoding it.
-		p.P(list, " = append(", list, ", ", p.newStruct(t), ")")
-		p.P(list, "[i].ReadThrift(r)")
-	case isContainer(t):
-		element := numbered("element", depth)
-		p.P("var ", element, " ", p.goType(t))
-		p.readInner(t, element, depth+1)
-		p.P(list, " = append(", list, ", ", element, ")")
-	default:
-		p.P(list, " = append(", list, ", ", p.readScalar(t), ")")
+	if isPlainList(t) {
+		p.readPlainList(t, target, "p", "nil")
+		return
 	}
+	p.readContainer(t, target, "=", "p", depth, func() {})
 }
 
-// readEntry prints what reads a key and a value and adds them to the map
+// readElement prints what reads an element at p and appends it to list.
+func (p *printer) readElement(t *schema.Type, list string, depth int) {
+	if t.Kind == schema.KindStruct {
+		// In place, because copying a large struct costs more than decoding it.
+		if p.hasDefaults(t.Struct) {
+			p.P(list, " = append(", list, ", ", p.newStruct(t), ")")
+		} else {
+			p.P(list, " = ", p.imports.thrift("Extend"), "(", list, ")")
+		}
+		p.P("p = ", list, "[i].ReadThrift(r, p)")
+		return
+	}
+	element := numbered("element", depth)
+	p.P("var ", element, " ", p.goType(t))
+	p.readInner(t, element, depth+1)
+	p.P(list, " = append(", list, ", ", element, ")")
+}
+
+// readEntry prints what reads a key and a value at p and adds them to the map
 // entries.
 func (p *printer) readEntry(t *schema.Type, entries string, depth int) {
 	key, value := numbered("key", depth), numbered("value", depth)
@@ -185,9 +252,11 @@ func (p *printer) readEntry(t *schema.Type, entries string, depth int) {
 	case schema.KindStruct:
 		p.readStruct(t.Key, key, ":=")
 	case schema.KindBinary:
-		p.P(key, " := r.String()")
+		p.P("var ", key, " string")
+		p.P(key, ", p = r.String(p)")
 	default:
-		p.P(key, " := ", p.readScalar(t.Key))
+		p.P("var ", key, " ", p.goType(t.Key))
+		p.readScalar(t.Key, key)
 	}
 	switch {
 	case t.Element.Kind == schema.KindStruct:
@@ -196,12 +265,13 @@ func (p *printer) readEntry(t *schema.Type, entries string, depth int) {
 		p.P("var ", value, " ", p.goType(t.Element))
 		p.readInner(t.Element, value, depth+1)
 	default:
-		value = p.readScalar(t.Element)
+		p.readScalar(t.Element, entries+"["+key+"]")
+		return
 	}
 	p.P(entries, "[", key, "] = ", value)
 }
 
-// readPair prints what reads a key and a value and appends them to pairs.
+// readPair prints what reads a key and a value at p and appends them to pairs.
 func (p *printer) readPair(t *schema.Type, pairs string, depth int) {
 	pair := numbered("pair", depth)
 	p.P("var ", pair, " ", p.pairType(t))
@@ -213,11 +283,13 @@ func (p *printer) readPair(t *schema.Type, pairs string, depth int) {
 		case half.t.Kind == schema.KindStruct && p.hasDefaults(half.t.Struct):
 			p.readStruct(half.t, half.target, "=")
 		case half.t.Kind == schema.KindStruct:
-			p.P(half.target, ".ReadThrift(r)")
+			p.P("p = ", half.target, ".ReadThrift(r, p)")
 		case isContainer(half.t):
+			p.P("{") // both halves may need the same names
 			p.readInner(half.t, half.target, depth+1)
+			p.P("}")
 		default:
-			p.P(half.target, " = ", p.readScalar(half.t))
+			p.readScalar(half.t, half.target)
 		}
 	}
 	p.P(pairs, " = append(", pairs, ", ", pair, ")")
@@ -281,7 +353,7 @@ func (p *printer) checkRequired(required requiredSet) {
 		return
 	case 1:
 		p.P("if seen == 0 {")
-		p.P("r.FailMissing(", strconv.Quote(required.names[0]), ")")
+		p.P("p, field = r.FailMissing(p, ", strconv.Quote(required.names[0]), "), 0")
 		p.P("}")
 		return
 	}
@@ -300,6 +372,6 @@ func (p *printer) checkRequired(required requiredSet) {
 	p.P("missing = append(missing, name)")
 	p.P("}")
 	p.P("}")
-	p.P("r.FailMissing(missing...)")
+	p.P("p, field = r.FailMissing(p, missing...), 0")
 	p.P("}")
 }

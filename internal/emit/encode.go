@@ -35,27 +35,126 @@ func (p *printer) recordCodec(r *record) {
 	p.endDeclaration()
 }
 
-// writeMethod prints WriteThrift.
+// writeMethod prints WriteThrift. Fields of a fixed size come first, because one
+// look at the room is enough for all of them.
 func (p *printer) writeMethod(r *record) {
 	p.P()
-	p.doc("WriteThrift appends the fields and the end mark to w.")
-	p.P("func (s *", r.goName, ") WriteThrift(w *", p.imports.thrift("Writer"), ") {")
+	p.doc("WriteThrift appends the fields and the end mark to b, which w fills.")
+	p.P("func (s *", r.goName, ") WriteThrift(w *", p.imports.thrift("Writer"), ", b []byte) []byte {")
 	p.P("if !w.BeginStruct() {")
-	p.P("return")
+	p.P("return b")
 	p.P("}")
 	if r.union {
 		p.P("set := 0")
-	}
-	for _, m := range r.members {
-		p.writeMember(r, m)
-	}
-	if r.union {
+		for _, m := range r.members {
+			p.writeMember(r, m)
+		}
 		p.P("if set != 1 {")
 		p.P("w.FailUnion(", strconv.Quote(r.wireName), ", set)")
 		p.P("}")
+	} else {
+		rest := p.writeFixed(r.members)
+		for _, m := range rest {
+			p.writeMember(r, m)
+		}
 	}
-	p.P("w.EndStruct()")
+	p.P("return w.EndStruct(b)")
 	p.P("}")
+}
+
+// runBytes is for how many bytes of fields room is made at once: what is left of a
+// chunk when there is not enough is lost.
+const runBytes = 256
+
+// writeFixed prints what writes the members of a fixed size, and returns the others.
+func (p *printer) writeFixed(members []member) (rest []member) {
+	var values, optional []member
+	for _, m := range members {
+		switch {
+		case fieldBytes(m) == 0:
+			rest = append(rest, m)
+		case m.form == formValue:
+			values = append(values, m)
+		case m.form == formOpt:
+			optional = append(optional, m)
+		default:
+			rest = append(rest, m)
+		}
+	}
+	for number := 1; len(values)+len(optional) > 0; number++ {
+		var run, maybe []member
+		size := 0
+		values, run, size = takeRun(values, size)
+		fixed := size
+		if len(values) == 0 {
+			optional, maybe, size = takeRun(optional, size)
+		}
+		p.P("b = w.Room(b, ", size, ")")
+		if len(run) > 0 {
+			p.writeRun(run, fixed, numbered("fixed", number))
+		}
+		for _, m := range maybe {
+			p.P("if v, ok := s.", m.GoName, ".Get(); ok {")
+			p.writePut(m, "v")
+			p.P("}")
+		}
+	}
+	return rest
+}
+
+// takeRun takes members from the list, so that size stays below runBytes if it can.
+func takeRun(list []member, size int) (rest, taken []member, total int) {
+	for i, m := range list {
+		if n := fieldBytes(m); size > 0 && size+n > runBytes {
+			return list[i:], list[:i], size
+		}
+		size += fieldBytes(m)
+	}
+	return nil, list, size
+}
+
+// fieldBytes is how many bytes a field takes on the wire, 0 if that varies.
+func fieldBytes(m member) int {
+	const header = 3
+	if size := wireTypes[m.Type.Kind].wireBytes; size > 0 {
+		return header + size
+	}
+	return 0
+}
+
+// writeRun prints what writes members one behind the other. The array has the
+// compiler check their places once.
+func (p *printer) writeRun(run []member, size int, array string) {
+	p.P(array, " := (*[", size, "]byte)(b[len(b) : len(b)+", size, "])")
+	at := 0
+	for _, m := range run {
+		end := at + fieldBytes(m)
+		p.P(p.putter(m), "(", array, "[", at, ":", end, "], ", m.ID, ", ", putValue(m, "s."+m.GoName), ")")
+		at = end
+	}
+	p.P("b = b[:len(b)+", size, "]")
+}
+
+// writePut prints what writes a field of a fixed size, for which there is room.
+func (p *printer) writePut(m member, value string) {
+	size := fieldBytes(m)
+	p.P(p.putter(m), "(b[len(b):len(b)+", size, "], ", m.ID, ", ", putValue(m, value), ")")
+	p.P("b = b[:len(b)+", size, "]")
+}
+
+// putter is the function that writes a field of a fixed size.
+func (p *printer) putter(m member) string {
+	if m.Type.Kind == schema.KindEnum {
+		return p.imports.thrift("PutI32")
+	}
+	return p.imports.thrift("Put" + accessor(m.Type))
+}
+
+func putValue(m member, value string) string {
+	if m.Type.Kind == schema.KindEnum {
+		return "int32(" + value + ")"
+	}
+	return value
 }
 
 // writeMember prints what writes a field if it holds something.
@@ -86,12 +185,13 @@ func (p *printer) writeMember(r *record, m member) {
 func (p *printer) writeField(m member, value string) {
 	switch m.Type.Kind {
 	case schema.KindStruct, schema.KindList, schema.KindSet, schema.KindMap:
-		p.P("w.Field(", p.wireType(m.Type), ", ", m.ID, ")")
+		p.P("b = w.Field(b, ", p.wireType(m.Type), ", ", m.ID, ")")
 		p.writeValue(m.Type, value, 1)
-	case schema.KindEnum:
-		p.P("w.FieldI32(", m.ID, ", int32(", value, "))")
+	case schema.KindString, schema.KindBinary:
+		p.P("b = w.Field", accessor(m.Type), "(b, ", m.ID, ", ", value, ")")
 	default:
-		p.P("w.Field", accessor(m.Type), "(", m.ID, ", ", value, ")")
+		p.P("b = w.Room(b, ", fieldBytes(m), ")")
+		p.writePut(m, value)
 	}
 }
 
@@ -113,36 +213,36 @@ func accessor(t *schema.Type) string {
 func (p *printer) writeValue(t *schema.Type, value string, depth int) {
 	switch t.Kind {
 	case schema.KindStruct:
-		p.P(value, ".WriteThrift(w)")
+		p.P("b = ", value, ".WriteThrift(w, b)")
 	case schema.KindList, schema.KindSet:
 		p.writeList(t, value, depth)
 	case schema.KindMap:
 		p.writeMap(t, value, depth)
 	case schema.KindEnum:
-		p.P("w.I32(int32(", value, "))")
+		p.P("b = w.I32(b, int32(", value, "))")
 	default:
-		p.P("w.", accessor(t), "(", value, ")")
+		p.P("b = w.", accessor(t), "(b, ", value, ")")
 	}
 }
 
 func (p *printer) writeList(t *schema.Type, value string, depth int) {
-	p.P("if w.BeginList(", p.wireType(t.Element), ", len(", value, ")) {")
-	if t.Element.Kind == schema.KindStruct {
+	switch t.Element.Kind {
+	case schema.KindStruct, schema.KindList, schema.KindSet, schema.KindMap:
+		p.P("b = w.BeginList(b, ", p.wireType(t.Element), ", len(", value, "))")
 		index := numbered("i", depth)
 		p.P("for ", index, " := range ", value, " {")
 		p.writeValue(t.Element, value+"["+index+"]", depth+1)
-	} else {
-		element := numbered("element", depth)
-		p.P("for _, ", element, " := range ", value, " {")
-		p.writeValue(t.Element, element, depth+1)
+		p.P("}")
+		p.P("w.EndList()")
+	case schema.KindEnum:
+		p.P("b = ", p.imports.thrift("WriteEnumList"), "(w, b, ", value, ")")
+	default:
+		p.P("b = w.", accessor(t.Element), "List(b, ", value, ")")
 	}
-	p.P("}")
-	p.P("w.EndList()")
-	p.P("}")
 }
 
 func (p *printer) writeMap(t *schema.Type, value string, depth int) {
-	p.P("if w.BeginMap(", p.wireType(t.Key), ", ", p.wireType(t.Element), ", len(", value, ")) {")
+	p.P("b = w.BeginMap(b, ", p.wireType(t.Key), ", ", p.wireType(t.Element), ", len(", value, "))")
 	if p.isPairs(t) {
 		index, pair := numbered("i", depth), numbered("pair", depth)
 		p.P("for ", index, " := range ", value, " {")
@@ -157,13 +257,12 @@ func (p *printer) writeMap(t *schema.Type, value string, depth int) {
 	}
 	p.P("}")
 	p.P("w.EndMap()")
-	p.P("}")
 }
 
 // writeKey is writeValue for the key of a Go map.
 func (p *printer) writeKey(t *schema.Type, key string, depth int) {
 	if t.Kind == schema.KindBinary {
-		p.P("w.String(", key, ")")
+		p.P("b = w.String(b, ", key, ")")
 		return
 	}
 	p.writeValue(t, key, depth)

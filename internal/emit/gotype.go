@@ -114,26 +114,28 @@ func fieldKey(field *schema.Field) uint32 {
 }
 
 // wireTypes maps kinds to the type codes of the Binary protocol, their names in
-// package thrift, and how many bytes their values take in a Go struct.
+// package thrift, how many bytes their values take in a Go struct, and how many on
+// the wire, 0 if that varies.
 var wireTypes = [...]struct {
-	name    string
-	code    uint32
-	goBytes int
+	name      string
+	code      uint32
+	goBytes   int
+	wireBytes int
 }{
-	schema.KindBool:   {"Bool", 2, 1},
-	schema.KindI8:     {"I8", 3, 1},
-	schema.KindI16:    {"I16", 6, 2},
-	schema.KindI32:    {"I32", 8, 4},
-	schema.KindI64:    {"I64", 10, 8},
-	schema.KindDouble: {"Double", 4, 8},
-	schema.KindString: {"String", 11, 16},
-	schema.KindBinary: {"String", 11, 24},
-	schema.KindUUID:   {"UUIDType", 16, 16},
-	schema.KindEnum:   {"I32", 8, 4},
-	schema.KindStruct: {"StructType", 12, 0},
-	schema.KindList:   {"List", 15, 24},
-	schema.KindSet:    {"Set", 14, 24},
-	schema.KindMap:    {"Map", 13, 24},
+	schema.KindBool:   {"Bool", 2, 1, 1},
+	schema.KindI8:     {"I8", 3, 1, 1},
+	schema.KindI16:    {"I16", 6, 2, 2},
+	schema.KindI32:    {"I32", 8, 4, 4},
+	schema.KindI64:    {"I64", 10, 8, 8},
+	schema.KindDouble: {"Double", 4, 8, 8},
+	schema.KindString: {"String", 11, 16, 0},
+	schema.KindBinary: {"String", 11, 24, 0},
+	schema.KindUUID:   {"UUIDType", 16, 16, 16},
+	schema.KindEnum:   {"I32", 8, 4, 4},
+	schema.KindStruct: {"StructType", 12, 0, 0},
+	schema.KindList:   {"List", 15, 24, 0},
+	schema.KindSet:    {"Set", 14, 24, 0},
+	schema.KindMap:    {"Map", 13, 24, 0},
 }
 
 // idlType is the type as the definition writes it, for comments.

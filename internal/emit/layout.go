@@ -45,6 +45,8 @@ func indent(source []byte) ([]byte, error) {
 			level = 0
 		case bytes.HasPrefix(line, []byte("} else")):
 			level--
+		case bytes.Equal(line, []byte("fields:\n")): // a label
+			level--
 		case bytes.HasPrefix(line, []byte("case ")), bytes.HasPrefix(line, []byte("default:")):
 			level--
 		}

@@ -307,6 +307,9 @@ type Message struct {
 	// body that is to be encoded.
 	Bytes     int
 	HeadBytes int
+	// LikelyBytes is how long the message will probably be, 0 if nobody knows. It
+	// is no limit.
+	LikelyBytes int
 	// Depth is how deep structs and containers may nest.
 	Depth int
 	// DecodeBytesPerWireByte is how much memory decoding may take for each byte

@@ -10,392 +10,500 @@ import (
 // this file: update the former.
 const _ = thrift.IsAtLeastVersion0_1
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *Message) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Message) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.FieldString(1, s.Text)
+	b = w.Room(b, 11)
 	if v, ok := s.Number.Get(); ok {
-		w.FieldI64(2, v)
+		thrift.PutI64(b[len(b):len(b)+11], 2, v)
+		b = b[:len(b)+11]
 	}
-	w.Field(thrift.List, 3)
-	if w.BeginList(thrift.StructType, len(s.Parts)) {
-		for i := range s.Parts {
-			s.Parts[i].WriteThrift(w)
-		}
-		w.EndList()
+	b = w.FieldString(b, 1, s.Text)
+	b = w.Field(b, thrift.List, 3)
+	b = w.BeginList(b, thrift.StructType, len(s.Parts))
+	for i := range s.Parts {
+		b = s.Parts[i].WriteThrift(w, b)
 	}
-	w.Field(thrift.Map, 4)
-	if w.BeginMap(thrift.String, thrift.String, len(s.Labels)) {
-		for key, value := range s.Labels {
-			w.String(key)
-			w.String(value)
-		}
-		w.EndMap()
+	w.EndList()
+	b = w.Field(b, thrift.Map, 4)
+	b = w.BeginMap(b, thrift.String, thrift.String, len(s.Labels))
+	for key, value := range s.Labels {
+		b = w.String(b, key)
+		b = w.String(b, value)
 	}
-	w.EndStruct()
+	w.EndMap()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Message) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
+func (s *Message) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
 	var seen uint64
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000b0001: // 1: string text
-			s.Text = r.String()
+			s.Text, p = r.String(p + 3)
 			seen |= 1 << 0
 		case 0x000a0002: // 2: i64 number
-			s.Number = thrift.Some(r.I64())
+			if len(b)-p < 11 {
+				p = r.Short(p+3, thrift.I64)
+				break
+			}
+			s.Number = thrift.Some(thrift.I64At(b, p+3))
+			p += 11
 		case 0x000f0003: // 3: list<Message> parts
-			if n, ok := r.BeginList(thrift.StructType); ok {
-				list := thrift.MakeSlice[Message](r, n)
+			n, next, ok := r.BeginList(p+3, thrift.StructType)
+			p = next
+			if ok {
+				list := thrift.MakeSlice[Message](r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
-					list = append(list, Message{})
-					list[i].ReadThrift(r)
+					list = thrift.Extend(list)
+					p = list[i].ReadThrift(r, p)
 				}
-				r.EndList()
+				p = r.EndList(p)
 				s.Parts = list
 			}
 		case 0x000d0004: // 4: map<string, string> labels
-			if n, ok := r.BeginMap(thrift.String, thrift.String); ok {
-				entries := thrift.MakeMap[string, string](r, n)
+			n, next, ok := r.BeginMap(p+3, thrift.String, thrift.String)
+			p = next
+			if ok {
+				entries := thrift.MakeMap[string, string](r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
-					key := r.String()
-					entries[key] = r.String()
+					var key string
+					key, p = r.String(p)
+					entries[key], p = r.String(p)
 				}
-				r.EndMap()
+				p = r.EndMap(p)
 				s.Labels = entries
 			}
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
 	if seen == 0 {
-		r.FailMissing("text")
+		p, field = r.FailMissing(p, "text"), 0
 	}
-	r.EndStruct("testservice.Message")
+	return r.EndStruct(p, field, "testservice.Message")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *Refused) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Refused) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.FieldString(1, s.Reason)
-	w.FieldI32(2, s.Limit)
-	w.EndStruct()
+	b = w.Room(b, 7)
+	fixed := (*[7]byte)(b[len(b) : len(b)+7])
+	thrift.PutI32(fixed[0:7], 2, s.Limit)
+	b = b[:len(b)+7]
+	b = w.FieldString(b, 1, s.Reason)
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Refused) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *Refused) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000b0001: // 1: string reason
-			s.Reason = r.String()
+			s.Reason, p = r.String(p + 3)
 		case 0x00080002: // 2: i32 limit
-			s.Limit = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Limit = thrift.I32At(b, p+3)
+			p += 7
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("testservice.Refused")
+	return r.EndStruct(p, field, "testservice.Refused")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *BaseVersionArgs) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *BaseVersionArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *BaseVersionArgs) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
+func (s *BaseVersionArgs) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
+		default:
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
+		}
 	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		r.Skip(key)
-	}
-	r.EndStruct("Base.version arguments")
+	return r.EndStruct(p, field, "Base.version arguments")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *BaseVersionResult) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *BaseVersionResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
 	if v, ok := s.Success.Get(); ok {
-		w.FieldString(0, v)
+		b = w.FieldString(b, 0, v)
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *BaseVersionResult) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *BaseVersionResult) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000b0000: // 0: string success
-			s.Success = thrift.Some(r.String())
+			value, next := r.String(p + 3)
+			s.Success = thrift.Some(value)
+			p = next
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Base.version result")
+	return r.EndStruct(p, field, "Base.version result")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *EchoEchoArgs) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *EchoEchoArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
 	if s.Message != nil {
-		w.Field(thrift.StructType, 1)
-		s.Message.WriteThrift(w)
+		b = w.Field(b, thrift.StructType, 1)
+		b = s.Message.WriteThrift(w, b)
 	} else {
 		w.FailNil("Echo.echo arguments: message")
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *EchoEchoArgs) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *EchoEchoArgs) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0001: // 1: Message message
-			value := thrift.Allocate[Message](r)
-			value.ReadThrift(r)
+			value := thrift.Allocate[Message](r, p)
+			p = value.ReadThrift(r, p+3)
 			s.Message = value
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Echo.echo arguments")
 	if s.Message == nil {
 		s.Message = NewMessage()
 	}
+	return r.EndStruct(p, field, "Echo.echo arguments")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *EchoEchoResult) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *EchoEchoResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
 	if s.Success != nil {
-		w.Field(thrift.StructType, 0)
-		s.Success.WriteThrift(w)
+		b = w.Field(b, thrift.StructType, 0)
+		b = s.Success.WriteThrift(w, b)
 	}
 	if s.Refused != nil {
-		w.Field(thrift.StructType, 1)
-		s.Refused.WriteThrift(w)
+		b = w.Field(b, thrift.StructType, 1)
+		b = s.Refused.WriteThrift(w, b)
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *EchoEchoResult) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *EchoEchoResult) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0000: // 0: Message success
-			value := thrift.Allocate[Message](r)
-			value.ReadThrift(r)
+			value := thrift.Allocate[Message](r, p)
+			p = value.ReadThrift(r, p+3)
 			s.Success = value
 		case 0x000c0001: // 1: Refused refused
-			value := thrift.Allocate[Refused](r)
-			value.ReadThrift(r)
+			value := thrift.Allocate[Refused](r, p)
+			p = value.ReadThrift(r, p+3)
 			s.Refused = value
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Echo.echo result")
+	return r.EndStruct(p, field, "Echo.echo result")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *EchoAddArgs) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *EchoAddArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.FieldI32(1, s.Left)
-	w.FieldI32(2, s.Right)
-	w.EndStruct()
+	b = w.Room(b, 14)
+	fixed := (*[14]byte)(b[len(b) : len(b)+14])
+	thrift.PutI32(fixed[0:7], 1, s.Left)
+	thrift.PutI32(fixed[7:14], 2, s.Right)
+	b = b[:len(b)+14]
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *EchoAddArgs) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *EchoAddArgs) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080001: // 1: i32 left
-			s.Left = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Left = thrift.I32At(b, p+3)
+			p += 7
 		case 0x00080002: // 2: i32 right
-			s.Right = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Right = thrift.I32At(b, p+3)
+			p += 7
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Echo.add arguments")
+	return r.EndStruct(p, field, "Echo.add arguments")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *EchoAddResult) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *EchoAddResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
+	b = w.Room(b, 7)
 	if v, ok := s.Success.Get(); ok {
-		w.FieldI32(0, v)
+		thrift.PutI32(b[len(b):len(b)+7], 0, v)
+		b = b[:len(b)+7]
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *EchoAddResult) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *EchoAddResult) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080000: // 0: i32 success
-			s.Success = thrift.Some(r.I32())
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Success = thrift.Some(thrift.I32At(b, p+3))
+			p += 7
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Echo.add result")
+	return r.EndStruct(p, field, "Echo.add result")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *EchoNothingArgs) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *EchoNothingArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *EchoNothingArgs) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
+func (s *EchoNothingArgs) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
+		default:
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
+		}
 	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		r.Skip(key)
-	}
-	r.EndStruct("Echo.nothing arguments")
+	return r.EndStruct(p, field, "Echo.nothing arguments")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *EchoNothingResult) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *EchoNothingResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *EchoNothingResult) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
+func (s *EchoNothingResult) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
+		default:
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
+		}
 	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		r.Skip(key)
-	}
-	r.EndStruct("Echo.nothing result")
+	return r.EndStruct(p, field, "Echo.nothing result")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *EchoNotifyArgs) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *EchoNotifyArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.FieldString(1, s.Text)
-	w.EndStruct()
+	b = w.FieldString(b, 1, s.Text)
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *EchoNotifyArgs) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *EchoNotifyArgs) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000b0001: // 1: string text
-			s.Text = r.String()
+			s.Text, p = r.String(p + 3)
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Echo.notify arguments")
+	return r.EndStruct(p, field, "Echo.notify arguments")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *CalculatorAddArgs) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *CalculatorAddArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.FieldI32(1, s.Left)
-	w.FieldI32(2, s.Right)
-	w.EndStruct()
+	b = w.Room(b, 14)
+	fixed := (*[14]byte)(b[len(b) : len(b)+14])
+	thrift.PutI32(fixed[0:7], 1, s.Left)
+	thrift.PutI32(fixed[7:14], 2, s.Right)
+	b = b[:len(b)+14]
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *CalculatorAddArgs) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *CalculatorAddArgs) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080001: // 1: i32 left
-			s.Left = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Left = thrift.I32At(b, p+3)
+			p += 7
 		case 0x00080002: // 2: i32 right
-			s.Right = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Right = thrift.I32At(b, p+3)
+			p += 7
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Calculator.add arguments")
+	return r.EndStruct(p, field, "Calculator.add arguments")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *CalculatorAddResult) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *CalculatorAddResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
+	b = w.Room(b, 7)
 	if v, ok := s.Success.Get(); ok {
-		w.FieldI32(0, v)
+		thrift.PutI32(b[len(b):len(b)+7], 0, v)
+		b = b[:len(b)+7]
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *CalculatorAddResult) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *CalculatorAddResult) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080000: // 0: i32 success
-			s.Success = thrift.Some(r.I32())
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Success = thrift.Some(thrift.I32At(b, p+3))
+			p += 7
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Calculator.add result")
+	return r.EndStruct(p, field, "Calculator.add result")
 }

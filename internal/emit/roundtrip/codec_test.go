@@ -18,25 +18,59 @@ import (
 
 // fields is a struct that writes what a test says, as a peer with another
 // definition might.
-type fields func(w *thrift.Writer)
+type fields func(m *message)
 
-func (f fields) WriteThrift(w *thrift.Writer) {
-	if w.BeginStruct() {
-		f(w)
-		w.EndStruct()
+func (f fields) WriteThrift(w *thrift.Writer, b []byte) []byte {
+	if !w.BeginStruct() {
+		return b
 	}
+	m := &message{w, b}
+	f(m)
+	return w.EndStruct(m.b)
 }
 
-func (f fields) ReadThrift(*thrift.Reader) { panic("not readable") }
+func (f fields) ReadThrift(*thrift.Reader, int) int { panic("not readable") }
+
+// message is a chunk with a Writer that fills it.
+type message struct {
+	w *thrift.Writer
+	b []byte
+}
+
+// put writes a field of size bytes.
+func put[T any](m *message, size int, write func(b []byte, id int16, v T), id int16, v T) {
+	m.b = m.w.Room(m.b, size)
+	write(m.b[len(m.b):len(m.b)+size], id, v)
+	m.b = m.b[:len(m.b)+size]
+}
+
+func (m *message) FieldBool(id int16, v bool)     { put(m, 4, thrift.PutBool, id, v) }
+func (m *message) FieldI8(id int16, v int8)       { put(m, 4, thrift.PutI8, id, v) }
+func (m *message) FieldI32(id int16, v int32)     { put(m, 7, thrift.PutI32, id, v) }
+func (m *message) FieldI64(id int16, v int64)     { put(m, 11, thrift.PutI64, id, v) }
+func (m *message) FieldString(id int16, v string) { m.b = m.w.FieldString(m.b, id, v) }
+func (m *message) Field(t thrift.Type, id int16)  { m.b = m.w.Field(m.b, t, id) }
+func (m *message) BeginList(t thrift.Type, n int) { m.b = m.w.BeginList(m.b, t, n) }
+func (m *message) EndList()                       { m.w.EndList() }
+func (m *message) EndMap()                        { m.w.EndMap() }
+func (m *message) String(v string)                { m.b = m.w.String(m.b, v) }
+func (m *message) Bool(v bool)                    { m.b = m.w.Bool(m.b, v) }
+func (m *message) I8(v int8)                      { m.b = m.w.I8(m.b, v) }
+func (m *message) I32(v int32)                    { m.b = m.w.I32(m.b, v) }
+func (m *message) I64(v int64)                    { m.b = m.w.I64(m.b, v) }
+func (m *message) Struct(s thrift.Struct)         { m.b = s.WriteThrift(m.w, m.b) }
+func (m *message) BeginMap(key, value thrift.Type, n int) {
+	m.b = m.w.BeginMap(m.b, key, value, n)
+}
 
 // read decodes what the fields write into s.
 func read(t *testing.T, s thrift.Struct, f fields) error {
 	t.Helper()
-	message, err := thrift.Marshal(f)
+	sent, err := thrift.Marshal(f)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return thrift.Unmarshal(message, s)
+	return thrift.Unmarshal(sent, s)
 }
 
 // copyOf returns what arrives when s is sent.
@@ -117,9 +151,9 @@ func TestUnion_ExactlyOneFieldIsWritten(t *testing.T) {
 
 func TestUnion_LastFieldWins(t *testing.T) {
 	received := &shapes.Shape{AnI64: thrift.Some[int64](9)}
-	err := read(t, received, func(w *thrift.Writer) {
-		w.FieldString(7, "first")
-		w.FieldI32(4, 2)
+	err := read(t, received, func(m *message) {
+		m.FieldString(7, "first")
+		m.FieldI32(4, 2)
 	})
 	if want := (&shapes.Shape{AnI32: thrift.Some[int32](2)}); err != nil || !reflect.DeepEqual(received, want) {
 		t.Errorf("received %+v, %v", received, err)
@@ -128,16 +162,16 @@ func TestUnion_LastFieldWins(t *testing.T) {
 
 func TestRead_RepeatedFieldReplaces(t *testing.T) {
 	received := values.NewHolder()
-	err := read(t, received, func(w *thrift.Writer) {
-		w.Field(thrift.StructType, 1)
-		fields(func(w *thrift.Writer) { w.FieldI8(2, 50); w.FieldBool(1, false); w.FieldI32(13, 1) }).WriteThrift(w)
-		w.Field(thrift.StructType, 1)
-		fields(func(w *thrift.Writer) { w.FieldI32(13, 7) }).WriteThrift(w)
+	err := read(t, received, func(m *message) {
+		m.Field(thrift.StructType, 1)
+		m.Struct(fields(func(m *message) { m.FieldI8(2, 50); m.FieldBool(1, false); m.FieldI32(13, 1) }))
+		m.Field(thrift.StructType, 1)
+		m.Struct(fields(func(m *message) { m.FieldI32(13, 7) }))
 		for range 2 {
-			w.Field(thrift.List, 2)
-			w.BeginList(thrift.StructType, 1)
-			fields(func(w *thrift.Writer) { w.FieldI32(13, 8) }).WriteThrift(w)
-			w.EndList()
+			m.Field(thrift.List, 2)
+			m.BeginList(thrift.StructType, 1)
+			m.Struct(fields(func(m *message) { m.FieldI32(13, 8) }))
+			m.EndList()
 		}
 	})
 	if err != nil {
@@ -153,16 +187,16 @@ func TestRead_RepeatedFieldReplaces(t *testing.T) {
 
 func TestRead_SkipsWhatItDoesNotExpect(t *testing.T) {
 	received := &orders.Item{Sku: "old", Quantity: 4}
-	err := read(t, received, func(w *thrift.Writer) {
-		w.FieldI64(2, 77)
-		w.FieldI32(3, 1)
-		w.FieldString(99, "unknown")
-		w.Field(thrift.Map, 100)
-		w.BeginMap(thrift.String, thrift.I32, 1)
-		w.String("a")
-		w.I32(1)
-		w.EndMap()
-		w.FieldString(1, "new")
+	err := read(t, received, func(m *message) {
+		m.FieldI64(2, 77)
+		m.FieldI32(3, 1)
+		m.FieldString(99, "unknown")
+		m.Field(thrift.Map, 100)
+		m.BeginMap(thrift.String, thrift.I32, 1)
+		m.String("a")
+		m.I32(1)
+		m.EndMap()
+		m.FieldString(1, "new")
 	})
 	if want := (&orders.Item{Sku: "new", Quantity: 4}); err != nil || !reflect.DeepEqual(received, want) {
 		t.Errorf("received %+v, %v", received, err)
@@ -171,41 +205,41 @@ func TestRead_SkipsWhatItDoesNotExpect(t *testing.T) {
 
 func TestRead_ContainerOfOtherElementsIsSkipped(t *testing.T) {
 	received := &shapes.Containers{Bools: []bool{true}}
-	err := read(t, received, func(w *thrift.Writer) {
-		w.Field(thrift.List, 1)
-		w.BeginList(thrift.I64, 1)
-		w.I64(5)
-		w.EndList()
-		w.Field(thrift.List, 9)
-		w.BeginList(thrift.List, 1)
-		w.BeginList(thrift.Bool, 1)
-		w.Bool(true)
-		w.EndList()
-		w.EndList()
-		w.Field(thrift.List, 2)
-		w.BeginList(thrift.I8, 1)
-		w.I8(3)
-		w.EndList()
+	err := read(t, received, func(m *message) {
+		m.Field(thrift.List, 1)
+		m.BeginList(thrift.I64, 1)
+		m.I64(5)
+		m.EndList()
+		m.Field(thrift.List, 9)
+		m.BeginList(thrift.List, 1)
+		m.BeginList(thrift.Bool, 1)
+		m.Bool(true)
+		m.EndList()
+		m.EndList()
+		m.Field(thrift.List, 2)
+		m.BeginList(thrift.I8, 1)
+		m.I8(3)
+		m.EndList()
 	})
 	if err != nil || len(received.Bools) != 1 || len(received.Cube) != 1 || len(received.Cube[0]) != 0 || len(received.Bytes) != 1 {
 		t.Errorf("received %+v, %v", received, err)
 	}
-	err = read(t, &shapes.Required{}, func(w *thrift.Writer) {
-		w.Field(thrift.List, 12)
-		w.BeginList(thrift.I64, 1)
-		w.I64(5)
-		w.EndList()
+	err = read(t, &shapes.Required{}, func(m *message) {
+		m.Field(thrift.List, 12)
+		m.BeginList(thrift.I64, 1)
+		m.I64(5)
+		m.EndList()
 	})
 	wantError(t, err, "aList")
 }
 
 func TestRead_NamesMissingFields(t *testing.T) {
-	wantError(t, read(t, &orders.Item{}, func(*thrift.Writer) {}), "orders.Item", "sku")
-	wantError(t, read(t, &shapes.Required{}, func(w *thrift.Writer) { w.FieldBool(1, true) }), "shapes.Required", "anI8", "aBlob")
-	err := read(t, &shapes.Wide{}, func(w *thrift.Writer) {
+	wantError(t, read(t, &orders.Item{}, func(*message) {}), "orders.Item", "sku")
+	wantError(t, read(t, &shapes.Required{}, func(m *message) { m.FieldBool(1, true) }), "shapes.Required", "anI8", "aBlob")
+	err := read(t, &shapes.Wide{}, func(m *message) {
 		for id := range int16(65) {
 			if id != 0 && id != 64 {
-				w.FieldI8(id, 1)
+				m.FieldI8(id, 1)
 			}
 		}
 	})

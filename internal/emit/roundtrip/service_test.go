@@ -175,7 +175,7 @@ func TestService_StructArgumentsAreNeverNil(t *testing.T) {
 	_, err := newShop(&shop{}).Place(t.Context(), nil)
 	wantError(t, err, "Orders.place", "request", "nil")
 	request := new(values.DefaultsGetArgs)
-	if err := read(t, request, func(*thrift.Writer) {}); err != nil {
+	if err := read(t, request, func(*message) {}); err != nil {
 		t.Fatal(err)
 	}
 	if request.Settings == nil || request.Settings.Retries != 3 {
@@ -193,7 +193,7 @@ func TestService_ArgumentsHaveDefaults(t *testing.T) {
 		if method.Name != "cancel" {
 			continue
 		}
-		empty := fields(func(*thrift.Writer) {})
+		empty := fields(func(*message) {})
 		if err := network.Call(t.Context(), method, empty, new(orders.OrdersCancelResult)); err != nil {
 			t.Fatal(err)
 		}

@@ -10,91 +10,111 @@ import (
 // this file: update the former.
 const _ = thrift.IsAtLeastVersion0_1
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *Target) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Target) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.FieldString(1, s.Plain)
-	w.FieldI32(2, s.Number)
-	w.FieldString(3, s.Text)
-	w.EndStruct()
+	b = w.Room(b, 7)
+	fixed := (*[7]byte)(b[len(b) : len(b)+7])
+	thrift.PutI32(fixed[0:7], 2, s.Number)
+	b = b[:len(b)+7]
+	b = w.FieldString(b, 1, s.Plain)
+	b = w.FieldString(b, 3, s.Text)
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Target) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *Target) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000b0001: // 1: string plain
-			s.Plain = r.String()
+			s.Plain, p = r.String(p + 3)
 		case 0x00080002: // 2: i32 number
-			s.Number = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Number = thrift.I32At(b, p+3)
+			p += 7
 		case 0x000b0003: // 3: string text
-			s.Text = r.String()
+			s.Text, p = r.String(p + 3)
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("hostile.Target")
+	return r.EndStruct(p, field, "hostile.Target")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *CommandsRunArgs) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *CommandsRunArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.FieldString(1, s.Command)
+	b = w.FieldString(b, 1, s.Command)
 	if s.Target != nil {
-		w.Field(thrift.StructType, 2)
-		s.Target.WriteThrift(w)
+		b = w.Field(b, thrift.StructType, 2)
+		b = s.Target.WriteThrift(w, b)
 	} else {
 		w.FailNil("Commands.run arguments: target")
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *CommandsRunArgs) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *CommandsRunArgs) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000b0001: // 1: string command
-			s.Command = r.String()
+			s.Command, p = r.String(p + 3)
 		case 0x000c0002: // 2: Target target
-			value := thrift.Allocate[Target](r)
+			value := thrift.Allocate[Target](r, p)
 			*value = *NewTarget()
-			value.ReadThrift(r)
+			p = value.ReadThrift(r, p+3)
 			s.Target = value
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Commands.run arguments")
 	if s.Target == nil {
 		s.Target = NewTarget()
 	}
+	return r.EndStruct(p, field, "Commands.run arguments")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *CommandsRunResult) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *CommandsRunResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *CommandsRunResult) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
+func (s *CommandsRunResult) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
+		default:
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
+		}
 	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		r.Skip(key)
-	}
-	r.EndStruct("Commands.run result")
+	return r.EndStruct(p, field, "Commands.run result")
 }

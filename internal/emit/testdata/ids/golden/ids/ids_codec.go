@@ -10,65 +10,77 @@ import (
 // this file: update the former.
 const _ = thrift.IsAtLeastVersion0_1
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *Extremes) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Extremes) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.FieldI32(-32768, s.Lowest)
-	w.FieldString(-256, s.Minus256)
-	w.Field(thrift.List, -1)
-	if w.BeginList(thrift.I32, len(s.Minus1)) {
-		for _, element := range s.Minus1 {
-			w.I32(element)
-		}
-		w.EndList()
-	}
-	w.FieldI64(0, s.Zero)
+	b = w.Room(b, 31)
+	fixed := (*[27]byte)(b[len(b) : len(b)+27])
+	thrift.PutI32(fixed[0:7], -32768, s.Lowest)
+	thrift.PutI64(fixed[7:18], 0, s.Zero)
+	thrift.PutI8(fixed[18:22], 255, s.Page)
+	thrift.PutI16(fixed[22:27], 256, s.AfterPage)
+	b = b[:len(b)+27]
 	if v, ok := s.Low.Get(); ok {
-		w.FieldBool(1, v)
+		thrift.PutBool(b[len(b):len(b)+4], 1, v)
+		b = b[:len(b)+4]
 	}
-	w.FieldI8(255, s.Page)
-	w.FieldI16(256, s.AfterPage)
-	w.FieldString(32767, s.Highest)
-	w.EndStruct()
+	b = w.FieldString(b, -256, s.Minus256)
+	b = w.Field(b, thrift.List, -1)
+	b = w.I32List(b, s.Minus1)
+	b = w.FieldString(b, 32767, s.Highest)
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Extremes) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
+func (s *Extremes) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
 	var seen uint64
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x00088000: // -32768: i32 lowest
-			s.Lowest = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Lowest = thrift.I32At(b, p+3)
+			p += 7
 			seen |= 1 << 0
 		case 0x000bff00: // -256: string minus256
-			s.Minus256 = r.String()
+			s.Minus256, p = r.String(p + 3)
 		case 0x000fffff: // -1: list<i32> minus1
-			if n, ok := r.BeginList(thrift.I32); ok {
-				list := thrift.MakeSlice[int32](r, n)
-				for i := 0; i < n && !r.Failed(); i++ {
-					list = append(list, r.I32())
-				}
-				r.EndList()
-				s.Minus1 = list
-			}
+			s.Minus1, p = r.I32List(p+3, s.Minus1)
 		case 0x000a0000: // 0: i64 zero
-			s.Zero = r.I64()
+			if len(b)-p < 11 {
+				p = r.Short(p+3, thrift.I64)
+				break
+			}
+			s.Zero = thrift.I64At(b, p+3)
+			p += 11
 		case 0x00020001: // 1: bool low
-			s.Low = thrift.Some(r.Bool())
+			s.Low = thrift.Some(b[p+3] == 1)
+			p += 4
 		case 0x000300ff: // 255: i8 page
-			s.Page = r.I8()
+			s.Page = int8(b[p+3])
+			p += 4
 		case 0x00060100: // 256: i16 afterPage
-			s.AfterPage = r.I16()
+			if len(b)-p < 5 {
+				p = r.Short(p+3, thrift.I16)
+				break
+			}
+			s.AfterPage = thrift.I16At(b, p+3)
+			p += 5
 		case 0x000b7fff: // 32767: string highest
-			s.Highest = r.String()
+			s.Highest, p = r.String(p + 3)
 			seen |= 1 << 1
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
 	if seen != 0x3 {
@@ -78,143 +90,179 @@ func (s *Extremes) ReadThrift(r *thrift.Reader) {
 				missing = append(missing, name)
 			}
 		}
-		r.FailMissing(missing...)
+		p, field = r.FailMissing(p, missing...), 0
 	}
-	r.EndStruct("ids.Extremes")
+	return r.EndStruct(p, field, "ids.Extremes")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *Either) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Either) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
 	set := 0
 	if v, ok := s.Number.Get(); ok {
-		w.FieldI32(-1, v)
+		b = w.Room(b, 7)
+		thrift.PutI32(b[len(b):len(b)+7], -1, v)
+		b = b[:len(b)+7]
 		set++
 	}
 	if v, ok := s.Text.Get(); ok {
-		w.FieldString(0, v)
+		b = w.FieldString(b, 0, v)
 		set++
 	}
 	if set != 1 {
 		w.FailUnion("ids.Either", set)
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Either) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *Either) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x0008ffff: // -1: i32 number
-			*s = Either{Number: thrift.Some(r.I32())}
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			*s = Either{Number: thrift.Some(thrift.I32At(b, p+3))}
+			p += 7
 		case 0x000b0000: // 0: string text
-			*s = Either{Text: thrift.Some(r.String())}
+			value, next := r.String(p + 3)
+			*s = Either{Text: thrift.Some(value)}
+			p = next
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("ids.Either")
+	return r.EndStruct(p, field, "ids.Either")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *Refused) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Refused) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.FieldString(-2, s.Reason)
-	w.EndStruct()
+	b = w.FieldString(b, -2, s.Reason)
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Refused) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *Refused) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000bfffe: // -2: string reason
-			s.Reason = r.String()
+			s.Reason, p = r.String(p + 3)
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("ids.Refused")
+	return r.EndStruct(p, field, "ids.Refused")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *NegativeSwapArgs) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *NegativeSwapArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.FieldI32(-1, s.First)
+	b = w.Room(b, 7)
+	fixed := (*[7]byte)(b[len(b) : len(b)+7])
+	thrift.PutI32(fixed[0:7], -1, s.First)
+	b = b[:len(b)+7]
 	if s.Second != nil {
-		w.Field(thrift.StructType, 0)
-		s.Second.WriteThrift(w)
+		b = w.Field(b, thrift.StructType, 0)
+		b = s.Second.WriteThrift(w, b)
 	} else {
 		w.FailNil("Negative.swap arguments: second")
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *NegativeSwapArgs) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *NegativeSwapArgs) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x0008ffff: // -1: i32 first
-			s.First = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.First = thrift.I32At(b, p+3)
+			p += 7
 		case 0x000c0000: // 0: Either second
-			value := thrift.Allocate[Either](r)
-			value.ReadThrift(r)
+			value := thrift.Allocate[Either](r, p)
+			p = value.ReadThrift(r, p+3)
 			s.Second = value
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Negative.swap arguments")
 	if s.Second == nil {
 		s.Second = NewEither()
 	}
+	return r.EndStruct(p, field, "Negative.swap arguments")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *NegativeSwapResult) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *NegativeSwapResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
+	b = w.Room(b, 7)
 	if v, ok := s.Success.Get(); ok {
-		w.FieldI32(0, v)
+		thrift.PutI32(b[len(b):len(b)+7], 0, v)
+		b = b[:len(b)+7]
 	}
 	if s.Refused != nil {
-		w.Field(thrift.StructType, -1)
-		s.Refused.WriteThrift(w)
+		b = w.Field(b, thrift.StructType, -1)
+		b = s.Refused.WriteThrift(w, b)
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *NegativeSwapResult) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *NegativeSwapResult) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080000: // 0: i32 success
-			s.Success = thrift.Some(r.I32())
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Success = thrift.Some(thrift.I32At(b, p+3))
+			p += 7
 		case 0x000cffff: // -1: Refused refused
-			value := thrift.Allocate[Refused](r)
-			value.ReadThrift(r)
+			value := thrift.Allocate[Refused](r, p)
+			p = value.ReadThrift(r, p+3)
 			s.Refused = value
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Negative.swap result")
+	return r.EndStruct(p, field, "Negative.swap result")
 }

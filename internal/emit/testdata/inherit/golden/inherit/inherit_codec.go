@@ -13,278 +13,322 @@ import (
 // this file: update the former.
 const _ = thrift.IsAtLeastVersion0_1
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *Mixed) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Mixed) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.Field(thrift.StructType, 1)
-	s.Common.WriteThrift(w)
-	w.Field(thrift.StructType, 2)
-	s.V.WriteThrift(w)
-	w.Field(thrift.Map, 3)
-	if w.BeginMap(thrift.String, thrift.List, len(s.Value2)) {
-		for key, value := range s.Value2 {
-			w.String(key)
-			if w.BeginList(thrift.StructType, len(value)) {
-				for i2 := range value {
-					value[i2].WriteThrift(w)
-				}
-				w.EndList()
-			}
-		}
-		w.EndMap()
-	}
+	b = w.Room(b, 14)
+	fixed := (*[7]byte)(b[len(b) : len(b)+7])
+	thrift.PutI32(fixed[0:7], 5, s.Limit)
+	b = b[:len(b)+7]
 	if v, ok := s.Kind.Get(); ok {
-		w.FieldI32(4, int32(v))
+		thrift.PutI32(b[len(b):len(b)+7], 4, int32(v))
+		b = b[:len(b)+7]
 	}
-	w.FieldI32(5, s.Limit)
-	w.Field(thrift.Map, 6)
-	if w.BeginMap(thrift.StructType, thrift.StructType, len(s.Keyed)) {
-		for key, value := range s.Keyed {
-			key.WriteThrift(w)
-			value.WriteThrift(w)
+	b = w.Field(b, thrift.StructType, 1)
+	b = s.Common.WriteThrift(w, b)
+	b = w.Field(b, thrift.StructType, 2)
+	b = s.V.WriteThrift(w, b)
+	b = w.Field(b, thrift.Map, 3)
+	b = w.BeginMap(b, thrift.String, thrift.List, len(s.Value2))
+	for key, value := range s.Value2 {
+		b = w.String(b, key)
+		b = w.BeginList(b, thrift.StructType, len(value))
+		for i2 := range value {
+			b = value[i2].WriteThrift(w, b)
 		}
-		w.EndMap()
+		w.EndList()
 	}
-	w.Field(thrift.StructType, 8)
-	s.Deep.WriteThrift(w)
-	w.Field(thrift.StructType, 7)
-	s.Wrapped.WriteThrift(w)
-	w.EndStruct()
+	w.EndMap()
+	b = w.Field(b, thrift.Map, 6)
+	b = w.BeginMap(b, thrift.StructType, thrift.StructType, len(s.Keyed))
+	for key, value := range s.Keyed {
+		b = key.WriteThrift(w, b)
+		b = value.WriteThrift(w, b)
+	}
+	w.EndMap()
+	b = w.Field(b, thrift.StructType, 8)
+	b = s.Deep.WriteThrift(w, b)
+	b = w.Field(b, thrift.StructType, 7)
+	b = s.Wrapped.WriteThrift(w, b)
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Mixed) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *Mixed) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0001: // 1: Common common
 			s.Common = *inheritthrift.NewCommon()
-			s.Common.ReadThrift(r)
+			p = s.Common.ReadThrift(r, p+3)
 		case 0x000c0002: // 2: Value v
 			s.V = inheritvalue.Value{}
-			s.V.ReadThrift(r)
+			p = s.V.ReadThrift(r, p+3)
 		case 0x000d0003: // 3: map<string, list<Value>> value2
-			if n, ok := r.BeginMap(thrift.String, thrift.List); ok {
-				entries := thrift.MakeMap[string, []inheritvalue.Value](r, n)
+			n, next, ok := r.BeginMap(p+3, thrift.String, thrift.List)
+			p = next
+			if ok {
+				entries := thrift.MakeMap[string, []inheritvalue.Value](r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
-					key := r.String()
+					var key string
+					key, p = r.String(p)
 					var value []inheritvalue.Value
-					if n, ok := r.BeginList(thrift.StructType); ok {
-						value = thrift.MakeSlice[inheritvalue.Value](r, n)
+					n, next, ok := r.BeginList(p, thrift.StructType)
+					p = next
+					if ok {
+						value = thrift.MakeSlice[inheritvalue.Value](r, p, n)
 						for i := 0; i < n && !r.Failed(); i++ {
-							value = append(value, inheritvalue.Value{})
-							value[i].ReadThrift(r)
+							value = thrift.Extend(value)
+							p = value[i].ReadThrift(r, p)
 						}
-						r.EndList()
+						p = r.EndList(p)
 					}
 					entries[key] = value
 				}
-				r.EndMap()
+				p = r.EndMap(p)
 				s.Value2 = entries
 			}
 		case 0x00080004: // 4: Kind kind
-			s.Kind = thrift.Some(inheritvalue.Kind(r.I32()))
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Kind = thrift.Some(inheritvalue.Kind(thrift.I32At(b, p+3)))
+			p += 7
 		case 0x00080005: // 5: i32 limit
-			s.Limit = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Limit = thrift.I32At(b, p+3)
+			p += 7
 		case 0x000d0006: // 6: map<Key, Common> keyed
-			if n, ok := r.BeginMap(thrift.StructType, thrift.StructType); ok {
-				entries := thrift.MakeMap[inheritvalue.Key, inheritthrift.Common](r, n)
+			n, next, ok := r.BeginMap(p+3, thrift.StructType, thrift.StructType)
+			p = next
+			if ok {
+				entries := thrift.MakeMap[inheritvalue.Key, inheritthrift.Common](r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
 					key := inheritvalue.Key{}
-					key.ReadThrift(r)
+					p = key.ReadThrift(r, p)
 					value := *inheritthrift.NewCommon()
-					value.ReadThrift(r)
+					p = value.ReadThrift(r, p)
 					entries[key] = value
 				}
-				r.EndMap()
+				p = r.EndMap(p)
 				s.Keyed = entries
 			}
 		case 0x000c0008: // 8: Deep deep
 			s.Deep = deepthrift.Deep{}
-			s.Deep.ReadThrift(r)
+			p = s.Deep.ReadThrift(r, p+3)
 		case 0x000c0007: // 7: Wrapped wrapped
 			s.Wrapped = *inheritthrift.NewWrapped()
-			s.Wrapped.ReadThrift(r)
+			p = s.Wrapped.ReadThrift(r, p+3)
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("inherit.Mixed")
+	return r.EndStruct(p, field, "inherit.Mixed")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *ChildCombineArgs) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *ChildCombineArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
+	b = w.Room(b, 7)
+	fixed := (*[7]byte)(b[len(b) : len(b)+7])
+	thrift.PutI32(fixed[0:7], 3, int32(s.Kind))
+	b = b[:len(b)+7]
 	if s.Value != nil {
-		w.Field(thrift.StructType, 1)
-		s.Value.WriteThrift(w)
+		b = w.Field(b, thrift.StructType, 1)
+		b = s.Value.WriteThrift(w, b)
 	} else {
 		w.FailNil("Child.combine arguments: value")
 	}
 	if s.Common != nil {
-		w.Field(thrift.StructType, 2)
-		s.Common.WriteThrift(w)
+		b = w.Field(b, thrift.StructType, 2)
+		b = s.Common.WriteThrift(w, b)
 	} else {
 		w.FailNil("Child.combine arguments: common")
 	}
-	w.FieldI32(3, int32(s.Kind))
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *ChildCombineArgs) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *ChildCombineArgs) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0001: // 1: Value value
-			value := thrift.Allocate[inheritvalue.Value](r)
-			value.ReadThrift(r)
+			value := thrift.Allocate[inheritvalue.Value](r, p)
+			p = value.ReadThrift(r, p+3)
 			s.Value = value
 		case 0x000c0002: // 2: Common common
-			value := thrift.Allocate[inheritthrift.Common](r)
+			value := thrift.Allocate[inheritthrift.Common](r, p)
 			*value = *inheritthrift.NewCommon()
-			value.ReadThrift(r)
+			p = value.ReadThrift(r, p+3)
 			s.Common = value
 		case 0x00080003: // 3: Kind kind
-			s.Kind = inheritvalue.Kind(r.I32())
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Kind = inheritvalue.Kind(thrift.I32At(b, p+3))
+			p += 7
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Child.combine arguments")
 	if s.Value == nil {
 		s.Value = inheritvalue.NewValue()
 	}
 	if s.Common == nil {
 		s.Common = inheritthrift.NewCommon()
 	}
+	return r.EndStruct(p, field, "Child.combine arguments")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *ChildCombineResult) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *ChildCombineResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
 	if s.Success != nil {
-		w.Field(thrift.StructType, 0)
-		s.Success.WriteThrift(w)
+		b = w.Field(b, thrift.StructType, 0)
+		b = s.Success.WriteThrift(w, b)
 	}
 	if s.Gone != nil {
-		w.Field(thrift.StructType, 1)
-		s.Gone.WriteThrift(w)
+		b = w.Field(b, thrift.StructType, 1)
+		b = s.Gone.WriteThrift(w, b)
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *ChildCombineResult) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *ChildCombineResult) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0000: // 0: Value success
-			value := thrift.Allocate[inheritvalue.Value](r)
-			value.ReadThrift(r)
+			value := thrift.Allocate[inheritvalue.Value](r, p)
+			p = value.ReadThrift(r, p+3)
 			s.Success = value
 		case 0x000c0001: // 1: Gone gone
-			value := thrift.Allocate[inheritthrift.Gone](r)
-			value.ReadThrift(r)
+			value := thrift.Allocate[inheritthrift.Gone](r, p)
+			p = value.ReadThrift(r, p+3)
 			s.Gone = value
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Child.combine result")
+	return r.EndStruct(p, field, "Child.combine result")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *ChildAllArgs) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *ChildAllArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.Field(thrift.Map, 1)
-	if w.BeginMap(thrift.String, thrift.StructType, len(s.Value)) {
-		for key, value := range s.Value {
-			w.String(key)
-			value.WriteThrift(w)
-		}
-		w.EndMap()
+	b = w.Field(b, thrift.Map, 1)
+	b = w.BeginMap(b, thrift.String, thrift.StructType, len(s.Value))
+	for key, value := range s.Value {
+		b = w.String(b, key)
+		b = value.WriteThrift(w, b)
 	}
-	w.EndStruct()
+	w.EndMap()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *ChildAllArgs) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *ChildAllArgs) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000d0001: // 1: map<string, Value> value
-			if n, ok := r.BeginMap(thrift.String, thrift.StructType); ok {
-				entries := thrift.MakeMap[string, inheritvalue.Value](r, n)
+			n, next, ok := r.BeginMap(p+3, thrift.String, thrift.StructType)
+			p = next
+			if ok {
+				entries := thrift.MakeMap[string, inheritvalue.Value](r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
-					key := r.String()
+					var key string
+					key, p = r.String(p)
 					value := inheritvalue.Value{}
-					value.ReadThrift(r)
+					p = value.ReadThrift(r, p)
 					entries[key] = value
 				}
-				r.EndMap()
+				p = r.EndMap(p)
 				s.Value = entries
 			}
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Child.all arguments")
+	return r.EndStruct(p, field, "Child.all arguments")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *ChildAllResult) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *ChildAllResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
 	if s.Success != nil {
-		w.Field(thrift.List, 0)
-		if w.BeginList(thrift.StructType, len(s.Success)) {
-			for i := range s.Success {
-				s.Success[i].WriteThrift(w)
-			}
-			w.EndList()
+		b = w.Field(b, thrift.List, 0)
+		b = w.BeginList(b, thrift.StructType, len(s.Success))
+		for i := range s.Success {
+			b = s.Success[i].WriteThrift(w, b)
 		}
+		w.EndList()
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *ChildAllResult) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *ChildAllResult) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000f0000: // 0: Commons success
-			if n, ok := r.BeginList(thrift.StructType); ok {
-				list := thrift.MakeSlice[inheritthrift.Common](r, n)
+			n, next, ok := r.BeginList(p+3, thrift.StructType)
+			p = next
+			if ok {
+				list := thrift.MakeSlice[inheritthrift.Common](r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
 					list = append(list, *inheritthrift.NewCommon())
-					list[i].ReadThrift(r)
+					p = list[i].ReadThrift(r, p)
 				}
-				r.EndList()
+				p = r.EndList(p)
 				s.Success = list
 			}
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Child.all result")
+	return r.EndStruct(p, field, "Child.all result")
 }

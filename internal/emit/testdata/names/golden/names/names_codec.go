@@ -10,904 +10,1230 @@ import (
 // this file: update the former.
 const _ = thrift.IsAtLeastVersion0_1
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *User) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *User) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.FieldString(1, s.ID)
-	w.FieldString(2, s.UserID)
-	w.FieldString(3, s.UserID_)
-	w.FieldString(4, s.URL)
-	w.FieldString(5, s.HomeURL)
-	w.Field(thrift.List, 6)
-	if w.BeginList(thrift.I64, len(s.OrderIDs)) {
-		for _, element := range s.OrderIDs {
-			w.I64(element)
-		}
-		w.EndList()
-	}
-	w.EndStruct()
+	b = w.FieldString(b, 1, s.ID)
+	b = w.FieldString(b, 2, s.UserID)
+	b = w.FieldString(b, 3, s.UserID_)
+	b = w.FieldString(b, 4, s.URL)
+	b = w.FieldString(b, 5, s.HomeURL)
+	b = w.Field(b, thrift.List, 6)
+	b = w.I64List(b, s.OrderIDs)
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *User) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *User) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000b0001: // 1: string id
-			s.ID = r.String()
+			s.ID, p = r.String(p + 3)
 		case 0x000b0002: // 2: string userId
-			s.UserID = r.String()
+			s.UserID, p = r.String(p + 3)
 		case 0x000b0003: // 3: string user_id
-			s.UserID_ = r.String()
+			s.UserID_, p = r.String(p + 3)
 		case 0x000b0004: // 4: string URL
-			s.URL = r.String()
+			s.URL, p = r.String(p + 3)
 		case 0x000b0005: // 5: string homeUrl
-			s.HomeURL = r.String()
+			s.HomeURL, p = r.String(p + 3)
 		case 0x000f0006: // 6: list<i64> order_ids
-			if n, ok := r.BeginList(thrift.I64); ok {
-				list := thrift.MakeSlice[int64](r, n)
-				for i := 0; i < n && !r.Failed(); i++ {
-					list = append(list, r.I64())
-				}
-				r.EndList()
-				s.OrderIDs = list
-			}
+			s.OrderIDs, p = r.I64List(p+3, s.OrderIDs)
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("names.user")
+	return r.EndStruct(p, field, "names.user")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *NewUser) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *NewUser) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.FieldString(1, s.Type)
-	w.FieldString(2, s.Func)
-	w.FieldString(3, s.Error)
-	w.FieldI32(4, s.X)
-	w.FieldI32(5, s.X1)
-	w.FieldI32(6, s.V1_2)
-	w.FieldI32(7, s.V12)
-	w.EndStruct()
+	b = w.Room(b, 28)
+	fixed := (*[28]byte)(b[len(b) : len(b)+28])
+	thrift.PutI32(fixed[0:7], 4, s.X)
+	thrift.PutI32(fixed[7:14], 5, s.X1)
+	thrift.PutI32(fixed[14:21], 6, s.V1_2)
+	thrift.PutI32(fixed[21:28], 7, s.V12)
+	b = b[:len(b)+28]
+	b = w.FieldString(b, 1, s.Type)
+	b = w.FieldString(b, 2, s.Func)
+	b = w.FieldString(b, 3, s.Error)
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *NewUser) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *NewUser) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000b0001: // 1: string type
-			s.Type = r.String()
+			s.Type, p = r.String(p + 3)
 		case 0x000b0002: // 2: string func
-			s.Func = r.String()
+			s.Func, p = r.String(p + 3)
 		case 0x000b0003: // 3: string error
-			s.Error = r.String()
+			s.Error, p = r.String(p + 3)
 		case 0x00080004: // 4: i32 _
-			s.X = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.X = thrift.I32At(b, p+3)
+			p += 7
 		case 0x00080005: // 5: i32 _1
-			s.X1 = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.X1 = thrift.I32At(b, p+3)
+			p += 7
 		case 0x00080006: // 6: i32 v1_2
-			s.V1_2 = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.V1_2 = thrift.I32At(b, p+3)
+			p += 7
 		case 0x00080007: // 7: i32 v12
-			s.V12 = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.V12 = thrift.I32At(b, p+3)
+			p += 7
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("names.NewUser")
+	return r.EndStruct(p, field, "names.NewUser")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *User_) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *User_) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
 	if v, ok := s.Name.Get(); ok {
-		w.FieldString(1, v)
+		b = w.FieldString(b, 1, v)
 	}
-	w.FieldString(2, s.GetName)
+	b = w.FieldString(b, 2, s.GetName)
 	if v, ok := s.GetName_.Get(); ok {
-		w.FieldString(3, v)
+		b = w.FieldString(b, 3, v)
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *User_) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *User_) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000b0001: // 1: string name
-			s.Name = thrift.Some(r.String())
+			value, next := r.String(p + 3)
+			s.Name = thrift.Some(value)
+			p = next
 		case 0x000b0002: // 2: string get_name
-			s.GetName = r.String()
+			s.GetName, p = r.String(p + 3)
 		case 0x000b0003: // 3: string getName
-			s.GetName_ = thrift.Some(r.String())
+			value, next := r.String(p + 3)
+			s.GetName_ = thrift.Some(value)
+			p = next
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("names.User_")
+	return r.EndStruct(p, field, "names.User_")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *WriteThrift) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *WriteThrift) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.FieldI32(1, s.WriteThrift_)
-	w.FieldI32(2, s.ReadThrift_)
-	w.FieldI32(3, s.String)
-	w.FieldI32(4, s.S)
-	w.FieldI32(5, s.W)
-	w.FieldI32(6, s.R)
-	w.EndStruct()
+	b = w.Room(b, 42)
+	fixed := (*[42]byte)(b[len(b) : len(b)+42])
+	thrift.PutI32(fixed[0:7], 1, s.WriteThrift_)
+	thrift.PutI32(fixed[7:14], 2, s.ReadThrift_)
+	thrift.PutI32(fixed[14:21], 3, s.String)
+	thrift.PutI32(fixed[21:28], 4, s.S)
+	thrift.PutI32(fixed[28:35], 5, s.W)
+	thrift.PutI32(fixed[35:42], 6, s.R)
+	b = b[:len(b)+42]
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *WriteThrift) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *WriteThrift) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080001: // 1: i32 WriteThrift
-			s.WriteThrift_ = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.WriteThrift_ = thrift.I32At(b, p+3)
+			p += 7
 		case 0x00080002: // 2: i32 readThrift
-			s.ReadThrift_ = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.ReadThrift_ = thrift.I32At(b, p+3)
+			p += 7
 		case 0x00080003: // 3: i32 string
-			s.String = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.String = thrift.I32At(b, p+3)
+			p += 7
 		case 0x00080004: // 4: i32 s
-			s.S = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.S = thrift.I32At(b, p+3)
+			p += 7
 		case 0x00080005: // 5: i32 w
-			s.W = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.W = thrift.I32At(b, p+3)
+			p += 7
 		case 0x00080006: // 6: i32 r
-			s.R = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.R = thrift.I32At(b, p+3)
+			p += 7
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("names.WriteThrift")
+	return r.EndStruct(p, field, "names.WriteThrift")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *HTTPServer) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *HTTPServer) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.FieldString(1, s.HTTPURL)
-	w.FieldString(2, s.X509Cert)
-	w.FieldI32(3, s.MaxSize)
-	w.FieldI32(4, s.UTF8)
-	w.EndStruct()
+	b = w.Room(b, 14)
+	fixed := (*[14]byte)(b[len(b) : len(b)+14])
+	thrift.PutI32(fixed[0:7], 3, s.MaxSize)
+	thrift.PutI32(fixed[7:14], 4, s.UTF8)
+	b = b[:len(b)+14]
+	b = w.FieldString(b, 1, s.HTTPURL)
+	b = w.FieldString(b, 2, s.X509Cert)
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *HTTPServer) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *HTTPServer) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000b0001: // 1: string http_url
-			s.HTTPURL = r.String()
+			s.HTTPURL, p = r.String(p + 3)
 		case 0x000b0002: // 2: string x509Cert
-			s.X509Cert = r.String()
+			s.X509Cert, p = r.String(p + 3)
 		case 0x00080003: // 3: i32 MAX_SIZE
-			s.MaxSize = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.MaxSize = thrift.I32At(b, p+3)
+			p += 7
 		case 0x00080004: // 4: i32 utf8
-			s.UTF8 = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.UTF8 = thrift.I32At(b, p+3)
+			p += 7
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("names.HTTPServer")
+	return r.EndStruct(p, field, "names.HTTPServer")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *OrdersServer) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *OrdersServer) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *OrdersServer) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
+func (s *OrdersServer) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
+		default:
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
+		}
 	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		r.Skip(key)
-	}
-	r.EndStruct("names.OrdersServer")
+	return r.EndStruct(p, field, "names.OrdersServer")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *OrdersPlaceArgs) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *OrdersPlaceArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *OrdersPlaceArgs) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
+func (s *OrdersPlaceArgs) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
+		default:
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
+		}
 	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		r.Skip(key)
-	}
-	r.EndStruct("names.OrdersPlaceArgs")
+	return r.EndStruct(p, field, "names.OrdersPlaceArgs")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *Thrift) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Thrift) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.FieldI32(1, s.Fulmar)
-	w.Field(thrift.StructType, 2)
-	s.Context.WriteThrift(w)
-	w.EndStruct()
+	b = w.Room(b, 7)
+	fixed := (*[7]byte)(b[len(b) : len(b)+7])
+	thrift.PutI32(fixed[0:7], 1, s.Fulmar)
+	b = b[:len(b)+7]
+	b = w.Field(b, thrift.StructType, 2)
+	b = s.Context.WriteThrift(w, b)
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Thrift) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *Thrift) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080001: // 1: i32 fulmar
-			s.Fulmar = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Fulmar = thrift.I32At(b, p+3)
+			p += 7
 		case 0x000c0002: // 2: thrift2 context
 			s.Context = Thrift2{}
-			s.Context.ReadThrift(r)
+			p = s.Context.ReadThrift(r, p+3)
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("names.thrift")
+	return r.EndStruct(p, field, "names.thrift")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *Thrift2) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Thrift2) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.FieldI32(1, s.Key)
-	w.Field(thrift.List, 2)
-	if w.BeginList(thrift.I32, len(s.List)) {
-		for _, element := range s.List {
-			w.I32(element)
-		}
-		w.EndList()
+	b = w.Room(b, 7)
+	fixed := (*[7]byte)(b[len(b) : len(b)+7])
+	thrift.PutI32(fixed[0:7], 1, s.Key)
+	b = b[:len(b)+7]
+	b = w.Field(b, thrift.List, 2)
+	b = w.I32List(b, s.List)
+	b = w.Field(b, thrift.Map, 3)
+	b = w.BeginMap(b, thrift.I32, thrift.I32, len(s.Value))
+	for key, value := range s.Value {
+		b = w.I32(b, key)
+		b = w.I32(b, value)
 	}
-	w.Field(thrift.Map, 3)
-	if w.BeginMap(thrift.I32, thrift.I32, len(s.Value)) {
-		for key, value := range s.Value {
-			w.I32(key)
-			w.I32(value)
-		}
-		w.EndMap()
-	}
-	w.EndStruct()
+	w.EndMap()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Thrift2) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *Thrift2) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080001: // 1: i32 key
-			s.Key = r.I32()
-		case 0x000f0002: // 2: list<i32> list
-			if n, ok := r.BeginList(thrift.I32); ok {
-				list := thrift.MakeSlice[int32](r, n)
-				for i := 0; i < n && !r.Failed(); i++ {
-					list = append(list, r.I32())
-				}
-				r.EndList()
-				s.List = list
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
 			}
+			s.Key = thrift.I32At(b, p+3)
+			p += 7
+		case 0x000f0002: // 2: list<i32> list
+			s.List, p = r.I32List(p+3, s.List)
 		case 0x000d0003: // 3: map<i32, i32> value
-			if n, ok := r.BeginMap(thrift.I32, thrift.I32); ok {
-				entries := thrift.MakeMap[int32, int32](r, n)
+			n, next, ok := r.BeginMap(p+3, thrift.I32, thrift.I32)
+			p = next
+			if ok {
+				entries := thrift.MakeMap[int32, int32](r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
-					key := r.I32()
-					entries[key] = r.I32()
+					var key int32
+					key, p = r.I32(p)
+					entries[key], p = r.I32(p)
 				}
-				r.EndMap()
+				p = r.EndMap(p)
 				s.Value = entries
 			}
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("names.thrift2")
+	return r.EndStruct(p, field, "names.thrift2")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *Given) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Given) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.FieldI32(1, s.Alpha)
-	w.FieldI32(2, s.B)
-	w.FieldI32(3, s.C)
-	w.EndStruct()
+	b = w.Room(b, 21)
+	fixed := (*[21]byte)(b[len(b) : len(b)+21])
+	thrift.PutI32(fixed[0:7], 1, s.Alpha)
+	thrift.PutI32(fixed[7:14], 2, s.B)
+	thrift.PutI32(fixed[14:21], 3, s.C)
+	b = b[:len(b)+21]
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Given) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *Given) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080001: // 1: i32 a
-			s.Alpha = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Alpha = thrift.I32At(b, p+3)
+			p += 7
 		case 0x00080002: // 2: i32 b
-			s.B = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.B = thrift.I32At(b, p+3)
+			p += 7
 		case 0x00080003: // 3: i32 c
-			s.C = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.C = thrift.I32At(b, p+3)
+			p += 7
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("names.renamed")
+	return r.EndStruct(p, field, "names.renamed")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *Error) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Error) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.FieldString(1, s.Error_)
-	w.FieldString(2, s.Error_2)
-	w.FieldString(3, s.Message)
-	w.EndStruct()
+	b = w.FieldString(b, 1, s.Error_)
+	b = w.FieldString(b, 2, s.Error_2)
+	b = w.FieldString(b, 3, s.Message)
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Error) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *Error) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000b0001: // 1: string error
-			s.Error_ = r.String()
+			s.Error_, p = r.String(p + 3)
 		case 0x000b0002: // 2: string Error
-			s.Error_2 = r.String()
+			s.Error_2, p = r.String(p + 3)
 		case 0x000b0003: // 3: string message
-			s.Message = r.String()
+			s.Message, p = r.String(p + 3)
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("names.error")
+	return r.EndStruct(p, field, "names.error")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *Failed) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Failed) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.FieldString(1, s.Message)
-	w.EndStruct()
+	b = w.FieldString(b, 1, s.Message)
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Failed) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
+func (s *Failed) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
 	var seen uint64
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000b0001: // 1: string message
-			s.Message = r.String()
+			s.Message, p = r.String(p + 3)
 			seen |= 1 << 0
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
 	if seen == 0 {
-		r.FailMissing("message")
+		p, field = r.FailMissing(p, "message"), 0
 	}
-	r.EndStruct("names.Failed")
+	return r.EndStruct(p, field, "names.Failed")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *Orders_PlaceArgs) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Orders_PlaceArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.FieldI32(1, s.Ctx)
-	w.FieldI32(2, s.Options)
-	w.FieldI32(3, s.Args)
-	w.FieldI32(4, s.Err)
-	w.FieldI32(5, s.C)
-	w.FieldI32(6, s.Result)
-	w.FieldI32(7, s.Fulmar)
-	w.EndStruct()
+	b = w.Room(b, 49)
+	fixed := (*[49]byte)(b[len(b) : len(b)+49])
+	thrift.PutI32(fixed[0:7], 1, s.Ctx)
+	thrift.PutI32(fixed[7:14], 2, s.Options)
+	thrift.PutI32(fixed[14:21], 3, s.Args)
+	thrift.PutI32(fixed[21:28], 4, s.Err)
+	thrift.PutI32(fixed[28:35], 5, s.C)
+	thrift.PutI32(fixed[35:42], 6, s.Result)
+	thrift.PutI32(fixed[42:49], 7, s.Fulmar)
+	b = b[:len(b)+49]
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Orders_PlaceArgs) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *Orders_PlaceArgs) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080001: // 1: i32 ctx
-			s.Ctx = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Ctx = thrift.I32At(b, p+3)
+			p += 7
 		case 0x00080002: // 2: i32 options
-			s.Options = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Options = thrift.I32At(b, p+3)
+			p += 7
 		case 0x00080003: // 3: i32 args
-			s.Args = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Args = thrift.I32At(b, p+3)
+			p += 7
 		case 0x00080004: // 4: i32 err
-			s.Err = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Err = thrift.I32At(b, p+3)
+			p += 7
 		case 0x00080005: // 5: i32 c
-			s.C = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.C = thrift.I32At(b, p+3)
+			p += 7
 		case 0x00080006: // 6: i32 result
-			s.Result = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Result = thrift.I32At(b, p+3)
+			p += 7
 		case 0x00080007: // 7: i32 fulmar
-			s.Fulmar = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Fulmar = thrift.I32At(b, p+3)
+			p += 7
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Orders.place arguments")
+	return r.EndStruct(p, field, "Orders.place arguments")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *Orders_PlaceResult) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Orders_PlaceResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
+	b = w.Room(b, 7)
 	if v, ok := s.Success.Get(); ok {
-		w.FieldI32(0, v)
+		thrift.PutI32(b[len(b):len(b)+7], 0, v)
+		b = b[:len(b)+7]
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Orders_PlaceResult) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *Orders_PlaceResult) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080000: // 0: i32 success
-			s.Success = thrift.Some(r.I32())
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Success = thrift.Some(thrift.I32At(b, p+3))
+			p += 7
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Orders.place result")
+	return r.EndStruct(p, field, "Orders.place result")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *Orders_Place_Args) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Orders_Place_Args) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.FieldI32(1, s.Func)
-	w.FieldI32(2, s.Type)
-	w.FieldI32(3, s.String)
-	w.FieldI32(4, s.Nil)
-	w.FieldI32(5, s.URLPath)
-	w.FieldI32(6, s.URLPath_)
-	w.FieldI32(7, s.URLPath_2)
-	w.EndStruct()
+	b = w.Room(b, 49)
+	fixed := (*[49]byte)(b[len(b) : len(b)+49])
+	thrift.PutI32(fixed[0:7], 1, s.Func)
+	thrift.PutI32(fixed[7:14], 2, s.Type)
+	thrift.PutI32(fixed[14:21], 3, s.String)
+	thrift.PutI32(fixed[21:28], 4, s.Nil)
+	thrift.PutI32(fixed[28:35], 5, s.URLPath)
+	thrift.PutI32(fixed[35:42], 6, s.URLPath_)
+	thrift.PutI32(fixed[42:49], 7, s.URLPath_2)
+	b = b[:len(b)+49]
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Orders_Place_Args) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *Orders_Place_Args) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080001: // 1: i32 func
-			s.Func = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Func = thrift.I32At(b, p+3)
+			p += 7
 		case 0x00080002: // 2: i32 type
-			s.Type = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Type = thrift.I32At(b, p+3)
+			p += 7
 		case 0x00080003: // 3: i32 string
-			s.String = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.String = thrift.I32At(b, p+3)
+			p += 7
 		case 0x00080004: // 4: i32 nil
-			s.Nil = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Nil = thrift.I32At(b, p+3)
+			p += 7
 		case 0x00080005: // 5: i32 URLPath
-			s.URLPath = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.URLPath = thrift.I32At(b, p+3)
+			p += 7
 		case 0x00080006: // 6: i32 url_path
-			s.URLPath_ = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.URLPath_ = thrift.I32At(b, p+3)
+			p += 7
 		case 0x00080007: // 7: i32 urlPath
-			s.URLPath_2 = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.URLPath_2 = thrift.I32At(b, p+3)
+			p += 7
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Orders.Place arguments")
+	return r.EndStruct(p, field, "Orders.Place arguments")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *Orders_Place_Result) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Orders_Place_Result) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
+	b = w.Room(b, 7)
 	if v, ok := s.Success.Get(); ok {
-		w.FieldI32(0, v)
+		thrift.PutI32(b[len(b):len(b)+7], 0, v)
+		b = b[:len(b)+7]
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Orders_Place_Result) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *Orders_Place_Result) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080000: // 0: i32 success
-			s.Success = thrift.Some(r.I32())
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Success = thrift.Some(thrift.I32At(b, p+3))
+			p += 7
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Orders.Place result")
+	return r.EndStruct(p, field, "Orders.Place result")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *Orders_RegisterArgs) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Orders_RegisterArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
+	b = w.Room(b, 14)
+	fixed := (*[14]byte)(b[len(b) : len(b)+14])
+	thrift.PutI32(fixed[0:7], 2, s.Context)
+	thrift.PutI32(fixed[7:14], 3, s.X)
+	b = b[:len(b)+14]
 	if s.Thrift != nil {
-		w.Field(thrift.StructType, 1)
-		s.Thrift.WriteThrift(w)
+		b = w.Field(b, thrift.StructType, 1)
+		b = s.Thrift.WriteThrift(w, b)
 	} else {
 		w.FailNil("Orders.register arguments: thrift")
 	}
-	w.FieldI32(2, s.Context)
-	w.FieldI32(3, s.X)
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Orders_RegisterArgs) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *Orders_RegisterArgs) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0001: // 1: thrift thrift
-			value := thrift.Allocate[Thrift](r)
-			value.ReadThrift(r)
+			value := thrift.Allocate[Thrift](r, p)
+			p = value.ReadThrift(r, p+3)
 			s.Thrift = value
 		case 0x00080002: // 2: i32 context
-			s.Context = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Context = thrift.I32At(b, p+3)
+			p += 7
 		case 0x00080003: // 3: i32 _
-			s.X = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.X = thrift.I32At(b, p+3)
+			p += 7
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Orders.register arguments")
 	if s.Thrift == nil {
 		s.Thrift = NewThrift()
 	}
+	return r.EndStruct(p, field, "Orders.register arguments")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *Orders_RegisterResult) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Orders_RegisterResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Orders_RegisterResult) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
+func (s *Orders_RegisterResult) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
+		default:
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
+		}
 	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		r.Skip(key)
-	}
-	r.EndStruct("Orders.register result")
+	return r.EndStruct(p, field, "Orders.register result")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *Orders_GetXArgs) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Orders_GetXArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Orders_GetXArgs) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
+func (s *Orders_GetXArgs) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
+		default:
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
+		}
 	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		r.Skip(key)
-	}
-	r.EndStruct("Orders.get_x arguments")
+	return r.EndStruct(p, field, "Orders.get_x arguments")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *Orders_GetXResult) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Orders_GetXResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Orders_GetXResult) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
+func (s *Orders_GetXResult) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
+		default:
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
+		}
 	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		r.Skip(key)
-	}
-	r.EndStruct("Orders.get_x result")
+	return r.EndStruct(p, field, "Orders.get_x result")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *Orders_GetX_Args) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Orders_GetX_Args) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Orders_GetX_Args) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
+func (s *Orders_GetX_Args) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
+		default:
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
+		}
 	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		r.Skip(key)
-	}
-	r.EndStruct("Orders.getX arguments")
+	return r.EndStruct(p, field, "Orders.getX arguments")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *Orders_GetX_Result) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Orders_GetX_Result) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
 	if s.Success_ != nil {
-		w.Field(thrift.StructType, 1)
-		s.Success_.WriteThrift(w)
+		b = w.Field(b, thrift.StructType, 1)
+		b = s.Success_.WriteThrift(w, b)
 	}
 	if s.Success_2 != nil {
-		w.Field(thrift.StructType, 2)
-		s.Success_2.WriteThrift(w)
+		b = w.Field(b, thrift.StructType, 2)
+		b = s.Success_2.WriteThrift(w, b)
 	}
 	if s.ReplyError_ != nil {
-		w.Field(thrift.StructType, 3)
-		s.ReplyError_.WriteThrift(w)
+		b = w.Field(b, thrift.StructType, 3)
+		b = s.ReplyError_.WriteThrift(w, b)
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Orders_GetX_Result) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *Orders_GetX_Result) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0001: // 1: error success
-			value := thrift.Allocate[Error](r)
-			value.ReadThrift(r)
+			value := thrift.Allocate[Error](r, p)
+			p = value.ReadThrift(r, p+3)
 			s.Success_ = value
 		case 0x000c0002: // 2: error Success
-			value := thrift.Allocate[Error](r)
-			value.ReadThrift(r)
+			value := thrift.Allocate[Error](r, p)
+			p = value.ReadThrift(r, p+3)
 			s.Success_2 = value
 		case 0x000c0003: // 3: Failed replyError
-			value := thrift.Allocate[Failed](r)
-			value.ReadThrift(r)
+			value := thrift.Allocate[Failed](r, p)
+			p = value.ReadThrift(r, p+3)
 			s.ReplyError_ = value
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Orders.getX result")
+	return r.EndStruct(p, field, "Orders.getX result")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *OrdersPlaceItArgs) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *OrdersPlaceItArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *OrdersPlaceItArgs) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
+func (s *OrdersPlaceItArgs) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
+		default:
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
+		}
 	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		r.Skip(key)
-	}
-	r.EndStruct("OrdersPlace.it arguments")
+	return r.EndStruct(p, field, "OrdersPlace.it arguments")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *OrdersPlaceItResult) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *OrdersPlaceItResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *OrdersPlaceItResult) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
+func (s *OrdersPlaceItResult) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
+		default:
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
+		}
 	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		r.Skip(key)
-	}
-	r.EndStruct("OrdersPlace.it result")
+	return r.EndStruct(p, field, "OrdersPlace.it result")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *OrdersPlaceOtherArgs) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *OrdersPlaceOtherArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.FieldI32(1, s.OrdersPlaceOtherMethod)
-	w.FieldI32(2, s.OrdersPlaceClient)
-	w.EndStruct()
+	b = w.Room(b, 14)
+	fixed := (*[14]byte)(b[len(b) : len(b)+14])
+	thrift.PutI32(fixed[0:7], 1, s.OrdersPlaceOtherMethod)
+	thrift.PutI32(fixed[7:14], 2, s.OrdersPlaceClient)
+	b = b[:len(b)+14]
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *OrdersPlaceOtherArgs) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *OrdersPlaceOtherArgs) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080001: // 1: i32 ordersPlaceOtherMethod
-			s.OrdersPlaceOtherMethod = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.OrdersPlaceOtherMethod = thrift.I32At(b, p+3)
+			p += 7
 		case 0x00080002: // 2: i32 ordersPlaceClient
-			s.OrdersPlaceClient = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.OrdersPlaceClient = thrift.I32At(b, p+3)
+			p += 7
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("OrdersPlace.other arguments")
+	return r.EndStruct(p, field, "OrdersPlace.other arguments")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *OrdersPlaceOtherResult) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *OrdersPlaceOtherResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *OrdersPlaceOtherResult) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
+func (s *OrdersPlaceOtherResult) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
+		default:
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
+		}
 	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		r.Skip(key)
-	}
-	r.EndStruct("OrdersPlace.other result")
+	return r.EndStruct(p, field, "OrdersPlace.other result")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *Orders_2PlaceItArgs) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Orders_2PlaceItArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Orders_2PlaceItArgs) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
+func (s *Orders_2PlaceItArgs) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
+		default:
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
+		}
 	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		r.Skip(key)
-	}
-	r.EndStruct("orders.PlaceIt arguments")
+	return r.EndStruct(p, field, "orders.PlaceIt arguments")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *Orders_2PlaceItResult) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Orders_2PlaceItResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Orders_2PlaceItResult) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
+func (s *Orders_2PlaceItResult) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
+		default:
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
+		}
 	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		r.Skip(key)
-	}
-	r.EndStruct("orders.PlaceIt result")
+	return r.EndStruct(p, field, "orders.PlaceIt result")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *URLShortenerShortenArgs) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *URLShortenerShortenArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.FieldString(1, s.URL)
-	w.EndStruct()
+	b = w.FieldString(b, 1, s.URL)
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *URLShortenerShortenArgs) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *URLShortenerShortenArgs) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000b0001: // 1: string url
-			s.URL = r.String()
+			s.URL, p = r.String(p + 3)
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("URLShortener.shorten arguments")
+	return r.EndStruct(p, field, "URLShortener.shorten arguments")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *URLShortenerShortenResult) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *URLShortenerShortenResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
 	if v, ok := s.Success.Get(); ok {
-		w.FieldString(0, v)
+		b = w.FieldString(b, 0, v)
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *URLShortenerShortenResult) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *URLShortenerShortenResult) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000b0000: // 0: string success
-			s.Success = thrift.Some(r.String())
+			value, next := r.String(p + 3)
+			s.Success = thrift.Some(value)
+			p = next
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("URLShortener.shorten result")
+	return r.EndStruct(p, field, "URLShortener.shorten result")
 }

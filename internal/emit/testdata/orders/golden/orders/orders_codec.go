@@ -10,704 +10,868 @@ import (
 // this file: update the former.
 const _ = thrift.IsAtLeastVersion0_1
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *Item) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Item) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.FieldString(1, s.Sku)
-	w.FieldI32(2, s.Quantity)
+	b = w.Room(b, 7)
+	fixed := (*[7]byte)(b[len(b) : len(b)+7])
+	thrift.PutI32(fixed[0:7], 2, s.Quantity)
+	b = b[:len(b)+7]
+	b = w.FieldString(b, 1, s.Sku)
 	if v, ok := s.Note.Get(); ok {
-		w.FieldString(3, v)
+		b = w.FieldString(b, 3, v)
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Item) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
+func (s *Item) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
 	var seen uint64
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000b0001: // 1: string sku
-			s.Sku = r.String()
+			s.Sku, p = r.String(p + 3)
 			seen |= 1 << 0
 		case 0x00080002: // 2: i32 quantity
-			s.Quantity = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Quantity = thrift.I32At(b, p+3)
+			p += 7
 		case 0x000b0003: // 3: string note
-			s.Note = thrift.Some(r.String())
+			value, next := r.String(p + 3)
+			s.Note = thrift.Some(value)
+			p = next
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
 	if seen == 0 {
-		r.FailMissing("sku")
+		p, field = r.FailMissing(p, "sku"), 0
 	}
-	r.EndStruct("orders.Item")
+	return r.EndStruct(p, field, "orders.Item")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *PlaceRequest) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *PlaceRequest) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.FieldString(1, s.Customer)
-	w.Field(thrift.List, 2)
-	if w.BeginList(thrift.StructType, len(s.Items)) {
-		for i := range s.Items {
-			s.Items[i].WriteThrift(w)
-		}
-		w.EndList()
+	b = w.FieldString(b, 1, s.Customer)
+	b = w.Field(b, thrift.List, 2)
+	b = w.BeginList(b, thrift.StructType, len(s.Items))
+	for i := range s.Items {
+		b = s.Items[i].WriteThrift(w, b)
 	}
+	w.EndList()
 	if s.Labels != nil {
-		w.Field(thrift.Map, 3)
-		if w.BeginMap(thrift.String, thrift.String, len(s.Labels)) {
-			for key, value := range s.Labels {
-				w.String(key)
-				w.String(value)
-			}
-			w.EndMap()
-		}
-	}
-	w.EndStruct()
-}
-
-// ReadThrift sets the fields that arrive and keeps the others.
-func (s *PlaceRequest) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	var seen uint64
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
-		case 0x000b0001: // 1: string customer
-			s.Customer = r.String()
-			seen |= 1 << 0
-		case 0x000f0002: // 2: list<Item> items
-			if n, ok := r.BeginList(thrift.StructType); ok {
-				list := thrift.MakeSlice[Item](r, n)
-				for i := 0; i < n && !r.Failed(); i++ {
-					list = append(list, *NewItem())
-					list[i].ReadThrift(r)
-				}
-				r.EndList()
-				s.Items = list
-			}
-		case 0x000d0003: // 3: map<string, string> labels
-			if n, ok := r.BeginMap(thrift.String, thrift.String); ok {
-				entries := thrift.MakeMap[string, string](r, n)
-				for i := 0; i < n && !r.Failed(); i++ {
-					key := r.String()
-					entries[key] = r.String()
-				}
-				r.EndMap()
-				s.Labels = entries
-			}
-		default:
-			r.Skip(key)
-		}
-	}
-	if seen == 0 {
-		r.FailMissing("customer")
-	}
-	r.EndStruct("orders.PlaceRequest")
-}
-
-// WriteThrift appends the fields and the end mark to w.
-func (s *Order) WriteThrift(w *thrift.Writer) {
-	if !w.BeginStruct() {
-		return
-	}
-	w.FieldI64(1, s.ID)
-	w.FieldI32(2, int32(s.Status))
-	w.Field(thrift.List, 3)
-	if w.BeginList(thrift.StructType, len(s.Items)) {
-		for i := range s.Items {
-			s.Items[i].WriteThrift(w)
-		}
-		w.EndList()
-	}
-	w.Field(thrift.Map, 4)
-	if w.BeginMap(thrift.String, thrift.I64, len(s.Totals)) {
-		for key, value := range s.Totals {
-			w.String(key)
-			w.I64(value)
+		b = w.Field(b, thrift.Map, 3)
+		b = w.BeginMap(b, thrift.String, thrift.String, len(s.Labels))
+		for key, value := range s.Labels {
+			b = w.String(b, key)
+			b = w.String(b, value)
 		}
 		w.EndMap()
 	}
-	if s.Gift != nil {
-		w.Field(thrift.StructType, 5)
-		s.Gift.WriteThrift(w)
-	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Order) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
+func (s *PlaceRequest) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
 	var seen uint64
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
-		case 0x000a0001: // 1: OrderId id
-			s.ID = r.I64()
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
+		case 0x000b0001: // 1: string customer
+			s.Customer, p = r.String(p + 3)
 			seen |= 1 << 0
-		case 0x00080002: // 2: Status status
-			s.Status = Status(r.I32())
-		case 0x000f0003: // 3: list<Item> items
-			if n, ok := r.BeginList(thrift.StructType); ok {
-				list := thrift.MakeSlice[Item](r, n)
+		case 0x000f0002: // 2: list<Item> items
+			n, next, ok := r.BeginList(p+3, thrift.StructType)
+			p = next
+			if ok {
+				list := thrift.MakeSlice[Item](r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
 					list = append(list, *NewItem())
-					list[i].ReadThrift(r)
+					p = list[i].ReadThrift(r, p)
 				}
-				r.EndList()
+				p = r.EndList(p)
 				s.Items = list
 			}
-		case 0x000d0004: // 4: map<string, i64> totals
-			if n, ok := r.BeginMap(thrift.String, thrift.I64); ok {
-				entries := thrift.MakeMap[string, int64](r, n)
+		case 0x000d0003: // 3: map<string, string> labels
+			n, next, ok := r.BeginMap(p+3, thrift.String, thrift.String)
+			p = next
+			if ok {
+				entries := thrift.MakeMap[string, string](r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
-					key := r.String()
-					entries[key] = r.I64()
+					var key string
+					key, p = r.String(p)
+					entries[key], p = r.String(p)
 				}
-				r.EndMap()
-				s.Totals = entries
+				p = r.EndMap(p)
+				s.Labels = entries
 			}
-		case 0x000c0005: // 5: Item gift
-			value := thrift.Allocate[Item](r)
-			*value = *NewItem()
-			value.ReadThrift(r)
-			s.Gift = value
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
 	if seen == 0 {
-		r.FailMissing("id")
+		p, field = r.FailMissing(p, "customer"), 0
 	}
-	r.EndStruct("orders.Order")
+	return r.EndStruct(p, field, "orders.PlaceRequest")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *OutOfStock) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Order) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.FieldString(1, s.Sku)
-	w.FieldI32(2, s.Left)
-	w.EndStruct()
+	b = w.Room(b, 18)
+	fixed := (*[18]byte)(b[len(b) : len(b)+18])
+	thrift.PutI64(fixed[0:11], 1, s.ID)
+	thrift.PutI32(fixed[11:18], 2, int32(s.Status))
+	b = b[:len(b)+18]
+	b = w.Field(b, thrift.List, 3)
+	b = w.BeginList(b, thrift.StructType, len(s.Items))
+	for i := range s.Items {
+		b = s.Items[i].WriteThrift(w, b)
+	}
+	w.EndList()
+	b = w.Field(b, thrift.Map, 4)
+	b = w.BeginMap(b, thrift.String, thrift.I64, len(s.Totals))
+	for key, value := range s.Totals {
+		b = w.String(b, key)
+		b = w.I64(b, value)
+	}
+	w.EndMap()
+	if s.Gift != nil {
+		b = w.Field(b, thrift.StructType, 5)
+		b = s.Gift.WriteThrift(w, b)
+	}
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *OutOfStock) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
-		case 0x000b0001: // 1: string sku
-			s.Sku = r.String()
-		case 0x00080002: // 2: i32 left
-			s.Left = r.I32()
+func (s *Order) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+	var seen uint64
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
+		case 0x000a0001: // 1: OrderId id
+			if len(b)-p < 11 {
+				p = r.Short(p+3, thrift.I64)
+				break
+			}
+			s.ID = thrift.I64At(b, p+3)
+			p += 11
+			seen |= 1 << 0
+		case 0x00080002: // 2: Status status
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Status = Status(thrift.I32At(b, p+3))
+			p += 7
+		case 0x000f0003: // 3: list<Item> items
+			n, next, ok := r.BeginList(p+3, thrift.StructType)
+			p = next
+			if ok {
+				list := thrift.MakeSlice[Item](r, p, n)
+				for i := 0; i < n && !r.Failed(); i++ {
+					list = append(list, *NewItem())
+					p = list[i].ReadThrift(r, p)
+				}
+				p = r.EndList(p)
+				s.Items = list
+			}
+		case 0x000d0004: // 4: map<string, i64> totals
+			n, next, ok := r.BeginMap(p+3, thrift.String, thrift.I64)
+			p = next
+			if ok {
+				entries := thrift.MakeMap[string, int64](r, p, n)
+				for i := 0; i < n && !r.Failed(); i++ {
+					var key string
+					key, p = r.String(p)
+					entries[key], p = r.I64(p)
+				}
+				p = r.EndMap(p)
+				s.Totals = entries
+			}
+		case 0x000c0005: // 5: Item gift
+			value := thrift.Allocate[Item](r, p)
+			*value = *NewItem()
+			p = value.ReadThrift(r, p+3)
+			s.Gift = value
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("orders.OutOfStock")
+	if seen == 0 {
+		p, field = r.FailMissing(p, "id"), 0
+	}
+	return r.EndStruct(p, field, "orders.Order")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *Forbidden) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *OutOfStock) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.EndStruct()
+	b = w.Room(b, 7)
+	fixed := (*[7]byte)(b[len(b) : len(b)+7])
+	thrift.PutI32(fixed[0:7], 2, s.Left)
+	b = b[:len(b)+7]
+	b = w.FieldString(b, 1, s.Sku)
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Forbidden) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
+func (s *OutOfStock) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
+		case 0x000b0001: // 1: string sku
+			s.Sku, p = r.String(p + 3)
+		case 0x00080002: // 2: i32 left
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Left = thrift.I32At(b, p+3)
+			p += 7
+		default:
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
+		}
 	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		r.Skip(key)
-	}
-	r.EndStruct("orders.Forbidden")
+	return r.EndStruct(p, field, "orders.OutOfStock")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *OrdersPlaceArgs) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Forbidden) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
+	}
+	return w.EndStruct(b)
+}
+
+// ReadThrift sets the fields that arrive and keeps the others.
+func (s *Forbidden) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
+		default:
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
+		}
+	}
+	return r.EndStruct(p, field, "orders.Forbidden")
+}
+
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *OrdersPlaceArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
+	if !w.BeginStruct() {
+		return b
 	}
 	if s.Request != nil {
-		w.Field(thrift.StructType, 1)
-		s.Request.WriteThrift(w)
+		b = w.Field(b, thrift.StructType, 1)
+		b = s.Request.WriteThrift(w, b)
 	} else {
 		w.FailNil("Orders.place arguments: request")
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *OrdersPlaceArgs) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *OrdersPlaceArgs) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0001: // 1: PlaceRequest request
-			value := thrift.Allocate[PlaceRequest](r)
-			value.ReadThrift(r)
+			value := thrift.Allocate[PlaceRequest](r, p)
+			p = value.ReadThrift(r, p+3)
 			s.Request = value
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Orders.place arguments")
 	if s.Request == nil {
 		s.Request = NewPlaceRequest()
 	}
+	return r.EndStruct(p, field, "Orders.place arguments")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *OrdersPlaceResult) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *OrdersPlaceResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
 	if s.Success != nil {
-		w.Field(thrift.StructType, 0)
-		s.Success.WriteThrift(w)
+		b = w.Field(b, thrift.StructType, 0)
+		b = s.Success.WriteThrift(w, b)
 	}
 	if s.OutOfStock != nil {
-		w.Field(thrift.StructType, 1)
-		s.OutOfStock.WriteThrift(w)
+		b = w.Field(b, thrift.StructType, 1)
+		b = s.OutOfStock.WriteThrift(w, b)
 	}
 	if s.Forbidden != nil {
-		w.Field(thrift.StructType, 2)
-		s.Forbidden.WriteThrift(w)
+		b = w.Field(b, thrift.StructType, 2)
+		b = s.Forbidden.WriteThrift(w, b)
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *OrdersPlaceResult) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *OrdersPlaceResult) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0000: // 0: Order success
-			value := thrift.Allocate[Order](r)
+			value := thrift.Allocate[Order](r, p)
 			*value = *NewOrder()
-			value.ReadThrift(r)
+			p = value.ReadThrift(r, p+3)
 			s.Success = value
 		case 0x000c0001: // 1: OutOfStock outOfStock
-			value := thrift.Allocate[OutOfStock](r)
-			value.ReadThrift(r)
+			value := thrift.Allocate[OutOfStock](r, p)
+			p = value.ReadThrift(r, p+3)
 			s.OutOfStock = value
 		case 0x000c0002: // 2: Forbidden forbidden
-			value := thrift.Allocate[Forbidden](r)
-			value.ReadThrift(r)
+			value := thrift.Allocate[Forbidden](r, p)
+			p = value.ReadThrift(r, p+3)
 			s.Forbidden = value
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Orders.place result")
+	return r.EndStruct(p, field, "Orders.place result")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *OrdersViewedArgs) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *OrdersViewedArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.FieldI64(1, s.OrderID)
-	w.EndStruct()
+	b = w.Room(b, 11)
+	fixed := (*[11]byte)(b[len(b) : len(b)+11])
+	thrift.PutI64(fixed[0:11], 1, s.OrderID)
+	b = b[:len(b)+11]
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *OrdersViewedArgs) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *OrdersViewedArgs) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000a0001: // 1: OrderId orderId
-			s.OrderID = r.I64()
+			if len(b)-p < 11 {
+				p = r.Short(p+3, thrift.I64)
+				break
+			}
+			s.OrderID = thrift.I64At(b, p+3)
+			p += 11
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Orders.viewed arguments")
+	return r.EndStruct(p, field, "Orders.viewed arguments")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *OrdersCountArgs) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *OrdersCountArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.FieldI32(1, int32(s.Status))
-	w.Field(thrift.Set, 2)
-	if w.BeginList(thrift.String, len(s.Skus)) {
-		for _, element := range s.Skus {
-			w.String(element)
+	b = w.Room(b, 7)
+	fixed := (*[7]byte)(b[len(b) : len(b)+7])
+	thrift.PutI32(fixed[0:7], 1, int32(s.Status))
+	b = b[:len(b)+7]
+	b = w.Field(b, thrift.Set, 2)
+	b = w.StringList(b, s.Skus)
+	return w.EndStruct(b)
+}
+
+// ReadThrift sets the fields that arrive and keeps the others.
+func (s *OrdersCountArgs) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
+		case 0x00080001: // 1: Status status
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Status = Status(thrift.I32At(b, p+3))
+			p += 7
+		case 0x000e0002: // 2: set<string> skus
+			s.Skus, p = r.StringList(p+3, s.Skus)
+		default:
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
+		}
+	}
+	return r.EndStruct(p, field, "Orders.count arguments")
+}
+
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *OrdersCountResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
+	if !w.BeginStruct() {
+		return b
+	}
+	b = w.Room(b, 11)
+	if v, ok := s.Success.Get(); ok {
+		thrift.PutI64(b[len(b):len(b)+11], 0, v)
+		b = b[:len(b)+11]
+	}
+	return w.EndStruct(b)
+}
+
+// ReadThrift sets the fields that arrive and keeps the others.
+func (s *OrdersCountResult) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
+		case 0x000a0000: // 0: i64 success
+			if len(b)-p < 11 {
+				p = r.Short(p+3, thrift.I64)
+				break
+			}
+			s.Success = thrift.Some(thrift.I64At(b, p+3))
+			p += 11
+		default:
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
+		}
+	}
+	return r.EndStruct(p, field, "Orders.count result")
+}
+
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *OrdersAllArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
+	if !w.BeginStruct() {
+		return b
+	}
+	return w.EndStruct(b)
+}
+
+// ReadThrift sets the fields that arrive and keeps the others.
+func (s *OrdersAllArgs) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
+		default:
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
+		}
+	}
+	return r.EndStruct(p, field, "Orders.all arguments")
+}
+
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *OrdersAllResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
+	if !w.BeginStruct() {
+		return b
+	}
+	if s.Success != nil {
+		b = w.Field(b, thrift.List, 0)
+		b = w.BeginList(b, thrift.StructType, len(s.Success))
+		for i := range s.Success {
+			b = s.Success[i].WriteThrift(w, b)
 		}
 		w.EndList()
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *OrdersCountArgs) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
-		case 0x00080001: // 1: Status status
-			s.Status = Status(r.I32())
-		case 0x000e0002: // 2: set<string> skus
-			if n, ok := r.BeginList(thrift.String); ok {
-				list := thrift.MakeSlice[string](r, n)
-				for i := 0; i < n && !r.Failed(); i++ {
-					list = append(list, r.String())
-				}
-				r.EndList()
-				s.Skus = list
-			}
-		default:
-			r.Skip(key)
-		}
-	}
-	r.EndStruct("Orders.count arguments")
-}
-
-// WriteThrift appends the fields and the end mark to w.
-func (s *OrdersCountResult) WriteThrift(w *thrift.Writer) {
-	if !w.BeginStruct() {
-		return
-	}
-	if v, ok := s.Success.Get(); ok {
-		w.FieldI64(0, v)
-	}
-	w.EndStruct()
-}
-
-// ReadThrift sets the fields that arrive and keeps the others.
-func (s *OrdersCountResult) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
-		case 0x000a0000: // 0: i64 success
-			s.Success = thrift.Some(r.I64())
-		default:
-			r.Skip(key)
-		}
-	}
-	r.EndStruct("Orders.count result")
-}
-
-// WriteThrift appends the fields and the end mark to w.
-func (s *OrdersAllArgs) WriteThrift(w *thrift.Writer) {
-	if !w.BeginStruct() {
-		return
-	}
-	w.EndStruct()
-}
-
-// ReadThrift sets the fields that arrive and keeps the others.
-func (s *OrdersAllArgs) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		r.Skip(key)
-	}
-	r.EndStruct("Orders.all arguments")
-}
-
-// WriteThrift appends the fields and the end mark to w.
-func (s *OrdersAllResult) WriteThrift(w *thrift.Writer) {
-	if !w.BeginStruct() {
-		return
-	}
-	if s.Success != nil {
-		w.Field(thrift.List, 0)
-		if w.BeginList(thrift.StructType, len(s.Success)) {
-			for i := range s.Success {
-				s.Success[i].WriteThrift(w)
-			}
-			w.EndList()
-		}
-	}
-	w.EndStruct()
-}
-
-// ReadThrift sets the fields that arrive and keeps the others.
-func (s *OrdersAllResult) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *OrdersAllResult) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000f0000: // 0: list<Order> success
-			if n, ok := r.BeginList(thrift.StructType); ok {
-				list := thrift.MakeSlice[Order](r, n)
+			n, next, ok := r.BeginList(p+3, thrift.StructType)
+			p = next
+			if ok {
+				list := thrift.MakeSlice[Order](r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
 					list = append(list, *NewOrder())
-					list[i].ReadThrift(r)
+					p = list[i].ReadThrift(r, p)
 				}
-				r.EndList()
+				p = r.EndList(p)
 				s.Success = list
 			}
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Orders.all result")
+	return r.EndStruct(p, field, "Orders.all result")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *OrdersCancelArgs) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *OrdersCancelArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.FieldI64(1, s.ID)
-	w.FieldString(2, s.Reason)
-	w.EndStruct()
+	b = w.Room(b, 11)
+	fixed := (*[11]byte)(b[len(b) : len(b)+11])
+	thrift.PutI64(fixed[0:11], 1, s.ID)
+	b = b[:len(b)+11]
+	b = w.FieldString(b, 2, s.Reason)
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *OrdersCancelArgs) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *OrdersCancelArgs) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000a0001: // 1: OrderId id
-			s.ID = r.I64()
+			if len(b)-p < 11 {
+				p = r.Short(p+3, thrift.I64)
+				break
+			}
+			s.ID = thrift.I64At(b, p+3)
+			p += 11
 		case 0x000b0002: // 2: string reason
-			s.Reason = r.String()
+			s.Reason, p = r.String(p + 3)
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Orders.cancel arguments")
+	return r.EndStruct(p, field, "Orders.cancel arguments")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *OrdersCancelResult) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *OrdersCancelResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
 	if s.Forbidden != nil {
-		w.Field(thrift.StructType, 1)
-		s.Forbidden.WriteThrift(w)
+		b = w.Field(b, thrift.StructType, 1)
+		b = s.Forbidden.WriteThrift(w, b)
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *OrdersCancelResult) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *OrdersCancelResult) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0001: // 1: Forbidden forbidden
-			value := thrift.Allocate[Forbidden](r)
-			value.ReadThrift(r)
+			value := thrift.Allocate[Forbidden](r, p)
+			p = value.ReadThrift(r, p+3)
 			s.Forbidden = value
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Orders.cancel result")
+	return r.EndStruct(p, field, "Orders.cancel result")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *OrdersPingArgs) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *OrdersPingArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *OrdersPingArgs) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		r.Skip(key)
-	}
-	r.EndStruct("Orders.ping arguments")
-}
-
-// WriteThrift appends the fields and the end mark to w.
-func (s *OrdersPingResult) WriteThrift(w *thrift.Writer) {
-	if !w.BeginStruct() {
-		return
-	}
-	w.EndStruct()
-}
-
-// ReadThrift sets the fields that arrive and keeps the others.
-func (s *OrdersPingResult) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		r.Skip(key)
-	}
-	r.EndStruct("Orders.ping result")
-}
-
-// WriteThrift appends the fields and the end mark to w.
-func (s *OrdersTouchArgs) WriteThrift(w *thrift.Writer) {
-	if !w.BeginStruct() {
-		return
-	}
-	w.EndStruct()
-}
-
-// ReadThrift sets the fields that arrive and keeps the others.
-func (s *OrdersTouchArgs) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		r.Skip(key)
-	}
-	r.EndStruct("Orders.touch arguments")
-}
-
-// WriteThrift appends the fields and the end mark to w.
-func (s *OrdersTouchResult) WriteThrift(w *thrift.Writer) {
-	if !w.BeginStruct() {
-		return
-	}
-	w.EndStruct()
-}
-
-// ReadThrift sets the fields that arrive and keeps the others.
-func (s *OrdersTouchResult) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		r.Skip(key)
-	}
-	r.EndStruct("Orders.touch result")
-}
-
-// WriteThrift appends the fields and the end mark to w.
-func (s *OrdersStatusOfArgs) WriteThrift(w *thrift.Writer) {
-	if !w.BeginStruct() {
-		return
-	}
-	w.FieldI64(1, s.ID)
-	w.EndStruct()
-}
-
-// ReadThrift sets the fields that arrive and keeps the others.
-func (s *OrdersStatusOfArgs) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
-		case 0x000a0001: // 1: OrderId id
-			s.ID = r.I64()
+func (s *OrdersPingArgs) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Orders.statusOf arguments")
+	return r.EndStruct(p, field, "Orders.ping arguments")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *OrdersStatusOfResult) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *OrdersPingResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
+	return w.EndStruct(b)
+}
+
+// ReadThrift sets the fields that arrive and keeps the others.
+func (s *OrdersPingResult) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
+		default:
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
+		}
+	}
+	return r.EndStruct(p, field, "Orders.ping result")
+}
+
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *OrdersTouchArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
+	if !w.BeginStruct() {
+		return b
+	}
+	return w.EndStruct(b)
+}
+
+// ReadThrift sets the fields that arrive and keeps the others.
+func (s *OrdersTouchArgs) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
+		default:
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
+		}
+	}
+	return r.EndStruct(p, field, "Orders.touch arguments")
+}
+
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *OrdersTouchResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
+	if !w.BeginStruct() {
+		return b
+	}
+	return w.EndStruct(b)
+}
+
+// ReadThrift sets the fields that arrive and keeps the others.
+func (s *OrdersTouchResult) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
+		default:
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
+		}
+	}
+	return r.EndStruct(p, field, "Orders.touch result")
+}
+
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *OrdersStatusOfArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
+	if !w.BeginStruct() {
+		return b
+	}
+	b = w.Room(b, 11)
+	fixed := (*[11]byte)(b[len(b) : len(b)+11])
+	thrift.PutI64(fixed[0:11], 1, s.ID)
+	b = b[:len(b)+11]
+	return w.EndStruct(b)
+}
+
+// ReadThrift sets the fields that arrive and keeps the others.
+func (s *OrdersStatusOfArgs) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
+		case 0x000a0001: // 1: OrderId id
+			if len(b)-p < 11 {
+				p = r.Short(p+3, thrift.I64)
+				break
+			}
+			s.ID = thrift.I64At(b, p+3)
+			p += 11
+		default:
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
+		}
+	}
+	return r.EndStruct(p, field, "Orders.statusOf arguments")
+}
+
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *OrdersStatusOfResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
+	if !w.BeginStruct() {
+		return b
+	}
+	b = w.Room(b, 7)
 	if v, ok := s.Success.Get(); ok {
-		w.FieldI32(0, int32(v))
+		thrift.PutI32(b[len(b):len(b)+7], 0, int32(v))
+		b = b[:len(b)+7]
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *OrdersStatusOfResult) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *OrdersStatusOfResult) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080000: // 0: Status success
-			s.Success = thrift.Some(Status(r.I32()))
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Success = thrift.Some(Status(thrift.I32At(b, p+3)))
+			p += 7
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Orders.statusOf result")
+	return r.EndStruct(p, field, "Orders.statusOf result")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *OrdersInvoiceArgs) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *OrdersInvoiceArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.FieldI64(1, s.ID)
-	w.EndStruct()
+	b = w.Room(b, 11)
+	fixed := (*[11]byte)(b[len(b) : len(b)+11])
+	thrift.PutI64(fixed[0:11], 1, s.ID)
+	b = b[:len(b)+11]
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *OrdersInvoiceArgs) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *OrdersInvoiceArgs) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000a0001: // 1: OrderId id
-			s.ID = r.I64()
+			if len(b)-p < 11 {
+				p = r.Short(p+3, thrift.I64)
+				break
+			}
+			s.ID = thrift.I64At(b, p+3)
+			p += 11
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Orders.invoice arguments")
+	return r.EndStruct(p, field, "Orders.invoice arguments")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *OrdersInvoiceResult) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *OrdersInvoiceResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
 	if s.Success != nil {
-		w.FieldBinary(0, s.Success)
+		b = w.FieldBinary(b, 0, s.Success)
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *OrdersInvoiceResult) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *OrdersInvoiceResult) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000b0000: // 0: binary success
-			s.Success = r.Binary()
+			s.Success, p = r.Binary(p + 3)
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Orders.invoice result")
+	return r.EndStruct(p, field, "Orders.invoice result")
 }

@@ -10,516 +10,598 @@ import (
 // this file: update the former.
 const _ = thrift.IsAtLeastVersion0_1
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *Node) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Node) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.FieldI32(1, s.Value)
+	b = w.Room(b, 7)
+	fixed := (*[7]byte)(b[len(b) : len(b)+7])
+	thrift.PutI32(fixed[0:7], 1, s.Value)
+	b = b[:len(b)+7]
 	if s.Next != nil {
-		w.Field(thrift.StructType, 2)
-		s.Next.WriteThrift(w)
+		b = w.Field(b, thrift.StructType, 2)
+		b = s.Next.WriteThrift(w, b)
 	}
-	w.Field(thrift.List, 3)
-	if w.BeginList(thrift.StructType, len(s.Children)) {
-		for i := range s.Children {
-			s.Children[i].WriteThrift(w)
-		}
-		w.EndList()
+	b = w.Field(b, thrift.List, 3)
+	b = w.BeginList(b, thrift.StructType, len(s.Children))
+	for i := range s.Children {
+		b = s.Children[i].WriteThrift(w, b)
 	}
-	w.Field(thrift.Map, 4)
-	if w.BeginMap(thrift.String, thrift.StructType, len(s.Named)) {
-		for key, value := range s.Named {
-			w.String(key)
-			value.WriteThrift(w)
-		}
-		w.EndMap()
+	w.EndList()
+	b = w.Field(b, thrift.Map, 4)
+	b = w.BeginMap(b, thrift.String, thrift.StructType, len(s.Named))
+	for key, value := range s.Named {
+		b = w.String(b, key)
+		b = value.WriteThrift(w, b)
 	}
+	w.EndMap()
 	if s.Twin != nil {
-		w.Field(thrift.StructType, 5)
-		s.Twin.WriteThrift(w)
+		b = w.Field(b, thrift.StructType, 5)
+		b = s.Twin.WriteThrift(w, b)
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Node) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *Node) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080001: // 1: i32 value
-			s.Value = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Value = thrift.I32At(b, p+3)
+			p += 7
 		case 0x000c0002: // 2: Node next
-			value := thrift.Allocate[Node](r)
-			value.ReadThrift(r)
+			value := thrift.Allocate[Node](r, p)
+			p = value.ReadThrift(r, p+3)
 			s.Next = value
 		case 0x000f0003: // 3: list<Node> children
-			if n, ok := r.BeginList(thrift.StructType); ok {
-				list := thrift.MakeSlice[Node](r, n)
+			n, next, ok := r.BeginList(p+3, thrift.StructType)
+			p = next
+			if ok {
+				list := thrift.MakeSlice[Node](r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
-					list = append(list, Node{})
-					list[i].ReadThrift(r)
+					list = thrift.Extend(list)
+					p = list[i].ReadThrift(r, p)
 				}
-				r.EndList()
+				p = r.EndList(p)
 				s.Children = list
 			}
 		case 0x000d0004: // 4: map<string, Node> named
-			if n, ok := r.BeginMap(thrift.String, thrift.StructType); ok {
-				entries := thrift.MakeMap[string, Node](r, n)
+			n, next, ok := r.BeginMap(p+3, thrift.String, thrift.StructType)
+			p = next
+			if ok {
+				entries := thrift.MakeMap[string, Node](r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
-					key := r.String()
+					var key string
+					key, p = r.String(p)
 					value := Node{}
-					value.ReadThrift(r)
+					p = value.ReadThrift(r, p)
 					entries[key] = value
 				}
-				r.EndMap()
+				p = r.EndMap(p)
 				s.Named = entries
 			}
 		case 0x000c0005: // 5: Node twin
-			value := thrift.Allocate[Node](r)
-			value.ReadThrift(r)
+			value := thrift.Allocate[Node](r, p)
+			p = value.ReadThrift(r, p+3)
 			s.Twin = value
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("recursion.Node")
+	return r.EndStruct(p, field, "recursion.Node")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *A) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *A) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.Field(thrift.StructType, 1)
-	s.B.WriteThrift(w)
-	w.FieldI32(2, s.Depth)
-	w.EndStruct()
+	b = w.Room(b, 7)
+	fixed := (*[7]byte)(b[len(b) : len(b)+7])
+	thrift.PutI32(fixed[0:7], 2, s.Depth)
+	b = b[:len(b)+7]
+	b = w.Field(b, thrift.StructType, 1)
+	b = s.B.WriteThrift(w, b)
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *A) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *A) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0001: // 1: B b
 			s.B = B{}
-			s.B.ReadThrift(r)
+			p = s.B.ReadThrift(r, p+3)
 		case 0x00080002: // 2: i32 depth
-			s.Depth = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Depth = thrift.I32At(b, p+3)
+			p += 7
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("recursion.A")
+	return r.EndStruct(p, field, "recursion.A")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *B) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *B) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.Field(thrift.StructType, 1)
-	s.C.WriteThrift(w)
-	w.EndStruct()
+	b = w.Field(b, thrift.StructType, 1)
+	b = s.C.WriteThrift(w, b)
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *B) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *B) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0001: // 1: C c
 			s.C = C{}
-			s.C.ReadThrift(r)
+			p = s.C.ReadThrift(r, p+3)
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("recursion.B")
+	return r.EndStruct(p, field, "recursion.B")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *C) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *C) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
 	if s.A != nil {
-		w.Field(thrift.StructType, 1)
-		s.A.WriteThrift(w)
+		b = w.Field(b, thrift.StructType, 1)
+		b = s.A.WriteThrift(w, b)
 	}
-	w.Field(thrift.StructType, 2)
-	s.Leaf.WriteThrift(w)
-	w.EndStruct()
+	b = w.Field(b, thrift.StructType, 2)
+	b = s.Leaf.WriteThrift(w, b)
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *C) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
+func (s *C) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
 	var seen uint64
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0001: // 1: A a
-			value := thrift.Allocate[A](r)
+			value := thrift.Allocate[A](r, p)
 			*value = *NewA()
-			value.ReadThrift(r)
+			p = value.ReadThrift(r, p+3)
 			s.A = value
 		case 0x000c0002: // 2: Leaf leaf
 			s.Leaf = Leaf{}
-			s.Leaf.ReadThrift(r)
+			p = s.Leaf.ReadThrift(r, p+3)
 			seen |= 1 << 0
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
 	if seen == 0 {
-		r.FailMissing("leaf")
+		p, field = r.FailMissing(p, "leaf"), 0
 	}
-	r.EndStruct("recursion.C")
+	return r.EndStruct(p, field, "recursion.C")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *Leaf) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Leaf) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.FieldString(1, s.Name)
-	w.EndStruct()
+	b = w.FieldString(b, 1, s.Name)
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Leaf) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *Leaf) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000b0001: // 1: string name
-			s.Name = r.String()
+			s.Name, p = r.String(p + 3)
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("recursion.Leaf")
+	return r.EndStruct(p, field, "recursion.Leaf")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *Tree) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Tree) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
+	}
+	b = w.Room(b, 7)
+	if v, ok := s.Weight.Get(); ok {
+		thrift.PutI32(b[len(b):len(b)+7], 3, v)
+		b = b[:len(b)+7]
 	}
 	if s.Left != nil {
-		w.Field(thrift.StructType, 1)
-		s.Left.WriteThrift(w)
+		b = w.Field(b, thrift.StructType, 1)
+		b = s.Left.WriteThrift(w, b)
 	}
 	if s.Right != nil {
-		w.Field(thrift.StructType, 2)
-		s.Right.WriteThrift(w)
+		b = w.Field(b, thrift.StructType, 2)
+		b = s.Right.WriteThrift(w, b)
 	}
-	if v, ok := s.Weight.Get(); ok {
-		w.FieldI32(3, v)
-	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Tree) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *Tree) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0001: // 1: Subtree left
-			value := thrift.Allocate[Subtree](r)
-			value.ReadThrift(r)
+			value := thrift.Allocate[Subtree](r, p)
+			p = value.ReadThrift(r, p+3)
 			s.Left = value
 		case 0x000c0002: // 2: Subtree right
-			value := thrift.Allocate[Subtree](r)
-			value.ReadThrift(r)
+			value := thrift.Allocate[Subtree](r, p)
+			p = value.ReadThrift(r, p+3)
 			s.Right = value
 		case 0x00080003: // 3: i32 weight
-			s.Weight = thrift.Some(r.I32())
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Weight = thrift.Some(thrift.I32At(b, p+3))
+			p += 7
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("recursion.Tree")
+	return r.EndStruct(p, field, "recursion.Tree")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *Expression) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Expression) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
 	set := 0
 	if v, ok := s.Number.Get(); ok {
-		w.FieldI64(1, v)
+		b = w.Room(b, 11)
+		thrift.PutI64(b[len(b):len(b)+11], 1, v)
+		b = b[:len(b)+11]
 		set++
 	}
 	if s.Sum != nil {
-		w.Field(thrift.StructType, 2)
-		s.Sum.WriteThrift(w)
+		b = w.Field(b, thrift.StructType, 2)
+		b = s.Sum.WriteThrift(w, b)
 		set++
 	}
 	if s.Negated != nil {
-		w.Field(thrift.StructType, 3)
-		s.Negated.WriteThrift(w)
+		b = w.Field(b, thrift.StructType, 3)
+		b = s.Negated.WriteThrift(w, b)
 		set++
 	}
 	if set != 1 {
 		w.FailUnion("recursion.Expression", set)
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Expression) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *Expression) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000a0001: // 1: i64 number
-			*s = Expression{Number: thrift.Some(r.I64())}
+			if len(b)-p < 11 {
+				p = r.Short(p+3, thrift.I64)
+				break
+			}
+			*s = Expression{Number: thrift.Some(thrift.I64At(b, p+3))}
+			p += 11
 		case 0x000c0002: // 2: Sum sum
-			value := thrift.Allocate[Sum](r)
-			value.ReadThrift(r)
+			value := thrift.Allocate[Sum](r, p)
+			p = value.ReadThrift(r, p+3)
 			*s = Expression{Sum: value}
 		case 0x000c0003: // 3: Expression negated
-			value := thrift.Allocate[Expression](r)
-			value.ReadThrift(r)
+			value := thrift.Allocate[Expression](r, p)
+			p = value.ReadThrift(r, p+3)
 			*s = Expression{Negated: value}
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("recursion.Expression")
+	return r.EndStruct(p, field, "recursion.Expression")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *Sum) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Sum) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.Field(thrift.List, 1)
-	if w.BeginList(thrift.StructType, len(s.Terms)) {
-		for i := range s.Terms {
-			s.Terms[i].WriteThrift(w)
-		}
-		w.EndList()
+	b = w.Field(b, thrift.List, 1)
+	b = w.BeginList(b, thrift.StructType, len(s.Terms))
+	for i := range s.Terms {
+		b = s.Terms[i].WriteThrift(w, b)
 	}
-	w.EndStruct()
+	w.EndList()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Sum) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
+func (s *Sum) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
 	var seen uint64
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000f0001: // 1: list<Expression> terms
-			if n, ok := r.BeginList(thrift.StructType); ok {
-				list := thrift.MakeSlice[Expression](r, n)
+			n, next, ok := r.BeginList(p+3, thrift.StructType)
+			p = next
+			if ok {
+				list := thrift.MakeSlice[Expression](r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
-					list = append(list, Expression{})
-					list[i].ReadThrift(r)
+					list = thrift.Extend(list)
+					p = list[i].ReadThrift(r, p)
 				}
-				r.EndList()
+				p = r.EndList(p)
 				s.Terms = list
 				seen |= 1 << 0
 			}
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
 	if seen == 0 {
-		r.FailMissing("terms")
+		p, field = r.FailMissing(p, "terms"), 0
 	}
-	r.EndStruct("recursion.Sum")
+	return r.EndStruct(p, field, "recursion.Sum")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *Outer) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Outer) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
 	if s.Inner != nil {
-		w.Field(thrift.StructType, 1)
-		s.Inner.WriteThrift(w)
+		b = w.Field(b, thrift.StructType, 1)
+		b = s.Inner.WriteThrift(w, b)
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Outer) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *Outer) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0001: // 1: Inner inner
-			value := thrift.Allocate[Inner](r)
-			value.ReadThrift(r)
+			value := thrift.Allocate[Inner](r, p)
+			p = value.ReadThrift(r, p+3)
 			s.Inner = value
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("recursion.Outer")
+	return r.EndStruct(p, field, "recursion.Outer")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *Inner) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Inner) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.Field(thrift.StructType, 1)
-	s.Outer.WriteThrift(w)
+	b = w.Room(b, 7)
 	if v, ok := s.N.Get(); ok {
-		w.FieldI32(2, v)
+		thrift.PutI32(b[len(b):len(b)+7], 2, v)
+		b = b[:len(b)+7]
 	}
-	w.EndStruct()
+	b = w.Field(b, thrift.StructType, 1)
+	b = s.Outer.WriteThrift(w, b)
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Inner) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
+func (s *Inner) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
 	var seen uint64
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0001: // 1: Outer outer
 			s.Outer = Outer{}
-			s.Outer.ReadThrift(r)
+			p = s.Outer.ReadThrift(r, p+3)
 			seen |= 1 << 0
 		case 0x00080002: // 2: i32 n
-			s.N = thrift.Some(r.I32())
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.N = thrift.Some(thrift.I32At(b, p+3))
+			p += 7
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
 	if seen == 0 {
-		r.FailMissing("outer")
+		p, field = r.FailMissing(p, "outer"), 0
 	}
-	r.EndStruct("recursion.Inner")
+	return r.EndStruct(p, field, "recursion.Inner")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *Keyed) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Keyed) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.Field(thrift.Map, 1)
-	if w.BeginMap(thrift.StructType, thrift.I32, len(s.Weights)) {
-		for i := range s.Weights {
-			pair := &s.Weights[i]
-			pair.Key.WriteThrift(w)
-			w.I32(pair.Value)
+	b = w.Field(b, thrift.Map, 1)
+	b = w.BeginMap(b, thrift.StructType, thrift.I32, len(s.Weights))
+	for i := range s.Weights {
+		pair := &s.Weights[i]
+		b = pair.Key.WriteThrift(w, b)
+		b = w.I32(b, pair.Value)
+	}
+	w.EndMap()
+	b = w.Field(b, thrift.Map, 2)
+	b = w.BeginMap(b, thrift.List, thrift.StructType, len(s.More))
+	for i := range s.More {
+		pair := &s.More[i]
+		b = w.BeginList(b, thrift.StructType, len(pair.Key))
+		for i2 := range pair.Key {
+			b = pair.Key[i2].WriteThrift(w, b)
 		}
-		w.EndMap()
+		w.EndList()
+		b = pair.Value.WriteThrift(w, b)
 	}
-	w.Field(thrift.Map, 2)
-	if w.BeginMap(thrift.List, thrift.StructType, len(s.More)) {
-		for i := range s.More {
-			pair := &s.More[i]
-			if w.BeginList(thrift.StructType, len(pair.Key)) {
-				for i2 := range pair.Key {
-					pair.Key[i2].WriteThrift(w)
-				}
-				w.EndList()
-			}
-			pair.Value.WriteThrift(w)
-		}
-		w.EndMap()
-	}
-	w.EndStruct()
+	w.EndMap()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Keyed) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *Keyed) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000d0001: // 1: map<Keyed, i32> weights
-			if n, ok := r.BeginMap(thrift.StructType, thrift.I32); ok {
-				entries := thrift.MakeSlice[thrift.Pair[Keyed, int32]](r, n)
+			n, next, ok := r.BeginMap(p+3, thrift.StructType, thrift.I32)
+			p = next
+			if ok {
+				entries := thrift.MakeSlice[thrift.Pair[Keyed, int32]](r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var pair thrift.Pair[Keyed, int32]
-					pair.Key.ReadThrift(r)
-					pair.Value = r.I32()
+					p = pair.Key.ReadThrift(r, p)
+					pair.Value, p = r.I32(p)
 					entries = append(entries, pair)
 				}
-				r.EndMap()
+				p = r.EndMap(p)
 				s.Weights = entries
 			}
 		case 0x000d0002: // 2: map<list<Keyed>, Keyed> more
-			if n, ok := r.BeginMap(thrift.List, thrift.StructType); ok {
-				entries := thrift.MakeSlice[thrift.Pair[[]Keyed, Keyed]](r, n)
+			n, next, ok := r.BeginMap(p+3, thrift.List, thrift.StructType)
+			p = next
+			if ok {
+				entries := thrift.MakeSlice[thrift.Pair[[]Keyed, Keyed]](r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var pair thrift.Pair[[]Keyed, Keyed]
-					if n, ok := r.BeginList(thrift.StructType); ok {
-						pair.Key = thrift.MakeSlice[Keyed](r, n)
-						for i := 0; i < n && !r.Failed(); i++ {
-							pair.Key = append(pair.Key, Keyed{})
-							pair.Key[i].ReadThrift(r)
+					{
+						n, next, ok := r.BeginList(p, thrift.StructType)
+						p = next
+						if ok {
+							pair.Key = thrift.MakeSlice[Keyed](r, p, n)
+							for i := 0; i < n && !r.Failed(); i++ {
+								pair.Key = thrift.Extend(pair.Key)
+								p = pair.Key[i].ReadThrift(r, p)
+							}
+							p = r.EndList(p)
 						}
-						r.EndList()
 					}
-					pair.Value.ReadThrift(r)
+					p = pair.Value.ReadThrift(r, p)
 					entries = append(entries, pair)
 				}
-				r.EndMap()
+				p = r.EndMap(p)
 				s.More = entries
 			}
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("recursion.Keyed")
+	return r.EndStruct(p, field, "recursion.Keyed")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *Caused) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Caused) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.FieldString(1, s.Message)
+	b = w.FieldString(b, 1, s.Message)
 	if s.Cause != nil {
-		w.Field(thrift.StructType, 2)
-		s.Cause.WriteThrift(w)
+		b = w.Field(b, thrift.StructType, 2)
+		b = s.Cause.WriteThrift(w, b)
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Caused) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *Caused) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000b0001: // 1: string message
-			s.Message = r.String()
+			s.Message, p = r.String(p + 3)
 		case 0x000c0002: // 2: Caused cause
-			value := thrift.Allocate[Caused](r)
-			value.ReadThrift(r)
+			value := thrift.Allocate[Caused](r, p)
+			p = value.ReadThrift(r, p+3)
 			s.Cause = value
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("recursion.Caused")
+	return r.EndStruct(p, field, "recursion.Caused")
 }

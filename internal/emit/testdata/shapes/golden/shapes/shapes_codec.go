@@ -10,449 +10,518 @@ import (
 // this file: update the former.
 const _ = thrift.IsAtLeastVersion0_1
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *Point) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Point) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.FieldI32(1, s.X)
-	w.FieldI32(2, s.Y)
+	b = w.Room(b, 14)
+	fixed := (*[14]byte)(b[len(b) : len(b)+14])
+	thrift.PutI32(fixed[0:7], 1, s.X)
+	thrift.PutI32(fixed[7:14], 2, s.Y)
+	b = b[:len(b)+14]
 	if v, ok := s.Label.Get(); ok {
-		w.FieldString(3, v)
+		b = w.FieldString(b, 3, v)
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Point) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *Point) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080001: // 1: i32 x
-			s.X = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.X = thrift.I32At(b, p+3)
+			p += 7
 		case 0x00080002: // 2: i32 y
-			s.Y = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Y = thrift.I32At(b, p+3)
+			p += 7
 		case 0x000b0003: // 3: string label
-			s.Label = thrift.Some(r.String())
+			value, next := r.String(p + 3)
+			s.Label = thrift.Some(value)
+			p = next
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("shapes.Point")
+	return r.EndStruct(p, field, "shapes.Point")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *Plain) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Plain) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.FieldBool(1, s.ABool)
-	w.FieldI8(2, s.AnI8)
-	w.FieldI16(3, s.AnI16)
-	w.FieldI32(4, s.AnI32)
-	w.FieldI64(5, s.AnI64)
-	w.FieldDouble(6, s.ADouble)
-	w.FieldString(7, s.AString)
-	w.FieldBinary(8, s.ABinary)
-	w.FieldUUID(9, s.AUUID)
-	w.FieldI32(10, int32(s.AnEnum))
-	w.Field(thrift.StructType, 11)
-	s.AStruct.WriteThrift(w)
-	w.Field(thrift.List, 12)
-	if w.BeginList(thrift.I32, len(s.AList)) {
-		for _, element := range s.AList {
-			w.I32(element)
-		}
-		w.EndList()
+	b = w.Room(b, 68)
+	fixed := (*[68]byte)(b[len(b) : len(b)+68])
+	thrift.PutBool(fixed[0:4], 1, s.ABool)
+	thrift.PutI8(fixed[4:8], 2, s.AnI8)
+	thrift.PutI16(fixed[8:13], 3, s.AnI16)
+	thrift.PutI32(fixed[13:20], 4, s.AnI32)
+	thrift.PutI64(fixed[20:31], 5, s.AnI64)
+	thrift.PutDouble(fixed[31:42], 6, s.ADouble)
+	thrift.PutUUID(fixed[42:61], 9, s.AUUID)
+	thrift.PutI32(fixed[61:68], 10, int32(s.AnEnum))
+	b = b[:len(b)+68]
+	b = w.FieldString(b, 7, s.AString)
+	b = w.FieldBinary(b, 8, s.ABinary)
+	b = w.Field(b, thrift.StructType, 11)
+	b = s.AStruct.WriteThrift(w, b)
+	b = w.Field(b, thrift.List, 12)
+	b = w.I32List(b, s.AList)
+	b = w.Field(b, thrift.Set, 13)
+	b = w.StringList(b, s.ASet)
+	b = w.Field(b, thrift.Map, 14)
+	b = w.BeginMap(b, thrift.String, thrift.I64, len(s.AMap))
+	for key, value := range s.AMap {
+		b = w.String(b, key)
+		b = w.I64(b, value)
 	}
-	w.Field(thrift.Set, 13)
-	if w.BeginList(thrift.String, len(s.ASet)) {
-		for _, element := range s.ASet {
-			w.String(element)
-		}
-		w.EndList()
-	}
-	w.Field(thrift.Map, 14)
-	if w.BeginMap(thrift.String, thrift.I64, len(s.AMap)) {
-		for key, value := range s.AMap {
-			w.String(key)
-			w.I64(value)
-		}
-		w.EndMap()
-	}
-	w.Field(thrift.StructType, 15)
-	s.AUnion.WriteThrift(w)
-	w.Field(thrift.StructType, 16)
-	s.AnException.WriteThrift(w)
-	w.FieldBinary(17, s.ABlob)
-	w.EndStruct()
+	w.EndMap()
+	b = w.Field(b, thrift.StructType, 15)
+	b = s.AUnion.WriteThrift(w, b)
+	b = w.Field(b, thrift.StructType, 16)
+	b = s.AnException.WriteThrift(w, b)
+	b = w.FieldBinary(b, 17, s.ABlob)
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Plain) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *Plain) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x00020001: // 1: bool aBool
-			s.ABool = r.Bool()
+			s.ABool = b[p+3] == 1
+			p += 4
 		case 0x00030002: // 2: i8 anI8
-			s.AnI8 = r.I8()
+			s.AnI8 = int8(b[p+3])
+			p += 4
 		case 0x00060003: // 3: i16 anI16
-			s.AnI16 = r.I16()
+			if len(b)-p < 5 {
+				p = r.Short(p+3, thrift.I16)
+				break
+			}
+			s.AnI16 = thrift.I16At(b, p+3)
+			p += 5
 		case 0x00080004: // 4: i32 anI32
-			s.AnI32 = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.AnI32 = thrift.I32At(b, p+3)
+			p += 7
 		case 0x000a0005: // 5: i64 anI64
-			s.AnI64 = r.I64()
+			if len(b)-p < 11 {
+				p = r.Short(p+3, thrift.I64)
+				break
+			}
+			s.AnI64 = thrift.I64At(b, p+3)
+			p += 11
 		case 0x00040006: // 6: double aDouble
-			s.ADouble = r.Double()
+			if len(b)-p < 11 {
+				p = r.Short(p+3, thrift.Double)
+				break
+			}
+			s.ADouble = thrift.DoubleAt(b, p+3)
+			p += 11
 		case 0x000b0007: // 7: string aString
-			s.AString = r.String()
+			s.AString, p = r.String(p + 3)
 		case 0x000b0008: // 8: binary aBinary
-			s.ABinary = r.Binary()
+			s.ABinary, p = r.Binary(p + 3)
 		case 0x00100009: // 9: uuid aUuid
-			s.AUUID = r.UUID()
+			s.AUUID, p = r.UUID(p + 3)
 		case 0x0008000a: // 10: Color anEnum
-			s.AnEnum = Color(r.I32())
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.AnEnum = Color(thrift.I32At(b, p+3))
+			p += 7
 		case 0x000c000b: // 11: Point aStruct
 			s.AStruct = Point{}
-			s.AStruct.ReadThrift(r)
+			p = s.AStruct.ReadThrift(r, p+3)
 		case 0x000f000c: // 12: list<i32> aList
-			if n, ok := r.BeginList(thrift.I32); ok {
-				list := thrift.MakeSlice[int32](r, n)
-				for i := 0; i < n && !r.Failed(); i++ {
-					list = append(list, r.I32())
-				}
-				r.EndList()
-				s.AList = list
-			}
+			s.AList, p = r.I32List(p+3, s.AList)
 		case 0x000e000d: // 13: set<string> aSet
-			if n, ok := r.BeginList(thrift.String); ok {
-				list := thrift.MakeSlice[string](r, n)
-				for i := 0; i < n && !r.Failed(); i++ {
-					list = append(list, r.String())
-				}
-				r.EndList()
-				s.ASet = list
-			}
+			s.ASet, p = r.StringList(p+3, s.ASet)
 		case 0x000d000e: // 14: map<string, i64> aMap
-			if n, ok := r.BeginMap(thrift.String, thrift.I64); ok {
-				entries := thrift.MakeMap[string, int64](r, n)
+			n, next, ok := r.BeginMap(p+3, thrift.String, thrift.I64)
+			p = next
+			if ok {
+				entries := thrift.MakeMap[string, int64](r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
-					key := r.String()
-					entries[key] = r.I64()
+					var key string
+					key, p = r.String(p)
+					entries[key], p = r.I64(p)
 				}
-				r.EndMap()
+				p = r.EndMap(p)
 				s.AMap = entries
 			}
 		case 0x000c000f: // 15: Shape aUnion
 			s.AUnion = Shape{}
-			s.AUnion.ReadThrift(r)
+			p = s.AUnion.ReadThrift(r, p+3)
 		case 0x000c0010: // 16: Failure anException
 			s.AnException = Failure{}
-			s.AnException.ReadThrift(r)
+			p = s.AnException.ReadThrift(r, p+3)
 		case 0x000b0011: // 17: Blob aBlob
-			s.ABlob = r.Binary()
+			s.ABlob, p = r.Binary(p + 3)
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("shapes.Plain")
+	return r.EndStruct(p, field, "shapes.Plain")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *Optional) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Optional) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
+	b = w.Room(b, 68)
 	if v, ok := s.ABool.Get(); ok {
-		w.FieldBool(1, v)
+		thrift.PutBool(b[len(b):len(b)+4], 1, v)
+		b = b[:len(b)+4]
 	}
 	if v, ok := s.AnI8.Get(); ok {
-		w.FieldI8(2, v)
+		thrift.PutI8(b[len(b):len(b)+4], 2, v)
+		b = b[:len(b)+4]
 	}
 	if v, ok := s.AnI16.Get(); ok {
-		w.FieldI16(3, v)
+		thrift.PutI16(b[len(b):len(b)+5], 3, v)
+		b = b[:len(b)+5]
 	}
 	if v, ok := s.AnI32.Get(); ok {
-		w.FieldI32(4, v)
+		thrift.PutI32(b[len(b):len(b)+7], 4, v)
+		b = b[:len(b)+7]
 	}
 	if v, ok := s.AnI64.Get(); ok {
-		w.FieldI64(5, v)
+		thrift.PutI64(b[len(b):len(b)+11], 5, v)
+		b = b[:len(b)+11]
 	}
 	if v, ok := s.ADouble.Get(); ok {
-		w.FieldDouble(6, v)
-	}
-	if v, ok := s.AString.Get(); ok {
-		w.FieldString(7, v)
-	}
-	if s.ABinary != nil {
-		w.FieldBinary(8, s.ABinary)
+		thrift.PutDouble(b[len(b):len(b)+11], 6, v)
+		b = b[:len(b)+11]
 	}
 	if v, ok := s.AUUID.Get(); ok {
-		w.FieldUUID(9, v)
+		thrift.PutUUID(b[len(b):len(b)+19], 9, v)
+		b = b[:len(b)+19]
 	}
 	if v, ok := s.AnEnum.Get(); ok {
-		w.FieldI32(10, int32(v))
+		thrift.PutI32(b[len(b):len(b)+7], 10, int32(v))
+		b = b[:len(b)+7]
+	}
+	if v, ok := s.AString.Get(); ok {
+		b = w.FieldString(b, 7, v)
+	}
+	if s.ABinary != nil {
+		b = w.FieldBinary(b, 8, s.ABinary)
 	}
 	if s.AStruct != nil {
-		w.Field(thrift.StructType, 11)
-		s.AStruct.WriteThrift(w)
+		b = w.Field(b, thrift.StructType, 11)
+		b = s.AStruct.WriteThrift(w, b)
 	}
 	if s.AList != nil {
-		w.Field(thrift.List, 12)
-		if w.BeginList(thrift.I32, len(s.AList)) {
-			for _, element := range s.AList {
-				w.I32(element)
-			}
-			w.EndList()
-		}
+		b = w.Field(b, thrift.List, 12)
+		b = w.I32List(b, s.AList)
 	}
 	if s.ASet != nil {
-		w.Field(thrift.Set, 13)
-		if w.BeginList(thrift.String, len(s.ASet)) {
-			for _, element := range s.ASet {
-				w.String(element)
-			}
-			w.EndList()
-		}
+		b = w.Field(b, thrift.Set, 13)
+		b = w.StringList(b, s.ASet)
 	}
 	if s.AMap != nil {
-		w.Field(thrift.Map, 14)
-		if w.BeginMap(thrift.String, thrift.I64, len(s.AMap)) {
-			for key, value := range s.AMap {
-				w.String(key)
-				w.I64(value)
-			}
-			w.EndMap()
-		}
-	}
-	if s.AUnion != nil {
-		w.Field(thrift.StructType, 15)
-		s.AUnion.WriteThrift(w)
-	}
-	if s.AnException != nil {
-		w.Field(thrift.StructType, 16)
-		s.AnException.WriteThrift(w)
-	}
-	if s.ABlob != nil {
-		w.FieldBinary(17, s.ABlob)
-	}
-	w.EndStruct()
-}
-
-// ReadThrift sets the fields that arrive and keeps the others.
-func (s *Optional) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
-		case 0x00020001: // 1: bool aBool
-			s.ABool = thrift.Some(r.Bool())
-		case 0x00030002: // 2: i8 anI8
-			s.AnI8 = thrift.Some(r.I8())
-		case 0x00060003: // 3: i16 anI16
-			s.AnI16 = thrift.Some(r.I16())
-		case 0x00080004: // 4: i32 anI32
-			s.AnI32 = thrift.Some(r.I32())
-		case 0x000a0005: // 5: i64 anI64
-			s.AnI64 = thrift.Some(r.I64())
-		case 0x00040006: // 6: double aDouble
-			s.ADouble = thrift.Some(r.Double())
-		case 0x000b0007: // 7: string aString
-			s.AString = thrift.Some(r.String())
-		case 0x000b0008: // 8: binary aBinary
-			s.ABinary = r.Binary()
-		case 0x00100009: // 9: uuid aUuid
-			s.AUUID = thrift.Some(r.UUID())
-		case 0x0008000a: // 10: Colour anEnum
-			s.AnEnum = thrift.Some(Colour(r.I32()))
-		case 0x000c000b: // 11: Point aStruct
-			value := thrift.Allocate[Point](r)
-			value.ReadThrift(r)
-			s.AStruct = value
-		case 0x000f000c: // 12: list<i32> aList
-			if n, ok := r.BeginList(thrift.I32); ok {
-				list := thrift.MakeSlice[int32](r, n)
-				for i := 0; i < n && !r.Failed(); i++ {
-					list = append(list, r.I32())
-				}
-				r.EndList()
-				s.AList = list
-			}
-		case 0x000e000d: // 13: set<string> aSet
-			if n, ok := r.BeginList(thrift.String); ok {
-				list := thrift.MakeSlice[string](r, n)
-				for i := 0; i < n && !r.Failed(); i++ {
-					list = append(list, r.String())
-				}
-				r.EndList()
-				s.ASet = list
-			}
-		case 0x000d000e: // 14: map<string, i64> aMap
-			if n, ok := r.BeginMap(thrift.String, thrift.I64); ok {
-				entries := thrift.MakeMap[string, int64](r, n)
-				for i := 0; i < n && !r.Failed(); i++ {
-					key := r.String()
-					entries[key] = r.I64()
-				}
-				r.EndMap()
-				s.AMap = entries
-			}
-		case 0x000c000f: // 15: Shape aUnion
-			value := thrift.Allocate[Shape](r)
-			value.ReadThrift(r)
-			s.AUnion = value
-		case 0x000c0010: // 16: Failure anException
-			value := thrift.Allocate[Failure](r)
-			value.ReadThrift(r)
-			s.AnException = value
-		case 0x000b0011: // 17: Blob aBlob
-			s.ABlob = r.Binary()
-		default:
-			r.Skip(key)
-		}
-	}
-	r.EndStruct("shapes.Optional")
-}
-
-// WriteThrift appends the fields and the end mark to w.
-func (s *Required) WriteThrift(w *thrift.Writer) {
-	if !w.BeginStruct() {
-		return
-	}
-	w.FieldBool(1, s.ABool)
-	w.FieldI8(2, s.AnI8)
-	w.FieldI16(3, s.AnI16)
-	w.FieldI32(4, s.AnI32)
-	w.FieldI64(5, s.AnI64)
-	w.FieldDouble(6, s.ADouble)
-	w.FieldString(7, s.AString)
-	w.FieldBinary(8, s.ABinary)
-	w.FieldUUID(9, s.AUUID)
-	w.FieldI32(10, int32(s.AnEnum))
-	w.Field(thrift.StructType, 11)
-	s.AStruct.WriteThrift(w)
-	w.Field(thrift.List, 12)
-	if w.BeginList(thrift.I32, len(s.AList)) {
-		for _, element := range s.AList {
-			w.I32(element)
-		}
-		w.EndList()
-	}
-	w.Field(thrift.Set, 13)
-	if w.BeginList(thrift.String, len(s.ASet)) {
-		for _, element := range s.ASet {
-			w.String(element)
-		}
-		w.EndList()
-	}
-	w.Field(thrift.Map, 14)
-	if w.BeginMap(thrift.String, thrift.I64, len(s.AMap)) {
+		b = w.Field(b, thrift.Map, 14)
+		b = w.BeginMap(b, thrift.String, thrift.I64, len(s.AMap))
 		for key, value := range s.AMap {
-			w.String(key)
-			w.I64(value)
+			b = w.String(b, key)
+			b = w.I64(b, value)
 		}
 		w.EndMap()
 	}
-	w.Field(thrift.StructType, 15)
-	s.AUnion.WriteThrift(w)
-	w.Field(thrift.StructType, 16)
-	s.AnException.WriteThrift(w)
-	w.FieldBinary(17, s.ABlob)
-	w.EndStruct()
+	if s.AUnion != nil {
+		b = w.Field(b, thrift.StructType, 15)
+		b = s.AUnion.WriteThrift(w, b)
+	}
+	if s.AnException != nil {
+		b = w.Field(b, thrift.StructType, 16)
+		b = s.AnException.WriteThrift(w, b)
+	}
+	if s.ABlob != nil {
+		b = w.FieldBinary(b, 17, s.ABlob)
+	}
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Required) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	var seen uint64
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *Optional) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x00020001: // 1: bool aBool
-			s.ABool = r.Bool()
+			s.ABool = thrift.Some(b[p+3] == 1)
+			p += 4
+		case 0x00030002: // 2: i8 anI8
+			s.AnI8 = thrift.Some(int8(b[p+3]))
+			p += 4
+		case 0x00060003: // 3: i16 anI16
+			if len(b)-p < 5 {
+				p = r.Short(p+3, thrift.I16)
+				break
+			}
+			s.AnI16 = thrift.Some(thrift.I16At(b, p+3))
+			p += 5
+		case 0x00080004: // 4: i32 anI32
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.AnI32 = thrift.Some(thrift.I32At(b, p+3))
+			p += 7
+		case 0x000a0005: // 5: i64 anI64
+			if len(b)-p < 11 {
+				p = r.Short(p+3, thrift.I64)
+				break
+			}
+			s.AnI64 = thrift.Some(thrift.I64At(b, p+3))
+			p += 11
+		case 0x00040006: // 6: double aDouble
+			if len(b)-p < 11 {
+				p = r.Short(p+3, thrift.Double)
+				break
+			}
+			s.ADouble = thrift.Some(thrift.DoubleAt(b, p+3))
+			p += 11
+		case 0x000b0007: // 7: string aString
+			value, next := r.String(p + 3)
+			s.AString = thrift.Some(value)
+			p = next
+		case 0x000b0008: // 8: binary aBinary
+			s.ABinary, p = r.Binary(p + 3)
+		case 0x00100009: // 9: uuid aUuid
+			value, next := r.UUID(p + 3)
+			s.AUUID = thrift.Some(value)
+			p = next
+		case 0x0008000a: // 10: Colour anEnum
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.AnEnum = thrift.Some(Colour(thrift.I32At(b, p+3)))
+			p += 7
+		case 0x000c000b: // 11: Point aStruct
+			value := thrift.Allocate[Point](r, p)
+			p = value.ReadThrift(r, p+3)
+			s.AStruct = value
+		case 0x000f000c: // 12: list<i32> aList
+			s.AList, p = r.I32List(p+3, s.AList)
+		case 0x000e000d: // 13: set<string> aSet
+			s.ASet, p = r.StringList(p+3, s.ASet)
+		case 0x000d000e: // 14: map<string, i64> aMap
+			n, next, ok := r.BeginMap(p+3, thrift.String, thrift.I64)
+			p = next
+			if ok {
+				entries := thrift.MakeMap[string, int64](r, p, n)
+				for i := 0; i < n && !r.Failed(); i++ {
+					var key string
+					key, p = r.String(p)
+					entries[key], p = r.I64(p)
+				}
+				p = r.EndMap(p)
+				s.AMap = entries
+			}
+		case 0x000c000f: // 15: Shape aUnion
+			value := thrift.Allocate[Shape](r, p)
+			p = value.ReadThrift(r, p+3)
+			s.AUnion = value
+		case 0x000c0010: // 16: Failure anException
+			value := thrift.Allocate[Failure](r, p)
+			p = value.ReadThrift(r, p+3)
+			s.AnException = value
+		case 0x000b0011: // 17: Blob aBlob
+			s.ABlob, p = r.Binary(p + 3)
+		default:
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
+		}
+	}
+	return r.EndStruct(p, field, "shapes.Optional")
+}
+
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Required) WriteThrift(w *thrift.Writer, b []byte) []byte {
+	if !w.BeginStruct() {
+		return b
+	}
+	b = w.Room(b, 68)
+	fixed := (*[68]byte)(b[len(b) : len(b)+68])
+	thrift.PutBool(fixed[0:4], 1, s.ABool)
+	thrift.PutI8(fixed[4:8], 2, s.AnI8)
+	thrift.PutI16(fixed[8:13], 3, s.AnI16)
+	thrift.PutI32(fixed[13:20], 4, s.AnI32)
+	thrift.PutI64(fixed[20:31], 5, s.AnI64)
+	thrift.PutDouble(fixed[31:42], 6, s.ADouble)
+	thrift.PutUUID(fixed[42:61], 9, s.AUUID)
+	thrift.PutI32(fixed[61:68], 10, int32(s.AnEnum))
+	b = b[:len(b)+68]
+	b = w.FieldString(b, 7, s.AString)
+	b = w.FieldBinary(b, 8, s.ABinary)
+	b = w.Field(b, thrift.StructType, 11)
+	b = s.AStruct.WriteThrift(w, b)
+	b = w.Field(b, thrift.List, 12)
+	b = w.I32List(b, s.AList)
+	b = w.Field(b, thrift.Set, 13)
+	b = w.StringList(b, s.ASet)
+	b = w.Field(b, thrift.Map, 14)
+	b = w.BeginMap(b, thrift.String, thrift.I64, len(s.AMap))
+	for key, value := range s.AMap {
+		b = w.String(b, key)
+		b = w.I64(b, value)
+	}
+	w.EndMap()
+	b = w.Field(b, thrift.StructType, 15)
+	b = s.AUnion.WriteThrift(w, b)
+	b = w.Field(b, thrift.StructType, 16)
+	b = s.AnException.WriteThrift(w, b)
+	b = w.FieldBinary(b, 17, s.ABlob)
+	return w.EndStruct(b)
+}
+
+// ReadThrift sets the fields that arrive and keeps the others.
+func (s *Required) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+	var seen uint64
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
+		case 0x00020001: // 1: bool aBool
+			s.ABool = b[p+3] == 1
+			p += 4
 			seen |= 1 << 0
 		case 0x00030002: // 2: i8 anI8
-			s.AnI8 = r.I8()
+			s.AnI8 = int8(b[p+3])
+			p += 4
 			seen |= 1 << 1
 		case 0x00060003: // 3: i16 anI16
-			s.AnI16 = r.I16()
+			if len(b)-p < 5 {
+				p = r.Short(p+3, thrift.I16)
+				break
+			}
+			s.AnI16 = thrift.I16At(b, p+3)
+			p += 5
 			seen |= 1 << 2
 		case 0x00080004: // 4: i32 anI32
-			s.AnI32 = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.AnI32 = thrift.I32At(b, p+3)
+			p += 7
 			seen |= 1 << 3
 		case 0x000a0005: // 5: i64 anI64
-			s.AnI64 = r.I64()
+			if len(b)-p < 11 {
+				p = r.Short(p+3, thrift.I64)
+				break
+			}
+			s.AnI64 = thrift.I64At(b, p+3)
+			p += 11
 			seen |= 1 << 4
 		case 0x00040006: // 6: double aDouble
-			s.ADouble = r.Double()
+			if len(b)-p < 11 {
+				p = r.Short(p+3, thrift.Double)
+				break
+			}
+			s.ADouble = thrift.DoubleAt(b, p+3)
+			p += 11
 			seen |= 1 << 5
 		case 0x000b0007: // 7: string aString
-			s.AString = r.String()
+			s.AString, p = r.String(p + 3)
 			seen |= 1 << 6
 		case 0x000b0008: // 8: binary aBinary
-			s.ABinary = r.Binary()
+			s.ABinary, p = r.Binary(p + 3)
 			seen |= 1 << 7
 		case 0x00100009: // 9: uuid aUuid
-			s.AUUID = r.UUID()
+			s.AUUID, p = r.UUID(p + 3)
 			seen |= 1 << 8
 		case 0x0008000a: // 10: Color anEnum
-			s.AnEnum = Color(r.I32())
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.AnEnum = Color(thrift.I32At(b, p+3))
+			p += 7
 			seen |= 1 << 9
 		case 0x000c000b: // 11: Point aStruct
 			s.AStruct = Point{}
-			s.AStruct.ReadThrift(r)
+			p = s.AStruct.ReadThrift(r, p+3)
 			seen |= 1 << 10
 		case 0x000f000c: // 12: list<i32> aList
-			if n, ok := r.BeginList(thrift.I32); ok {
-				list := thrift.MakeSlice[int32](r, n)
-				for i := 0; i < n && !r.Failed(); i++ {
-					list = append(list, r.I32())
-				}
-				r.EndList()
+			var list []int32
+			list, p = r.I32List(p+3, nil)
+			if list != nil {
 				s.AList = list
 				seen |= 1 << 11
 			}
 		case 0x000e000d: // 13: set<string> aSet
-			if n, ok := r.BeginList(thrift.String); ok {
-				list := thrift.MakeSlice[string](r, n)
-				for i := 0; i < n && !r.Failed(); i++ {
-					list = append(list, r.String())
-				}
-				r.EndList()
+			var list []string
+			list, p = r.StringList(p+3, nil)
+			if list != nil {
 				s.ASet = list
 				seen |= 1 << 12
 			}
 		case 0x000d000e: // 14: map<string, i64> aMap
-			if n, ok := r.BeginMap(thrift.String, thrift.I64); ok {
-				entries := thrift.MakeMap[string, int64](r, n)
+			n, next, ok := r.BeginMap(p+3, thrift.String, thrift.I64)
+			p = next
+			if ok {
+				entries := thrift.MakeMap[string, int64](r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
-					key := r.String()
-					entries[key] = r.I64()
+					var key string
+					key, p = r.String(p)
+					entries[key], p = r.I64(p)
 				}
-				r.EndMap()
+				p = r.EndMap(p)
 				s.AMap = entries
 				seen |= 1 << 13
 			}
 		case 0x000c000f: // 15: Shape aUnion
 			s.AUnion = Shape{}
-			s.AUnion.ReadThrift(r)
+			p = s.AUnion.ReadThrift(r, p+3)
 			seen |= 1 << 14
 		case 0x000c0010: // 16: Failure anException
 			s.AnException = Failure{}
-			s.AnException.ReadThrift(r)
+			p = s.AnException.ReadThrift(r, p+3)
 			seen |= 1 << 15
 		case 0x000b0011: // 17: Blob aBlob
-			s.ABlob = r.Binary()
+			s.ABlob, p = r.Binary(p + 3)
 			seen |= 1 << 16
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
 	if seen != 0x1ffff {
@@ -462,1289 +531,1321 @@ func (s *Required) ReadThrift(r *thrift.Reader) {
 				missing = append(missing, name)
 			}
 		}
-		r.FailMissing(missing...)
+		p, field = r.FailMissing(p, missing...), 0
 	}
-	r.EndStruct("shapes.Required")
+	return r.EndStruct(p, field, "shapes.Required")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *Shape) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Shape) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
 	set := 0
 	if v, ok := s.ABool.Get(); ok {
-		w.FieldBool(1, v)
+		b = w.Room(b, 4)
+		thrift.PutBool(b[len(b):len(b)+4], 1, v)
+		b = b[:len(b)+4]
 		set++
 	}
 	if v, ok := s.AnI8.Get(); ok {
-		w.FieldI8(2, v)
+		b = w.Room(b, 4)
+		thrift.PutI8(b[len(b):len(b)+4], 2, v)
+		b = b[:len(b)+4]
 		set++
 	}
 	if v, ok := s.AnI16.Get(); ok {
-		w.FieldI16(3, v)
+		b = w.Room(b, 5)
+		thrift.PutI16(b[len(b):len(b)+5], 3, v)
+		b = b[:len(b)+5]
 		set++
 	}
 	if v, ok := s.AnI32.Get(); ok {
-		w.FieldI32(4, v)
+		b = w.Room(b, 7)
+		thrift.PutI32(b[len(b):len(b)+7], 4, v)
+		b = b[:len(b)+7]
 		set++
 	}
 	if v, ok := s.AnI64.Get(); ok {
-		w.FieldI64(5, v)
+		b = w.Room(b, 11)
+		thrift.PutI64(b[len(b):len(b)+11], 5, v)
+		b = b[:len(b)+11]
 		set++
 	}
 	if v, ok := s.ADouble.Get(); ok {
-		w.FieldDouble(6, v)
+		b = w.Room(b, 11)
+		thrift.PutDouble(b[len(b):len(b)+11], 6, v)
+		b = b[:len(b)+11]
 		set++
 	}
 	if v, ok := s.AString.Get(); ok {
-		w.FieldString(7, v)
+		b = w.FieldString(b, 7, v)
 		set++
 	}
 	if s.ABinary != nil {
-		w.FieldBinary(8, s.ABinary)
+		b = w.FieldBinary(b, 8, s.ABinary)
 		set++
 	}
 	if v, ok := s.AUUID.Get(); ok {
-		w.FieldUUID(9, v)
+		b = w.Room(b, 19)
+		thrift.PutUUID(b[len(b):len(b)+19], 9, v)
+		b = b[:len(b)+19]
 		set++
 	}
 	if v, ok := s.AnEnum.Get(); ok {
-		w.FieldI32(10, int32(v))
+		b = w.Room(b, 7)
+		thrift.PutI32(b[len(b):len(b)+7], 10, int32(v))
+		b = b[:len(b)+7]
 		set++
 	}
 	if s.AStruct != nil {
-		w.Field(thrift.StructType, 11)
-		s.AStruct.WriteThrift(w)
+		b = w.Field(b, thrift.StructType, 11)
+		b = s.AStruct.WriteThrift(w, b)
 		set++
 	}
 	if s.AList != nil {
-		w.Field(thrift.List, 12)
-		if w.BeginList(thrift.I32, len(s.AList)) {
-			for _, element := range s.AList {
-				w.I32(element)
-			}
-			w.EndList()
-		}
+		b = w.Field(b, thrift.List, 12)
+		b = w.I32List(b, s.AList)
 		set++
 	}
 	if s.ASet != nil {
-		w.Field(thrift.Set, 13)
-		if w.BeginList(thrift.String, len(s.ASet)) {
-			for _, element := range s.ASet {
-				w.String(element)
-			}
-			w.EndList()
-		}
+		b = w.Field(b, thrift.Set, 13)
+		b = w.StringList(b, s.ASet)
 		set++
 	}
 	if s.AMap != nil {
-		w.Field(thrift.Map, 14)
-		if w.BeginMap(thrift.String, thrift.I64, len(s.AMap)) {
-			for key, value := range s.AMap {
-				w.String(key)
-				w.I64(value)
-			}
-			w.EndMap()
+		b = w.Field(b, thrift.Map, 14)
+		b = w.BeginMap(b, thrift.String, thrift.I64, len(s.AMap))
+		for key, value := range s.AMap {
+			b = w.String(b, key)
+			b = w.I64(b, value)
 		}
+		w.EndMap()
 		set++
 	}
 	if s.AUnion != nil {
-		w.Field(thrift.StructType, 15)
-		s.AUnion.WriteThrift(w)
+		b = w.Field(b, thrift.StructType, 15)
+		b = s.AUnion.WriteThrift(w, b)
 		set++
 	}
 	if s.AnException != nil {
-		w.Field(thrift.StructType, 16)
-		s.AnException.WriteThrift(w)
+		b = w.Field(b, thrift.StructType, 16)
+		b = s.AnException.WriteThrift(w, b)
 		set++
 	}
 	if s.Pairs != nil {
-		w.Field(thrift.Map, 17)
-		if w.BeginMap(thrift.List, thrift.StructType, len(s.Pairs)) {
-			for i := range s.Pairs {
-				pair := &s.Pairs[i]
-				if w.BeginList(thrift.I32, len(pair.Key)) {
-					for _, element2 := range pair.Key {
-						w.I32(element2)
-					}
-					w.EndList()
-				}
-				pair.Value.WriteThrift(w)
-			}
-			w.EndMap()
+		b = w.Field(b, thrift.Map, 17)
+		b = w.BeginMap(b, thrift.List, thrift.StructType, len(s.Pairs))
+		for i := range s.Pairs {
+			pair := &s.Pairs[i]
+			b = w.I32List(b, pair.Key)
+			b = pair.Value.WriteThrift(w, b)
 		}
+		w.EndMap()
 		set++
 	}
 	if set != 1 {
 		w.FailUnion("shapes.Shape", set)
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Shape) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *Shape) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x00020001: // 1: bool aBool
-			*s = Shape{ABool: thrift.Some(r.Bool())}
+			*s = Shape{ABool: thrift.Some(b[p+3] == 1)}
+			p += 4
 		case 0x00030002: // 2: i8 anI8
-			*s = Shape{AnI8: thrift.Some(r.I8())}
+			*s = Shape{AnI8: thrift.Some(int8(b[p+3]))}
+			p += 4
 		case 0x00060003: // 3: i16 anI16
-			*s = Shape{AnI16: thrift.Some(r.I16())}
+			if len(b)-p < 5 {
+				p = r.Short(p+3, thrift.I16)
+				break
+			}
+			*s = Shape{AnI16: thrift.Some(thrift.I16At(b, p+3))}
+			p += 5
 		case 0x00080004: // 4: i32 anI32
-			*s = Shape{AnI32: thrift.Some(r.I32())}
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			*s = Shape{AnI32: thrift.Some(thrift.I32At(b, p+3))}
+			p += 7
 		case 0x000a0005: // 5: i64 anI64
-			*s = Shape{AnI64: thrift.Some(r.I64())}
+			if len(b)-p < 11 {
+				p = r.Short(p+3, thrift.I64)
+				break
+			}
+			*s = Shape{AnI64: thrift.Some(thrift.I64At(b, p+3))}
+			p += 11
 		case 0x00040006: // 6: double aDouble
-			*s = Shape{ADouble: thrift.Some(r.Double())}
+			if len(b)-p < 11 {
+				p = r.Short(p+3, thrift.Double)
+				break
+			}
+			*s = Shape{ADouble: thrift.Some(thrift.DoubleAt(b, p+3))}
+			p += 11
 		case 0x000b0007: // 7: string aString
-			*s = Shape{AString: thrift.Some(r.String())}
+			value, next := r.String(p + 3)
+			*s = Shape{AString: thrift.Some(value)}
+			p = next
 		case 0x000b0008: // 8: binary aBinary
-			*s = Shape{ABinary: r.Binary()}
+			value, next := r.Binary(p + 3)
+			*s = Shape{ABinary: value}
+			p = next
 		case 0x00100009: // 9: uuid aUuid
-			*s = Shape{AUUID: thrift.Some(r.UUID())}
+			value, next := r.UUID(p + 3)
+			*s = Shape{AUUID: thrift.Some(value)}
+			p = next
 		case 0x0008000a: // 10: Color anEnum
-			*s = Shape{AnEnum: thrift.Some(Color(r.I32()))}
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			*s = Shape{AnEnum: thrift.Some(Color(thrift.I32At(b, p+3)))}
+			p += 7
 		case 0x000c000b: // 11: Point aStruct
-			value := thrift.Allocate[Point](r)
-			value.ReadThrift(r)
+			value := thrift.Allocate[Point](r, p)
+			p = value.ReadThrift(r, p+3)
 			*s = Shape{AStruct: value}
 		case 0x000f000c: // 12: list<i32> aList
-			if n, ok := r.BeginList(thrift.I32); ok {
-				list := thrift.MakeSlice[int32](r, n)
-				for i := 0; i < n && !r.Failed(); i++ {
-					list = append(list, r.I32())
-				}
-				r.EndList()
+			var list []int32
+			list, p = r.I32List(p+3, nil)
+			if list != nil {
 				*s = Shape{AList: list}
 			}
 		case 0x000e000d: // 13: set<string> aSet
-			if n, ok := r.BeginList(thrift.String); ok {
-				list := thrift.MakeSlice[string](r, n)
-				for i := 0; i < n && !r.Failed(); i++ {
-					list = append(list, r.String())
-				}
-				r.EndList()
+			var list []string
+			list, p = r.StringList(p+3, nil)
+			if list != nil {
 				*s = Shape{ASet: list}
 			}
 		case 0x000d000e: // 14: map<string, i64> aMap
-			if n, ok := r.BeginMap(thrift.String, thrift.I64); ok {
-				entries := thrift.MakeMap[string, int64](r, n)
+			n, next, ok := r.BeginMap(p+3, thrift.String, thrift.I64)
+			p = next
+			if ok {
+				entries := thrift.MakeMap[string, int64](r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
-					key := r.String()
-					entries[key] = r.I64()
+					var key string
+					key, p = r.String(p)
+					entries[key], p = r.I64(p)
 				}
-				r.EndMap()
+				p = r.EndMap(p)
 				*s = Shape{AMap: entries}
 			}
 		case 0x000c000f: // 15: Shape aUnion
-			value := thrift.Allocate[Shape](r)
-			value.ReadThrift(r)
+			value := thrift.Allocate[Shape](r, p)
+			p = value.ReadThrift(r, p+3)
 			*s = Shape{AUnion: value}
 		case 0x000c0010: // 16: Failure anException
-			value := thrift.Allocate[Failure](r)
-			value.ReadThrift(r)
+			value := thrift.Allocate[Failure](r, p)
+			p = value.ReadThrift(r, p+3)
 			*s = Shape{AnException: value}
 		case 0x000d0011: // 17: map<list<i32>, Point> pairs
-			if n, ok := r.BeginMap(thrift.List, thrift.StructType); ok {
-				entries := thrift.MakeSlice[thrift.Pair[[]int32, Point]](r, n)
+			n, next, ok := r.BeginMap(p+3, thrift.List, thrift.StructType)
+			p = next
+			if ok {
+				entries := thrift.MakeSlice[thrift.Pair[[]int32, Point]](r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var pair thrift.Pair[[]int32, Point]
-					if n, ok := r.BeginList(thrift.I32); ok {
-						pair.Key = thrift.MakeSlice[int32](r, n)
-						for i := 0; i < n && !r.Failed(); i++ {
-							pair.Key = append(pair.Key, r.I32())
-						}
-						r.EndList()
+					{
+						pair.Key, p = r.I32List(p, nil)
 					}
-					pair.Value.ReadThrift(r)
+					p = pair.Value.ReadThrift(r, p)
 					entries = append(entries, pair)
 				}
-				r.EndMap()
+				p = r.EndMap(p)
 				*s = Shape{Pairs: entries}
 			}
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("shapes.Shape")
+	return r.EndStruct(p, field, "shapes.Shape")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *Failure) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Failure) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.FieldI32(1, s.Code)
+	b = w.Room(b, 7)
+	fixed := (*[7]byte)(b[len(b) : len(b)+7])
+	thrift.PutI32(fixed[0:7], 1, s.Code)
+	b = b[:len(b)+7]
 	if v, ok := s.Reason.Get(); ok {
-		w.FieldString(2, v)
+		b = w.FieldString(b, 2, v)
 	}
-	w.FieldBinary(3, s.Dump)
-	w.EndStruct()
+	b = w.FieldBinary(b, 3, s.Dump)
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Failure) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *Failure) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080001: // 1: i32 code
-			s.Code = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Code = thrift.I32At(b, p+3)
+			p += 7
 		case 0x000b0002: // 2: string reason
-			s.Reason = thrift.Some(r.String())
+			value, next := r.String(p + 3)
+			s.Reason = thrift.Some(value)
+			p = next
 		case 0x000b0003: // 3: binary dump
-			s.Dump = r.Binary()
+			s.Dump, p = r.Binary(p + 3)
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("shapes.Failure")
+	return r.EndStruct(p, field, "shapes.Failure")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *Containers) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Containers) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.Field(thrift.List, 1)
-	if w.BeginList(thrift.Bool, len(s.Bools)) {
-		for _, element := range s.Bools {
-			w.Bool(element)
+	b = w.Field(b, thrift.List, 1)
+	b = w.BoolList(b, s.Bools)
+	b = w.Field(b, thrift.List, 2)
+	b = w.I8List(b, s.Bytes)
+	b = w.Field(b, thrift.List, 3)
+	b = w.DoubleList(b, s.Doubles)
+	b = w.Field(b, thrift.List, 4)
+	b = w.BinaryList(b, s.Blobs)
+	b = w.Field(b, thrift.List, 5)
+	b = w.UUIDList(b, s.UUIDs)
+	b = w.Field(b, thrift.Set, 6)
+	b = thrift.WriteEnumList(w, b, s.Colors)
+	b = w.Field(b, thrift.List, 7)
+	b = w.BeginList(b, thrift.StructType, len(s.Points))
+	for i := range s.Points {
+		b = s.Points[i].WriteThrift(w, b)
+	}
+	w.EndList()
+	b = w.Field(b, thrift.List, 8)
+	b = w.BeginList(b, thrift.StructType, len(s.Shapes))
+	for i := range s.Shapes {
+		b = s.Shapes[i].WriteThrift(w, b)
+	}
+	w.EndList()
+	b = w.Field(b, thrift.List, 9)
+	b = w.BeginList(b, thrift.List, len(s.Cube))
+	for i := range s.Cube {
+		b = w.BeginList(b, thrift.List, len(s.Cube[i]))
+		for i2 := range s.Cube[i] {
+			b = w.I64List(b, s.Cube[i][i2])
 		}
 		w.EndList()
 	}
-	w.Field(thrift.List, 2)
-	if w.BeginList(thrift.I8, len(s.Bytes)) {
-		for _, element := range s.Bytes {
-			w.I8(element)
-		}
-		w.EndList()
-	}
-	w.Field(thrift.List, 3)
-	if w.BeginList(thrift.Double, len(s.Doubles)) {
-		for _, element := range s.Doubles {
-			w.Double(element)
-		}
-		w.EndList()
-	}
-	w.Field(thrift.List, 4)
-	if w.BeginList(thrift.String, len(s.Blobs)) {
-		for _, element := range s.Blobs {
-			w.Binary(element)
-		}
-		w.EndList()
-	}
-	w.Field(thrift.List, 5)
-	if w.BeginList(thrift.UUIDType, len(s.UUIDs)) {
-		for _, element := range s.UUIDs {
-			w.UUID(element)
-		}
-		w.EndList()
-	}
-	w.Field(thrift.Set, 6)
-	if w.BeginList(thrift.I32, len(s.Colors)) {
-		for _, element := range s.Colors {
-			w.I32(int32(element))
-		}
-		w.EndList()
-	}
-	w.Field(thrift.List, 7)
-	if w.BeginList(thrift.StructType, len(s.Points)) {
-		for i := range s.Points {
-			s.Points[i].WriteThrift(w)
-		}
-		w.EndList()
-	}
-	w.Field(thrift.List, 8)
-	if w.BeginList(thrift.StructType, len(s.Shapes)) {
-		for i := range s.Shapes {
-			s.Shapes[i].WriteThrift(w)
-		}
-		w.EndList()
-	}
-	w.Field(thrift.List, 9)
-	if w.BeginList(thrift.List, len(s.Cube)) {
-		for _, element := range s.Cube {
-			if w.BeginList(thrift.List, len(element)) {
-				for _, element2 := range element {
-					if w.BeginList(thrift.I64, len(element2)) {
-						for _, element3 := range element2 {
-							w.I64(element3)
-						}
-						w.EndList()
-					}
-				}
-				w.EndList()
+	w.EndList()
+	b = w.Field(b, thrift.List, 10)
+	b = w.BeginList(b, thrift.Map, len(s.Mixed))
+	for i := range s.Mixed {
+		b = w.BeginMap(b, thrift.String, thrift.List, len(s.Mixed[i]))
+		for key2, value2 := range s.Mixed[i] {
+			b = w.String(b, key2)
+			b = w.BeginList(b, thrift.StructType, len(value2))
+			for i3 := range value2 {
+				b = value2[i3].WriteThrift(w, b)
 			}
-		}
-		w.EndList()
-	}
-	w.Field(thrift.List, 10)
-	if w.BeginList(thrift.Map, len(s.Mixed)) {
-		for _, element := range s.Mixed {
-			if w.BeginMap(thrift.String, thrift.List, len(element)) {
-				for key2, value2 := range element {
-					w.String(key2)
-					if w.BeginList(thrift.StructType, len(value2)) {
-						for i3 := range value2 {
-							value2[i3].WriteThrift(w)
-						}
-						w.EndList()
-					}
-				}
-				w.EndMap()
-			}
-		}
-		w.EndList()
-	}
-	w.Field(thrift.Map, 11)
-	if w.BeginMap(thrift.I16, thrift.Map, len(s.Maps)) {
-		for key, value := range s.Maps {
-			w.I16(key)
-			if w.BeginMap(thrift.I64, thrift.Set, len(value)) {
-				for key2, value2 := range value {
-					w.I64(key2)
-					if w.BeginList(thrift.Double, len(value2)) {
-						for _, element3 := range value2 {
-							w.Double(element3)
-						}
-						w.EndList()
-					}
-				}
-				w.EndMap()
-			}
+			w.EndList()
 		}
 		w.EndMap()
 	}
-	w.Field(thrift.List, 12)
-	if w.BeginList(thrift.StructType, len(s.Path)) {
-		for i := range s.Path {
-			s.Path[i].WriteThrift(w)
+	w.EndList()
+	b = w.Field(b, thrift.Map, 11)
+	b = w.BeginMap(b, thrift.I16, thrift.Map, len(s.Maps))
+	for key, value := range s.Maps {
+		b = w.I16(b, key)
+		b = w.BeginMap(b, thrift.I64, thrift.Set, len(value))
+		for key2, value2 := range value {
+			b = w.I64(b, key2)
+			b = w.DoubleList(b, value2)
+		}
+		w.EndMap()
+	}
+	w.EndMap()
+	b = w.Field(b, thrift.List, 12)
+	b = w.BeginList(b, thrift.StructType, len(s.Path))
+	for i := range s.Path {
+		b = s.Path[i].WriteThrift(w, b)
+	}
+	w.EndList()
+	b = w.Field(b, thrift.List, 13)
+	b = w.BeginList(b, thrift.List, len(s.Paths))
+	for i := range s.Paths {
+		b = w.BeginList(b, thrift.StructType, len(s.Paths[i]))
+		for i2 := range s.Paths[i] {
+			b = s.Paths[i][i2].WriteThrift(w, b)
 		}
 		w.EndList()
 	}
-	w.Field(thrift.List, 13)
-	if w.BeginList(thrift.List, len(s.Paths)) {
-		for _, element := range s.Paths {
-			if w.BeginList(thrift.StructType, len(element)) {
-				for i2 := range element {
-					element[i2].WriteThrift(w)
-				}
-				w.EndList()
-			}
-		}
-		w.EndList()
-	}
-	w.EndStruct()
+	w.EndList()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Containers) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *Containers) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000f0001: // 1: list<bool> bools
-			if n, ok := r.BeginList(thrift.Bool); ok {
-				list := thrift.MakeSlice[bool](r, n)
-				for i := 0; i < n && !r.Failed(); i++ {
-					list = append(list, r.Bool())
-				}
-				r.EndList()
-				s.Bools = list
-			}
+			s.Bools, p = r.BoolList(p+3, s.Bools)
 		case 0x000f0002: // 2: list<i8> bytes
-			if n, ok := r.BeginList(thrift.I8); ok {
-				list := thrift.MakeSlice[int8](r, n)
-				for i := 0; i < n && !r.Failed(); i++ {
-					list = append(list, r.I8())
-				}
-				r.EndList()
-				s.Bytes = list
-			}
+			s.Bytes, p = r.I8List(p+3, s.Bytes)
 		case 0x000f0003: // 3: list<double> doubles
-			if n, ok := r.BeginList(thrift.Double); ok {
-				list := thrift.MakeSlice[float64](r, n)
-				for i := 0; i < n && !r.Failed(); i++ {
-					list = append(list, r.Double())
-				}
-				r.EndList()
-				s.Doubles = list
-			}
+			s.Doubles, p = r.DoubleList(p+3, s.Doubles)
 		case 0x000f0004: // 4: list<Blob> blobs
-			if n, ok := r.BeginList(thrift.String); ok {
-				list := thrift.MakeSlice[Blob](r, n)
-				for i := 0; i < n && !r.Failed(); i++ {
-					list = append(list, r.Binary())
-				}
-				r.EndList()
-				s.Blobs = list
-			}
+			s.Blobs, p = r.BinaryList(p+3, s.Blobs)
 		case 0x000f0005: // 5: list<uuid> uuids
-			if n, ok := r.BeginList(thrift.UUIDType); ok {
-				list := thrift.MakeSlice[thrift.UUID](r, n)
-				for i := 0; i < n && !r.Failed(); i++ {
-					list = append(list, r.UUID())
-				}
-				r.EndList()
-				s.UUIDs = list
-			}
+			s.UUIDs, p = r.UUIDList(p+3, s.UUIDs)
 		case 0x000e0006: // 6: set<Color> colors
-			if n, ok := r.BeginList(thrift.I32); ok {
-				list := thrift.MakeSlice[Color](r, n)
-				for i := 0; i < n && !r.Failed(); i++ {
-					list = append(list, Color(r.I32()))
-				}
-				r.EndList()
-				s.Colors = list
-			}
+			s.Colors, p = thrift.ReadEnumList[Color](r, p+3, s.Colors)
 		case 0x000f0007: // 7: list<Point> points
-			if n, ok := r.BeginList(thrift.StructType); ok {
-				list := thrift.MakeSlice[Point](r, n)
+			n, next, ok := r.BeginList(p+3, thrift.StructType)
+			p = next
+			if ok {
+				list := thrift.MakeSlice[Point](r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
-					list = append(list, Point{})
-					list[i].ReadThrift(r)
+					list = thrift.Extend(list)
+					p = list[i].ReadThrift(r, p)
 				}
-				r.EndList()
+				p = r.EndList(p)
 				s.Points = list
 			}
 		case 0x000f0008: // 8: list<Shape> shapes
-			if n, ok := r.BeginList(thrift.StructType); ok {
-				list := thrift.MakeSlice[Shape](r, n)
+			n, next, ok := r.BeginList(p+3, thrift.StructType)
+			p = next
+			if ok {
+				list := thrift.MakeSlice[Shape](r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
-					list = append(list, Shape{})
-					list[i].ReadThrift(r)
+					list = thrift.Extend(list)
+					p = list[i].ReadThrift(r, p)
 				}
-				r.EndList()
+				p = r.EndList(p)
 				s.Shapes = list
 			}
 		case 0x000f0009: // 9: list<list<list<i64>>> cube
-			if n, ok := r.BeginList(thrift.List); ok {
-				list := thrift.MakeSlice[[][]int64](r, n)
+			n, next, ok := r.BeginList(p+3, thrift.List)
+			p = next
+			if ok {
+				list := thrift.MakeSlice[[][]int64](r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var element [][]int64
-					if n, ok := r.BeginList(thrift.List); ok {
-						element = thrift.MakeSlice[[]int64](r, n)
+					n, next, ok := r.BeginList(p, thrift.List)
+					p = next
+					if ok {
+						element = thrift.MakeSlice[[]int64](r, p, n)
 						for i := 0; i < n && !r.Failed(); i++ {
 							var element2 []int64
-							if n, ok := r.BeginList(thrift.I64); ok {
-								element2 = thrift.MakeSlice[int64](r, n)
-								for i := 0; i < n && !r.Failed(); i++ {
-									element2 = append(element2, r.I64())
-								}
-								r.EndList()
-							}
+							element2, p = r.I64List(p, nil)
 							element = append(element, element2)
 						}
-						r.EndList()
+						p = r.EndList(p)
 					}
 					list = append(list, element)
 				}
-				r.EndList()
+				p = r.EndList(p)
 				s.Cube = list
 			}
 		case 0x000f000a: // 10: list<map<string, list<Point>>> mixed
-			if n, ok := r.BeginList(thrift.Map); ok {
-				list := thrift.MakeSlice[map[string][]Point](r, n)
+			n, next, ok := r.BeginList(p+3, thrift.Map)
+			p = next
+			if ok {
+				list := thrift.MakeSlice[map[string][]Point](r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var element map[string][]Point
-					if n, ok := r.BeginMap(thrift.String, thrift.List); ok {
-						element = thrift.MakeMap[string, []Point](r, n)
+					n, next, ok := r.BeginMap(p, thrift.String, thrift.List)
+					p = next
+					if ok {
+						element = thrift.MakeMap[string, []Point](r, p, n)
 						for i := 0; i < n && !r.Failed(); i++ {
-							key2 := r.String()
+							var key2 string
+							key2, p = r.String(p)
 							var value2 []Point
-							if n, ok := r.BeginList(thrift.StructType); ok {
-								value2 = thrift.MakeSlice[Point](r, n)
+							n, next, ok := r.BeginList(p, thrift.StructType)
+							p = next
+							if ok {
+								value2 = thrift.MakeSlice[Point](r, p, n)
 								for i := 0; i < n && !r.Failed(); i++ {
-									value2 = append(value2, Point{})
-									value2[i].ReadThrift(r)
+									value2 = thrift.Extend(value2)
+									p = value2[i].ReadThrift(r, p)
 								}
-								r.EndList()
+								p = r.EndList(p)
 							}
 							element[key2] = value2
 						}
-						r.EndMap()
+						p = r.EndMap(p)
 					}
 					list = append(list, element)
 				}
-				r.EndList()
+				p = r.EndList(p)
 				s.Mixed = list
 			}
 		case 0x000d000b: // 11: map<i16, map<i64, set<double>>> maps
-			if n, ok := r.BeginMap(thrift.I16, thrift.Map); ok {
-				entries := thrift.MakeMap[int16, map[int64][]float64](r, n)
+			n, next, ok := r.BeginMap(p+3, thrift.I16, thrift.Map)
+			p = next
+			if ok {
+				entries := thrift.MakeMap[int16, map[int64][]float64](r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
-					key := r.I16()
+					var key int16
+					key, p = r.I16(p)
 					var value map[int64][]float64
-					if n, ok := r.BeginMap(thrift.I64, thrift.Set); ok {
-						value = thrift.MakeMap[int64, []float64](r, n)
+					n, next, ok := r.BeginMap(p, thrift.I64, thrift.Set)
+					p = next
+					if ok {
+						value = thrift.MakeMap[int64, []float64](r, p, n)
 						for i := 0; i < n && !r.Failed(); i++ {
-							key2 := r.I64()
+							var key2 int64
+							key2, p = r.I64(p)
 							var value2 []float64
-							if n, ok := r.BeginList(thrift.Double); ok {
-								value2 = thrift.MakeSlice[float64](r, n)
-								for i := 0; i < n && !r.Failed(); i++ {
-									value2 = append(value2, r.Double())
-								}
-								r.EndList()
-							}
+							value2, p = r.DoubleList(p, nil)
 							value[key2] = value2
 						}
-						r.EndMap()
+						p = r.EndMap(p)
 					}
 					entries[key] = value
 				}
-				r.EndMap()
+				p = r.EndMap(p)
 				s.Maps = entries
 			}
 		case 0x000f000c: // 12: Path path
-			if n, ok := r.BeginList(thrift.StructType); ok {
-				list := thrift.MakeSlice[Point](r, n)
+			n, next, ok := r.BeginList(p+3, thrift.StructType)
+			p = next
+			if ok {
+				list := thrift.MakeSlice[Point](r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
-					list = append(list, Point{})
-					list[i].ReadThrift(r)
+					list = thrift.Extend(list)
+					p = list[i].ReadThrift(r, p)
 				}
-				r.EndList()
+				p = r.EndList(p)
 				s.Path = list
 			}
 		case 0x000f000d: // 13: list<Path> paths
-			if n, ok := r.BeginList(thrift.List); ok {
-				list := thrift.MakeSlice[Path](r, n)
+			n, next, ok := r.BeginList(p+3, thrift.List)
+			p = next
+			if ok {
+				list := thrift.MakeSlice[Path](r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var element Path
-					if n, ok := r.BeginList(thrift.StructType); ok {
-						element = thrift.MakeSlice[Point](r, n)
+					n, next, ok := r.BeginList(p, thrift.StructType)
+					p = next
+					if ok {
+						element = thrift.MakeSlice[Point](r, p, n)
 						for i := 0; i < n && !r.Failed(); i++ {
-							element = append(element, Point{})
-							element[i].ReadThrift(r)
+							element = thrift.Extend(element)
+							p = element[i].ReadThrift(r, p)
 						}
-						r.EndList()
+						p = r.EndList(p)
 					}
 					list = append(list, element)
 				}
-				r.EndList()
+				p = r.EndList(p)
 				s.Paths = list
 			}
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("shapes.Containers")
+	return r.EndStruct(p, field, "shapes.Containers")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *Keys) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Keys) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.Field(thrift.Map, 1)
-	if w.BeginMap(thrift.Bool, thrift.String, len(s.Bools)) {
-		for key, value := range s.Bools {
-			w.Bool(key)
-			w.String(value)
+	b = w.Field(b, thrift.Map, 1)
+	b = w.BeginMap(b, thrift.Bool, thrift.String, len(s.Bools))
+	for key, value := range s.Bools {
+		b = w.Bool(b, key)
+		b = w.String(b, value)
+	}
+	w.EndMap()
+	b = w.Field(b, thrift.Map, 2)
+	b = w.BeginMap(b, thrift.I8, thrift.I8, len(s.Bytes))
+	for key, value := range s.Bytes {
+		b = w.I8(b, key)
+		b = w.I8(b, value)
+	}
+	w.EndMap()
+	b = w.Field(b, thrift.Map, 3)
+	b = w.BeginMap(b, thrift.Double, thrift.String, len(s.Doubles))
+	for key, value := range s.Doubles {
+		b = w.Double(b, key)
+		b = w.String(b, value)
+	}
+	w.EndMap()
+	b = w.Field(b, thrift.Map, 4)
+	b = w.BeginMap(b, thrift.String, thrift.String, len(s.Blobs))
+	for key, value := range s.Blobs {
+		b = w.String(b, key)
+		b = w.String(b, value)
+	}
+	w.EndMap()
+	b = w.Field(b, thrift.Map, 5)
+	b = w.BeginMap(b, thrift.UUIDType, thrift.UUIDType, len(s.UUIDs))
+	for key, value := range s.UUIDs {
+		b = w.UUID(b, key)
+		b = w.UUID(b, value)
+	}
+	w.EndMap()
+	b = w.Field(b, thrift.Map, 6)
+	b = w.BeginMap(b, thrift.I32, thrift.I32, len(s.Colors))
+	for key, value := range s.Colors {
+		b = w.I32(b, int32(key))
+		b = w.I32(b, int32(value))
+	}
+	w.EndMap()
+	b = w.Field(b, thrift.Map, 7)
+	b = w.BeginMap(b, thrift.StructType, thrift.I32, len(s.Painting))
+	for key, value := range s.Painting {
+		b = key.WriteThrift(w, b)
+		b = w.I32(b, int32(value))
+	}
+	w.EndMap()
+	b = w.Field(b, thrift.Map, 8)
+	b = w.BeginMap(b, thrift.List, thrift.String, len(s.Lists))
+	for i := range s.Lists {
+		pair := &s.Lists[i]
+		b = w.I32List(b, pair.Key)
+		b = w.String(b, pair.Value)
+	}
+	w.EndMap()
+	b = w.Field(b, thrift.Map, 9)
+	b = w.BeginMap(b, thrift.Set, thrift.List, len(s.Sets))
+	for i := range s.Sets {
+		pair := &s.Sets[i]
+		b = w.StringList(b, pair.Key)
+		b = w.BeginList(b, thrift.StructType, len(pair.Value))
+		for i2 := range pair.Value {
+			b = pair.Value[i2].WriteThrift(w, b)
+		}
+		w.EndList()
+	}
+	w.EndMap()
+	b = w.Field(b, thrift.Map, 10)
+	b = w.BeginMap(b, thrift.Map, thrift.Map, len(s.Maps))
+	for i := range s.Maps {
+		pair := &s.Maps[i]
+		b = w.BeginMap(b, thrift.String, thrift.I32, len(pair.Key))
+		for key2, value2 := range pair.Key {
+			b = w.String(b, key2)
+			b = w.I32(b, value2)
+		}
+		w.EndMap()
+		b = w.BeginMap(b, thrift.List, thrift.StructType, len(pair.Value))
+		for i2 := range pair.Value {
+			pair2 := &pair.Value[i2]
+			b = w.StringList(b, pair2.Key)
+			b = pair2.Value.WriteThrift(w, b)
 		}
 		w.EndMap()
 	}
-	w.Field(thrift.Map, 2)
-	if w.BeginMap(thrift.I8, thrift.I8, len(s.Bytes)) {
-		for key, value := range s.Bytes {
-			w.I8(key)
-			w.I8(value)
-		}
-		w.EndMap()
+	w.EndMap()
+	b = w.Field(b, thrift.Map, 11)
+	b = w.BeginMap(b, thrift.StructType, thrift.StructType, len(s.Structs))
+	for i := range s.Structs {
+		pair := &s.Structs[i]
+		b = pair.Key.WriteThrift(w, b)
+		b = pair.Value.WriteThrift(w, b)
 	}
-	w.Field(thrift.Map, 3)
-	if w.BeginMap(thrift.Double, thrift.String, len(s.Doubles)) {
-		for key, value := range s.Doubles {
-			w.Double(key)
-			w.String(value)
-		}
-		w.EndMap()
-	}
-	w.Field(thrift.Map, 4)
-	if w.BeginMap(thrift.String, thrift.String, len(s.Blobs)) {
-		for key, value := range s.Blobs {
-			w.String(key)
-			w.String(value)
-		}
-		w.EndMap()
-	}
-	w.Field(thrift.Map, 5)
-	if w.BeginMap(thrift.UUIDType, thrift.UUIDType, len(s.UUIDs)) {
-		for key, value := range s.UUIDs {
-			w.UUID(key)
-			w.UUID(value)
-		}
-		w.EndMap()
-	}
-	w.Field(thrift.Map, 6)
-	if w.BeginMap(thrift.I32, thrift.I32, len(s.Colors)) {
-		for key, value := range s.Colors {
-			w.I32(int32(key))
-			w.I32(int32(value))
-		}
-		w.EndMap()
-	}
-	w.Field(thrift.Map, 7)
-	if w.BeginMap(thrift.StructType, thrift.I32, len(s.Painting)) {
-		for key, value := range s.Painting {
-			key.WriteThrift(w)
-			w.I32(int32(value))
-		}
-		w.EndMap()
-	}
-	w.Field(thrift.Map, 8)
-	if w.BeginMap(thrift.List, thrift.String, len(s.Lists)) {
-		for i := range s.Lists {
-			pair := &s.Lists[i]
-			if w.BeginList(thrift.I32, len(pair.Key)) {
-				for _, element2 := range pair.Key {
-					w.I32(element2)
-				}
-				w.EndList()
+	w.EndMap()
+	b = w.Field(b, thrift.Map, 12)
+	b = w.BeginMap(b, thrift.I64, thrift.Map, len(s.Nested))
+	for key, value := range s.Nested {
+		b = w.I64(b, key)
+		b = w.BeginMap(b, thrift.StructType, thrift.List, len(value))
+		for key2, value2 := range value {
+			b = key2.WriteThrift(w, b)
+			b = w.BeginList(b, thrift.StructType, len(value2))
+			for i3 := range value2 {
+				b = value2[i3].WriteThrift(w, b)
 			}
-			w.String(pair.Value)
+			w.EndList()
 		}
 		w.EndMap()
 	}
-	w.Field(thrift.Map, 9)
-	if w.BeginMap(thrift.Set, thrift.List, len(s.Sets)) {
-		for i := range s.Sets {
-			pair := &s.Sets[i]
-			if w.BeginList(thrift.String, len(pair.Key)) {
-				for _, element2 := range pair.Key {
-					w.String(element2)
-				}
-				w.EndList()
-			}
-			if w.BeginList(thrift.StructType, len(pair.Value)) {
-				for i2 := range pair.Value {
-					pair.Value[i2].WriteThrift(w)
-				}
-				w.EndList()
-			}
-		}
-		w.EndMap()
-	}
-	w.Field(thrift.Map, 10)
-	if w.BeginMap(thrift.Map, thrift.Map, len(s.Maps)) {
-		for i := range s.Maps {
-			pair := &s.Maps[i]
-			if w.BeginMap(thrift.String, thrift.I32, len(pair.Key)) {
-				for key2, value2 := range pair.Key {
-					w.String(key2)
-					w.I32(value2)
-				}
-				w.EndMap()
-			}
-			if w.BeginMap(thrift.List, thrift.StructType, len(pair.Value)) {
-				for i2 := range pair.Value {
-					pair2 := &pair.Value[i2]
-					if w.BeginList(thrift.String, len(pair2.Key)) {
-						for _, element3 := range pair2.Key {
-							w.String(element3)
-						}
-						w.EndList()
-					}
-					pair2.Value.WriteThrift(w)
-				}
-				w.EndMap()
-			}
-		}
-		w.EndMap()
-	}
-	w.Field(thrift.Map, 11)
-	if w.BeginMap(thrift.StructType, thrift.StructType, len(s.Structs)) {
-		for i := range s.Structs {
-			pair := &s.Structs[i]
-			pair.Key.WriteThrift(w)
-			pair.Value.WriteThrift(w)
-		}
-		w.EndMap()
-	}
-	w.Field(thrift.Map, 12)
-	if w.BeginMap(thrift.I64, thrift.Map, len(s.Nested)) {
-		for key, value := range s.Nested {
-			w.I64(key)
-			if w.BeginMap(thrift.StructType, thrift.List, len(value)) {
-				for key2, value2 := range value {
-					key2.WriteThrift(w)
-					if w.BeginList(thrift.StructType, len(value2)) {
-						for i3 := range value2 {
-							value2[i3].WriteThrift(w)
-						}
-						w.EndList()
-					}
-				}
-				w.EndMap()
-			}
-		}
-		w.EndMap()
-	}
+	w.EndMap()
 	if s.Maybe != nil {
-		w.Field(thrift.Map, 13)
-		if w.BeginMap(thrift.List, thrift.I32, len(s.Maybe)) {
-			for i := range s.Maybe {
-				pair := &s.Maybe[i]
-				if w.BeginList(thrift.I32, len(pair.Key)) {
-					for _, element2 := range pair.Key {
-						w.I32(element2)
-					}
-					w.EndList()
-				}
-				w.I32(pair.Value)
-			}
-			w.EndMap()
-		}
-	}
-	w.Field(thrift.Map, 14)
-	if w.BeginMap(thrift.String, thrift.List, len(s.Must)) {
-		for key, value := range s.Must {
-			w.String(key)
-			if w.BeginList(thrift.String, len(value)) {
-				for _, element2 := range value {
-					w.Binary(element2)
-				}
-				w.EndList()
-			}
+		b = w.Field(b, thrift.Map, 13)
+		b = w.BeginMap(b, thrift.List, thrift.I32, len(s.Maybe))
+		for i := range s.Maybe {
+			pair := &s.Maybe[i]
+			b = w.I32List(b, pair.Key)
+			b = w.I32(b, pair.Value)
 		}
 		w.EndMap()
 	}
-	w.EndStruct()
+	b = w.Field(b, thrift.Map, 14)
+	b = w.BeginMap(b, thrift.String, thrift.List, len(s.Must))
+	for key, value := range s.Must {
+		b = w.String(b, key)
+		b = w.BinaryList(b, value)
+	}
+	w.EndMap()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Keys) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
+func (s *Keys) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
 	var seen uint64
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000d0001: // 1: map<bool, string> bools
-			if n, ok := r.BeginMap(thrift.Bool, thrift.String); ok {
-				entries := thrift.MakeMap[bool, string](r, n)
+			n, next, ok := r.BeginMap(p+3, thrift.Bool, thrift.String)
+			p = next
+			if ok {
+				entries := thrift.MakeMap[bool, string](r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
-					key := r.Bool()
-					entries[key] = r.String()
+					var key bool
+					key, p = r.Bool(p)
+					entries[key], p = r.String(p)
 				}
-				r.EndMap()
+				p = r.EndMap(p)
 				s.Bools = entries
 			}
 		case 0x000d0002: // 2: map<i8, i8> bytes
-			if n, ok := r.BeginMap(thrift.I8, thrift.I8); ok {
-				entries := thrift.MakeMap[int8, int8](r, n)
+			n, next, ok := r.BeginMap(p+3, thrift.I8, thrift.I8)
+			p = next
+			if ok {
+				entries := thrift.MakeMap[int8, int8](r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
-					key := r.I8()
-					entries[key] = r.I8()
+					var key int8
+					key, p = r.I8(p)
+					entries[key], p = r.I8(p)
 				}
-				r.EndMap()
+				p = r.EndMap(p)
 				s.Bytes = entries
 			}
 		case 0x000d0003: // 3: map<double, string> doubles
-			if n, ok := r.BeginMap(thrift.Double, thrift.String); ok {
-				entries := thrift.MakeMap[float64, string](r, n)
+			n, next, ok := r.BeginMap(p+3, thrift.Double, thrift.String)
+			p = next
+			if ok {
+				entries := thrift.MakeMap[float64, string](r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
-					key := r.Double()
-					entries[key] = r.String()
+					var key float64
+					key, p = r.Double(p)
+					entries[key], p = r.String(p)
 				}
-				r.EndMap()
+				p = r.EndMap(p)
 				s.Doubles = entries
 			}
 		case 0x000d0004: // 4: map<Blob, string> blobs
-			if n, ok := r.BeginMap(thrift.String, thrift.String); ok {
-				entries := thrift.MakeMap[string, string](r, n)
+			n, next, ok := r.BeginMap(p+3, thrift.String, thrift.String)
+			p = next
+			if ok {
+				entries := thrift.MakeMap[string, string](r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
-					key := r.String()
-					entries[key] = r.String()
+					var key string
+					key, p = r.String(p)
+					entries[key], p = r.String(p)
 				}
-				r.EndMap()
+				p = r.EndMap(p)
 				s.Blobs = entries
 			}
 		case 0x000d0005: // 5: map<uuid, uuid> uuids
-			if n, ok := r.BeginMap(thrift.UUIDType, thrift.UUIDType); ok {
-				entries := thrift.MakeMap[thrift.UUID, thrift.UUID](r, n)
+			n, next, ok := r.BeginMap(p+3, thrift.UUIDType, thrift.UUIDType)
+			p = next
+			if ok {
+				entries := thrift.MakeMap[thrift.UUID, thrift.UUID](r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
-					key := r.UUID()
-					entries[key] = r.UUID()
+					var key thrift.UUID
+					key, p = r.UUID(p)
+					entries[key], p = r.UUID(p)
 				}
-				r.EndMap()
+				p = r.EndMap(p)
 				s.UUIDs = entries
 			}
 		case 0x000d0006: // 6: map<Color, Color> colors
-			if n, ok := r.BeginMap(thrift.I32, thrift.I32); ok {
-				entries := thrift.MakeMap[Color, Color](r, n)
+			n, next, ok := r.BeginMap(p+3, thrift.I32, thrift.I32)
+			p = next
+			if ok {
+				entries := thrift.MakeMap[Color, Color](r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
-					key := Color(r.I32())
-					entries[key] = Color(r.I32())
+					var key Color
+					key, p = thrift.ReadEnum[Color](r, p)
+					entries[key], p = thrift.ReadEnum[Color](r, p)
 				}
-				r.EndMap()
+				p = r.EndMap(p)
 				s.Colors = entries
 			}
 		case 0x000d0007: // 7: Painting painting
-			if n, ok := r.BeginMap(thrift.StructType, thrift.I32); ok {
-				entries := thrift.MakeMap[Point, Color](r, n)
+			n, next, ok := r.BeginMap(p+3, thrift.StructType, thrift.I32)
+			p = next
+			if ok {
+				entries := thrift.MakeMap[Point, Color](r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
 					key := Point{}
-					key.ReadThrift(r)
-					entries[key] = Color(r.I32())
+					p = key.ReadThrift(r, p)
+					entries[key], p = thrift.ReadEnum[Color](r, p)
 				}
-				r.EndMap()
+				p = r.EndMap(p)
 				s.Painting = entries
 			}
 		case 0x000d0008: // 8: map<list<i32>, string> lists
-			if n, ok := r.BeginMap(thrift.List, thrift.String); ok {
-				entries := thrift.MakeSlice[thrift.Pair[[]int32, string]](r, n)
+			n, next, ok := r.BeginMap(p+3, thrift.List, thrift.String)
+			p = next
+			if ok {
+				entries := thrift.MakeSlice[thrift.Pair[[]int32, string]](r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var pair thrift.Pair[[]int32, string]
-					if n, ok := r.BeginList(thrift.I32); ok {
-						pair.Key = thrift.MakeSlice[int32](r, n)
-						for i := 0; i < n && !r.Failed(); i++ {
-							pair.Key = append(pair.Key, r.I32())
-						}
-						r.EndList()
+					{
+						pair.Key, p = r.I32List(p, nil)
 					}
-					pair.Value = r.String()
+					pair.Value, p = r.String(p)
 					entries = append(entries, pair)
 				}
-				r.EndMap()
+				p = r.EndMap(p)
 				s.Lists = entries
 			}
 		case 0x000d0009: // 9: map<set<string>, list<Point>> sets
-			if n, ok := r.BeginMap(thrift.Set, thrift.List); ok {
-				entries := thrift.MakeSlice[thrift.Pair[[]string, []Point]](r, n)
+			n, next, ok := r.BeginMap(p+3, thrift.Set, thrift.List)
+			p = next
+			if ok {
+				entries := thrift.MakeSlice[thrift.Pair[[]string, []Point]](r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var pair thrift.Pair[[]string, []Point]
-					if n, ok := r.BeginList(thrift.String); ok {
-						pair.Key = thrift.MakeSlice[string](r, n)
-						for i := 0; i < n && !r.Failed(); i++ {
-							pair.Key = append(pair.Key, r.String())
-						}
-						r.EndList()
+					{
+						pair.Key, p = r.StringList(p, nil)
 					}
-					if n, ok := r.BeginList(thrift.StructType); ok {
-						pair.Value = thrift.MakeSlice[Point](r, n)
-						for i := 0; i < n && !r.Failed(); i++ {
-							pair.Value = append(pair.Value, Point{})
-							pair.Value[i].ReadThrift(r)
+					{
+						n, next, ok := r.BeginList(p, thrift.StructType)
+						p = next
+						if ok {
+							pair.Value = thrift.MakeSlice[Point](r, p, n)
+							for i := 0; i < n && !r.Failed(); i++ {
+								pair.Value = thrift.Extend(pair.Value)
+								p = pair.Value[i].ReadThrift(r, p)
+							}
+							p = r.EndList(p)
 						}
-						r.EndList()
 					}
 					entries = append(entries, pair)
 				}
-				r.EndMap()
+				p = r.EndMap(p)
 				s.Sets = entries
 			}
 		case 0x000d000a: // 10: map<map<string, i32>, map<list<string>, Point>> maps
-			if n, ok := r.BeginMap(thrift.Map, thrift.Map); ok {
-				entries := thrift.MakeSlice[thrift.Pair[map[string]int32, []thrift.Pair[[]string, Point]]](r, n)
+			n, next, ok := r.BeginMap(p+3, thrift.Map, thrift.Map)
+			p = next
+			if ok {
+				entries := thrift.MakeSlice[thrift.Pair[map[string]int32, []thrift.Pair[[]string, Point]]](r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var pair thrift.Pair[map[string]int32, []thrift.Pair[[]string, Point]]
-					if n, ok := r.BeginMap(thrift.String, thrift.I32); ok {
-						pair.Key = thrift.MakeMap[string, int32](r, n)
-						for i := 0; i < n && !r.Failed(); i++ {
-							key2 := r.String()
-							pair.Key[key2] = r.I32()
-						}
-						r.EndMap()
-					}
-					if n, ok := r.BeginMap(thrift.List, thrift.StructType); ok {
-						pair.Value = thrift.MakeSlice[thrift.Pair[[]string, Point]](r, n)
-						for i := 0; i < n && !r.Failed(); i++ {
-							var pair2 thrift.Pair[[]string, Point]
-							if n, ok := r.BeginList(thrift.String); ok {
-								pair2.Key = thrift.MakeSlice[string](r, n)
-								for i := 0; i < n && !r.Failed(); i++ {
-									pair2.Key = append(pair2.Key, r.String())
-								}
-								r.EndList()
+					{
+						n, next, ok := r.BeginMap(p, thrift.String, thrift.I32)
+						p = next
+						if ok {
+							pair.Key = thrift.MakeMap[string, int32](r, p, n)
+							for i := 0; i < n && !r.Failed(); i++ {
+								var key2 string
+								key2, p = r.String(p)
+								pair.Key[key2], p = r.I32(p)
 							}
-							pair2.Value.ReadThrift(r)
-							pair.Value = append(pair.Value, pair2)
+							p = r.EndMap(p)
 						}
-						r.EndMap()
+					}
+					{
+						n, next, ok := r.BeginMap(p, thrift.List, thrift.StructType)
+						p = next
+						if ok {
+							pair.Value = thrift.MakeSlice[thrift.Pair[[]string, Point]](r, p, n)
+							for i := 0; i < n && !r.Failed(); i++ {
+								var pair2 thrift.Pair[[]string, Point]
+								{
+									pair2.Key, p = r.StringList(p, nil)
+								}
+								p = pair2.Value.ReadThrift(r, p)
+								pair.Value = append(pair.Value, pair2)
+							}
+							p = r.EndMap(p)
+						}
 					}
 					entries = append(entries, pair)
 				}
-				r.EndMap()
+				p = r.EndMap(p)
 				s.Maps = entries
 			}
 		case 0x000d000b: // 11: map<Plain, Point> structs
-			if n, ok := r.BeginMap(thrift.StructType, thrift.StructType); ok {
-				entries := thrift.MakeSlice[thrift.Pair[Plain, Point]](r, n)
+			n, next, ok := r.BeginMap(p+3, thrift.StructType, thrift.StructType)
+			p = next
+			if ok {
+				entries := thrift.MakeSlice[thrift.Pair[Plain, Point]](r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var pair thrift.Pair[Plain, Point]
-					pair.Key.ReadThrift(r)
-					pair.Value.ReadThrift(r)
+					p = pair.Key.ReadThrift(r, p)
+					p = pair.Value.ReadThrift(r, p)
 					entries = append(entries, pair)
 				}
-				r.EndMap()
+				p = r.EndMap(p)
 				s.Structs = entries
 			}
 		case 0x000d000c: // 12: map<i64, map<Point, list<Point>>> nested
-			if n, ok := r.BeginMap(thrift.I64, thrift.Map); ok {
-				entries := thrift.MakeMap[int64, map[Point][]Point](r, n)
+			n, next, ok := r.BeginMap(p+3, thrift.I64, thrift.Map)
+			p = next
+			if ok {
+				entries := thrift.MakeMap[int64, map[Point][]Point](r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
-					key := r.I64()
+					var key int64
+					key, p = r.I64(p)
 					var value map[Point][]Point
-					if n, ok := r.BeginMap(thrift.StructType, thrift.List); ok {
-						value = thrift.MakeMap[Point, []Point](r, n)
+					n, next, ok := r.BeginMap(p, thrift.StructType, thrift.List)
+					p = next
+					if ok {
+						value = thrift.MakeMap[Point, []Point](r, p, n)
 						for i := 0; i < n && !r.Failed(); i++ {
 							key2 := Point{}
-							key2.ReadThrift(r)
+							p = key2.ReadThrift(r, p)
 							var value2 []Point
-							if n, ok := r.BeginList(thrift.StructType); ok {
-								value2 = thrift.MakeSlice[Point](r, n)
+							n, next, ok := r.BeginList(p, thrift.StructType)
+							p = next
+							if ok {
+								value2 = thrift.MakeSlice[Point](r, p, n)
 								for i := 0; i < n && !r.Failed(); i++ {
-									value2 = append(value2, Point{})
-									value2[i].ReadThrift(r)
+									value2 = thrift.Extend(value2)
+									p = value2[i].ReadThrift(r, p)
 								}
-								r.EndList()
+								p = r.EndList(p)
 							}
 							value[key2] = value2
 						}
-						r.EndMap()
+						p = r.EndMap(p)
 					}
 					entries[key] = value
 				}
-				r.EndMap()
+				p = r.EndMap(p)
 				s.Nested = entries
 			}
 		case 0x000d000d: // 13: map<list<i32>, i32> maybe
-			if n, ok := r.BeginMap(thrift.List, thrift.I32); ok {
-				entries := thrift.MakeSlice[thrift.Pair[[]int32, int32]](r, n)
+			n, next, ok := r.BeginMap(p+3, thrift.List, thrift.I32)
+			p = next
+			if ok {
+				entries := thrift.MakeSlice[thrift.Pair[[]int32, int32]](r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var pair thrift.Pair[[]int32, int32]
-					if n, ok := r.BeginList(thrift.I32); ok {
-						pair.Key = thrift.MakeSlice[int32](r, n)
-						for i := 0; i < n && !r.Failed(); i++ {
-							pair.Key = append(pair.Key, r.I32())
-						}
-						r.EndList()
+					{
+						pair.Key, p = r.I32List(p, nil)
 					}
-					pair.Value = r.I32()
+					pair.Value, p = r.I32(p)
 					entries = append(entries, pair)
 				}
-				r.EndMap()
+				p = r.EndMap(p)
 				s.Maybe = entries
 			}
 		case 0x000d000e: // 14: map<Blob, list<Blob>> must
-			if n, ok := r.BeginMap(thrift.String, thrift.List); ok {
-				entries := thrift.MakeMap[string, []Blob](r, n)
+			n, next, ok := r.BeginMap(p+3, thrift.String, thrift.List)
+			p = next
+			if ok {
+				entries := thrift.MakeMap[string, []Blob](r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
-					key := r.String()
+					var key string
+					key, p = r.String(p)
 					var value []Blob
-					if n, ok := r.BeginList(thrift.String); ok {
-						value = thrift.MakeSlice[Blob](r, n)
-						for i := 0; i < n && !r.Failed(); i++ {
-							value = append(value, r.Binary())
-						}
-						r.EndList()
-					}
+					value, p = r.BinaryList(p, nil)
 					entries[key] = value
 				}
-				r.EndMap()
+				p = r.EndMap(p)
 				s.Must = entries
 				seen |= 1 << 0
 			}
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
 	if seen == 0 {
-		r.FailMissing("must")
+		p, field = r.FailMissing(p, "must"), 0
 	}
-	r.EndStruct("shapes.Keys")
+	return r.EndStruct(p, field, "shapes.Keys")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *Wide) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Wide) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.FieldI8(1, s.F1)
-	w.FieldI8(2, s.F2)
-	w.FieldI8(3, s.F3)
-	w.FieldI8(4, s.F4)
-	w.FieldI8(5, s.F5)
-	w.FieldI8(6, s.F6)
-	w.FieldI8(7, s.F7)
-	w.FieldI8(8, s.F8)
-	w.FieldI8(9, s.F9)
-	w.FieldI8(10, s.F10)
-	w.FieldI8(11, s.F11)
-	w.FieldI8(12, s.F12)
-	w.FieldI8(13, s.F13)
-	w.FieldI8(14, s.F14)
-	w.FieldI8(15, s.F15)
-	w.FieldI8(16, s.F16)
-	w.FieldI8(17, s.F17)
-	w.FieldI8(18, s.F18)
-	w.FieldI8(19, s.F19)
-	w.FieldI8(20, s.F20)
-	w.FieldI8(21, s.F21)
-	w.FieldI8(22, s.F22)
-	w.FieldI8(23, s.F23)
-	w.FieldI8(24, s.F24)
-	w.FieldI8(25, s.F25)
-	w.FieldI8(26, s.F26)
-	w.FieldI8(27, s.F27)
-	w.FieldI8(28, s.F28)
-	w.FieldI8(29, s.F29)
-	w.FieldI8(30, s.F30)
-	w.FieldI8(31, s.F31)
-	w.FieldI8(32, s.F32)
-	w.FieldI8(33, s.F33)
-	w.FieldI8(34, s.F34)
-	w.FieldI8(35, s.F35)
-	w.FieldI8(36, s.F36)
-	w.FieldI8(37, s.F37)
-	w.FieldI8(38, s.F38)
-	w.FieldI8(39, s.F39)
-	w.FieldI8(40, s.F40)
-	w.FieldI8(41, s.F41)
-	w.FieldI8(42, s.F42)
-	w.FieldI8(43, s.F43)
-	w.FieldI8(44, s.F44)
-	w.FieldI8(45, s.F45)
-	w.FieldI8(46, s.F46)
-	w.FieldI8(47, s.F47)
-	w.FieldI8(48, s.F48)
-	w.FieldI8(49, s.F49)
-	w.FieldI8(50, s.F50)
-	w.FieldI8(51, s.F51)
-	w.FieldI8(52, s.F52)
-	w.FieldI8(53, s.F53)
-	w.FieldI8(54, s.F54)
-	w.FieldI8(55, s.F55)
-	w.FieldI8(56, s.F56)
-	w.FieldI8(57, s.F57)
-	w.FieldI8(58, s.F58)
-	w.FieldI8(59, s.F59)
-	w.FieldI8(60, s.F60)
-	w.FieldI8(61, s.F61)
-	w.FieldI8(62, s.F62)
-	w.FieldI8(63, s.F63)
-	w.FieldI8(64, s.F64)
-	w.FieldI8(65, s.F65)
-	w.FieldI8(66, s.F66)
-	w.EndStruct()
+	b = w.Room(b, 256)
+	fixed := (*[256]byte)(b[len(b) : len(b)+256])
+	thrift.PutI8(fixed[0:4], 1, s.F1)
+	thrift.PutI8(fixed[4:8], 2, s.F2)
+	thrift.PutI8(fixed[8:12], 3, s.F3)
+	thrift.PutI8(fixed[12:16], 4, s.F4)
+	thrift.PutI8(fixed[16:20], 5, s.F5)
+	thrift.PutI8(fixed[20:24], 6, s.F6)
+	thrift.PutI8(fixed[24:28], 7, s.F7)
+	thrift.PutI8(fixed[28:32], 8, s.F8)
+	thrift.PutI8(fixed[32:36], 9, s.F9)
+	thrift.PutI8(fixed[36:40], 10, s.F10)
+	thrift.PutI8(fixed[40:44], 11, s.F11)
+	thrift.PutI8(fixed[44:48], 12, s.F12)
+	thrift.PutI8(fixed[48:52], 13, s.F13)
+	thrift.PutI8(fixed[52:56], 14, s.F14)
+	thrift.PutI8(fixed[56:60], 15, s.F15)
+	thrift.PutI8(fixed[60:64], 16, s.F16)
+	thrift.PutI8(fixed[64:68], 17, s.F17)
+	thrift.PutI8(fixed[68:72], 18, s.F18)
+	thrift.PutI8(fixed[72:76], 19, s.F19)
+	thrift.PutI8(fixed[76:80], 20, s.F20)
+	thrift.PutI8(fixed[80:84], 21, s.F21)
+	thrift.PutI8(fixed[84:88], 22, s.F22)
+	thrift.PutI8(fixed[88:92], 23, s.F23)
+	thrift.PutI8(fixed[92:96], 24, s.F24)
+	thrift.PutI8(fixed[96:100], 25, s.F25)
+	thrift.PutI8(fixed[100:104], 26, s.F26)
+	thrift.PutI8(fixed[104:108], 27, s.F27)
+	thrift.PutI8(fixed[108:112], 28, s.F28)
+	thrift.PutI8(fixed[112:116], 29, s.F29)
+	thrift.PutI8(fixed[116:120], 30, s.F30)
+	thrift.PutI8(fixed[120:124], 31, s.F31)
+	thrift.PutI8(fixed[124:128], 32, s.F32)
+	thrift.PutI8(fixed[128:132], 33, s.F33)
+	thrift.PutI8(fixed[132:136], 34, s.F34)
+	thrift.PutI8(fixed[136:140], 35, s.F35)
+	thrift.PutI8(fixed[140:144], 36, s.F36)
+	thrift.PutI8(fixed[144:148], 37, s.F37)
+	thrift.PutI8(fixed[148:152], 38, s.F38)
+	thrift.PutI8(fixed[152:156], 39, s.F39)
+	thrift.PutI8(fixed[156:160], 40, s.F40)
+	thrift.PutI8(fixed[160:164], 41, s.F41)
+	thrift.PutI8(fixed[164:168], 42, s.F42)
+	thrift.PutI8(fixed[168:172], 43, s.F43)
+	thrift.PutI8(fixed[172:176], 44, s.F44)
+	thrift.PutI8(fixed[176:180], 45, s.F45)
+	thrift.PutI8(fixed[180:184], 46, s.F46)
+	thrift.PutI8(fixed[184:188], 47, s.F47)
+	thrift.PutI8(fixed[188:192], 48, s.F48)
+	thrift.PutI8(fixed[192:196], 49, s.F49)
+	thrift.PutI8(fixed[196:200], 50, s.F50)
+	thrift.PutI8(fixed[200:204], 51, s.F51)
+	thrift.PutI8(fixed[204:208], 52, s.F52)
+	thrift.PutI8(fixed[208:212], 53, s.F53)
+	thrift.PutI8(fixed[212:216], 54, s.F54)
+	thrift.PutI8(fixed[216:220], 55, s.F55)
+	thrift.PutI8(fixed[220:224], 56, s.F56)
+	thrift.PutI8(fixed[224:228], 57, s.F57)
+	thrift.PutI8(fixed[228:232], 58, s.F58)
+	thrift.PutI8(fixed[232:236], 59, s.F59)
+	thrift.PutI8(fixed[236:240], 60, s.F60)
+	thrift.PutI8(fixed[240:244], 61, s.F61)
+	thrift.PutI8(fixed[244:248], 62, s.F62)
+	thrift.PutI8(fixed[248:252], 63, s.F63)
+	thrift.PutI8(fixed[252:256], 64, s.F64)
+	b = b[:len(b)+256]
+	b = w.Room(b, 8)
+	fixed2 := (*[8]byte)(b[len(b) : len(b)+8])
+	thrift.PutI8(fixed2[0:4], 65, s.F65)
+	thrift.PutI8(fixed2[4:8], 66, s.F66)
+	b = b[:len(b)+8]
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Wide) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
+func (s *Wide) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
 	var seen [2]uint64
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x00030001: // 1: i8 f1
-			s.F1 = r.I8()
+			s.F1 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 0
 		case 0x00030002: // 2: i8 f2
-			s.F2 = r.I8()
+			s.F2 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 1
 		case 0x00030003: // 3: i8 f3
-			s.F3 = r.I8()
+			s.F3 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 2
 		case 0x00030004: // 4: i8 f4
-			s.F4 = r.I8()
+			s.F4 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 3
 		case 0x00030005: // 5: i8 f5
-			s.F5 = r.I8()
+			s.F5 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 4
 		case 0x00030006: // 6: i8 f6
-			s.F6 = r.I8()
+			s.F6 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 5
 		case 0x00030007: // 7: i8 f7
-			s.F7 = r.I8()
+			s.F7 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 6
 		case 0x00030008: // 8: i8 f8
-			s.F8 = r.I8()
+			s.F8 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 7
 		case 0x00030009: // 9: i8 f9
-			s.F9 = r.I8()
+			s.F9 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 8
 		case 0x0003000a: // 10: i8 f10
-			s.F10 = r.I8()
+			s.F10 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 9
 		case 0x0003000b: // 11: i8 f11
-			s.F11 = r.I8()
+			s.F11 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 10
 		case 0x0003000c: // 12: i8 f12
-			s.F12 = r.I8()
+			s.F12 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 11
 		case 0x0003000d: // 13: i8 f13
-			s.F13 = r.I8()
+			s.F13 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 12
 		case 0x0003000e: // 14: i8 f14
-			s.F14 = r.I8()
+			s.F14 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 13
 		case 0x0003000f: // 15: i8 f15
-			s.F15 = r.I8()
+			s.F15 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 14
 		case 0x00030010: // 16: i8 f16
-			s.F16 = r.I8()
+			s.F16 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 15
 		case 0x00030011: // 17: i8 f17
-			s.F17 = r.I8()
+			s.F17 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 16
 		case 0x00030012: // 18: i8 f18
-			s.F18 = r.I8()
+			s.F18 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 17
 		case 0x00030013: // 19: i8 f19
-			s.F19 = r.I8()
+			s.F19 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 18
 		case 0x00030014: // 20: i8 f20
-			s.F20 = r.I8()
+			s.F20 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 19
 		case 0x00030015: // 21: i8 f21
-			s.F21 = r.I8()
+			s.F21 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 20
 		case 0x00030016: // 22: i8 f22
-			s.F22 = r.I8()
+			s.F22 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 21
 		case 0x00030017: // 23: i8 f23
-			s.F23 = r.I8()
+			s.F23 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 22
 		case 0x00030018: // 24: i8 f24
-			s.F24 = r.I8()
+			s.F24 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 23
 		case 0x00030019: // 25: i8 f25
-			s.F25 = r.I8()
+			s.F25 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 24
 		case 0x0003001a: // 26: i8 f26
-			s.F26 = r.I8()
+			s.F26 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 25
 		case 0x0003001b: // 27: i8 f27
-			s.F27 = r.I8()
+			s.F27 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 26
 		case 0x0003001c: // 28: i8 f28
-			s.F28 = r.I8()
+			s.F28 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 27
 		case 0x0003001d: // 29: i8 f29
-			s.F29 = r.I8()
+			s.F29 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 28
 		case 0x0003001e: // 30: i8 f30
-			s.F30 = r.I8()
+			s.F30 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 29
 		case 0x0003001f: // 31: i8 f31
-			s.F31 = r.I8()
+			s.F31 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 30
 		case 0x00030020: // 32: i8 f32
-			s.F32 = r.I8()
+			s.F32 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 31
 		case 0x00030021: // 33: i8 f33
-			s.F33 = r.I8()
+			s.F33 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 32
 		case 0x00030022: // 34: i8 f34
-			s.F34 = r.I8()
+			s.F34 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 33
 		case 0x00030023: // 35: i8 f35
-			s.F35 = r.I8()
+			s.F35 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 34
 		case 0x00030024: // 36: i8 f36
-			s.F36 = r.I8()
+			s.F36 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 35
 		case 0x00030025: // 37: i8 f37
-			s.F37 = r.I8()
+			s.F37 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 36
 		case 0x00030026: // 38: i8 f38
-			s.F38 = r.I8()
+			s.F38 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 37
 		case 0x00030027: // 39: i8 f39
-			s.F39 = r.I8()
+			s.F39 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 38
 		case 0x00030028: // 40: i8 f40
-			s.F40 = r.I8()
+			s.F40 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 39
 		case 0x00030029: // 41: i8 f41
-			s.F41 = r.I8()
+			s.F41 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 40
 		case 0x0003002a: // 42: i8 f42
-			s.F42 = r.I8()
+			s.F42 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 41
 		case 0x0003002b: // 43: i8 f43
-			s.F43 = r.I8()
+			s.F43 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 42
 		case 0x0003002c: // 44: i8 f44
-			s.F44 = r.I8()
+			s.F44 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 43
 		case 0x0003002d: // 45: i8 f45
-			s.F45 = r.I8()
+			s.F45 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 44
 		case 0x0003002e: // 46: i8 f46
-			s.F46 = r.I8()
+			s.F46 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 45
 		case 0x0003002f: // 47: i8 f47
-			s.F47 = r.I8()
+			s.F47 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 46
 		case 0x00030030: // 48: i8 f48
-			s.F48 = r.I8()
+			s.F48 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 47
 		case 0x00030031: // 49: i8 f49
-			s.F49 = r.I8()
+			s.F49 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 48
 		case 0x00030032: // 50: i8 f50
-			s.F50 = r.I8()
+			s.F50 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 49
 		case 0x00030033: // 51: i8 f51
-			s.F51 = r.I8()
+			s.F51 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 50
 		case 0x00030034: // 52: i8 f52
-			s.F52 = r.I8()
+			s.F52 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 51
 		case 0x00030035: // 53: i8 f53
-			s.F53 = r.I8()
+			s.F53 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 52
 		case 0x00030036: // 54: i8 f54
-			s.F54 = r.I8()
+			s.F54 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 53
 		case 0x00030037: // 55: i8 f55
-			s.F55 = r.I8()
+			s.F55 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 54
 		case 0x00030038: // 56: i8 f56
-			s.F56 = r.I8()
+			s.F56 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 55
 		case 0x00030039: // 57: i8 f57
-			s.F57 = r.I8()
+			s.F57 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 56
 		case 0x0003003a: // 58: i8 f58
-			s.F58 = r.I8()
+			s.F58 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 57
 		case 0x0003003b: // 59: i8 f59
-			s.F59 = r.I8()
+			s.F59 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 58
 		case 0x0003003c: // 60: i8 f60
-			s.F60 = r.I8()
+			s.F60 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 59
 		case 0x0003003d: // 61: i8 f61
-			s.F61 = r.I8()
+			s.F61 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 60
 		case 0x0003003e: // 62: i8 f62
-			s.F62 = r.I8()
+			s.F62 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 61
 		case 0x0003003f: // 63: i8 f63
-			s.F63 = r.I8()
+			s.F63 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 62
 		case 0x00030040: // 64: i8 f64
-			s.F64 = r.I8()
+			s.F64 = int8(b[p+3])
+			p += 4
 			seen[0] |= 1 << 63
 		case 0x00030041: // 65: i8 f65
-			s.F65 = r.I8()
+			s.F65 = int8(b[p+3])
+			p += 4
 			seen[1] |= 1 << 0
 		case 0x00030042: // 66: i8 f66
-			s.F66 = r.I8()
+			s.F66 = int8(b[p+3])
+			p += 4
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
 	if seen != ([2]uint64{0xffffffffffffffff, 0x1}) {
@@ -1754,942 +1855,1049 @@ func (s *Wide) ReadThrift(r *thrift.Reader) {
 				missing = append(missing, name)
 			}
 		}
-		r.FailMissing(missing...)
+		p, field = r.FailMissing(p, missing...), 0
 	}
-	r.EndStruct("shapes.Wide")
+	return r.EndStruct(p, field, "shapes.Wide")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *Empty) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Empty) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Empty) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
+func (s *Empty) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
+		default:
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
+		}
 	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		r.Skip(key)
-	}
-	r.EndStruct("shapes.Empty")
+	return r.EndStruct(p, field, "shapes.Empty")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *EchoABoolArgs) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *EchoABoolArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.FieldBool(1, s.V)
-	w.EndStruct()
+	b = w.Room(b, 4)
+	fixed := (*[4]byte)(b[len(b) : len(b)+4])
+	thrift.PutBool(fixed[0:4], 1, s.V)
+	b = b[:len(b)+4]
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *EchoABoolArgs) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *EchoABoolArgs) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x00020001: // 1: bool v
-			s.V = r.Bool()
+			s.V = b[p+3] == 1
+			p += 4
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Echo.aBool arguments")
+	return r.EndStruct(p, field, "Echo.aBool arguments")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *EchoABoolResult) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *EchoABoolResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
+	b = w.Room(b, 4)
 	if v, ok := s.Success.Get(); ok {
-		w.FieldBool(0, v)
+		thrift.PutBool(b[len(b):len(b)+4], 0, v)
+		b = b[:len(b)+4]
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *EchoABoolResult) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *EchoABoolResult) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x00020000: // 0: bool success
-			s.Success = thrift.Some(r.Bool())
+			s.Success = thrift.Some(b[p+3] == 1)
+			p += 4
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Echo.aBool result")
+	return r.EndStruct(p, field, "Echo.aBool result")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *EchoAnI8Args) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *EchoAnI8Args) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.FieldI8(1, s.V)
-	w.EndStruct()
+	b = w.Room(b, 4)
+	fixed := (*[4]byte)(b[len(b) : len(b)+4])
+	thrift.PutI8(fixed[0:4], 1, s.V)
+	b = b[:len(b)+4]
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *EchoAnI8Args) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *EchoAnI8Args) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x00030001: // 1: i8 v
-			s.V = r.I8()
+			s.V = int8(b[p+3])
+			p += 4
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Echo.anI8 arguments")
+	return r.EndStruct(p, field, "Echo.anI8 arguments")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *EchoAnI8Result) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *EchoAnI8Result) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
+	b = w.Room(b, 4)
 	if v, ok := s.Success.Get(); ok {
-		w.FieldI8(0, v)
+		thrift.PutI8(b[len(b):len(b)+4], 0, v)
+		b = b[:len(b)+4]
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *EchoAnI8Result) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *EchoAnI8Result) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x00030000: // 0: i8 success
-			s.Success = thrift.Some(r.I8())
+			s.Success = thrift.Some(int8(b[p+3]))
+			p += 4
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Echo.anI8 result")
+	return r.EndStruct(p, field, "Echo.anI8 result")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *EchoADoubleArgs) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *EchoADoubleArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.FieldDouble(1, s.V)
-	w.EndStruct()
+	b = w.Room(b, 11)
+	fixed := (*[11]byte)(b[len(b) : len(b)+11])
+	thrift.PutDouble(fixed[0:11], 1, s.V)
+	b = b[:len(b)+11]
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *EchoADoubleArgs) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *EchoADoubleArgs) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x00040001: // 1: double v
-			s.V = r.Double()
+			if len(b)-p < 11 {
+				p = r.Short(p+3, thrift.Double)
+				break
+			}
+			s.V = thrift.DoubleAt(b, p+3)
+			p += 11
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Echo.aDouble arguments")
+	return r.EndStruct(p, field, "Echo.aDouble arguments")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *EchoADoubleResult) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *EchoADoubleResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
+	b = w.Room(b, 11)
 	if v, ok := s.Success.Get(); ok {
-		w.FieldDouble(0, v)
+		thrift.PutDouble(b[len(b):len(b)+11], 0, v)
+		b = b[:len(b)+11]
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *EchoADoubleResult) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *EchoADoubleResult) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x00040000: // 0: double success
-			s.Success = thrift.Some(r.Double())
+			if len(b)-p < 11 {
+				p = r.Short(p+3, thrift.Double)
+				break
+			}
+			s.Success = thrift.Some(thrift.DoubleAt(b, p+3))
+			p += 11
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Echo.aDouble result")
+	return r.EndStruct(p, field, "Echo.aDouble result")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *EchoAStringArgs) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *EchoAStringArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.FieldString(1, s.V)
-	w.EndStruct()
+	b = w.FieldString(b, 1, s.V)
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *EchoAStringArgs) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *EchoAStringArgs) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000b0001: // 1: string v
-			s.V = r.String()
+			s.V, p = r.String(p + 3)
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Echo.aString arguments")
+	return r.EndStruct(p, field, "Echo.aString arguments")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *EchoAStringResult) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *EchoAStringResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
 	if v, ok := s.Success.Get(); ok {
-		w.FieldString(0, v)
+		b = w.FieldString(b, 0, v)
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *EchoAStringResult) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *EchoAStringResult) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000b0000: // 0: string success
-			s.Success = thrift.Some(r.String())
+			value, next := r.String(p + 3)
+			s.Success = thrift.Some(value)
+			p = next
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Echo.aString result")
+	return r.EndStruct(p, field, "Echo.aString result")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *EchoABinaryArgs) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *EchoABinaryArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.FieldBinary(1, s.V)
-	w.EndStruct()
+	b = w.FieldBinary(b, 1, s.V)
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *EchoABinaryArgs) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *EchoABinaryArgs) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000b0001: // 1: Blob v
-			s.V = r.Binary()
+			s.V, p = r.Binary(p + 3)
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Echo.aBinary arguments")
+	return r.EndStruct(p, field, "Echo.aBinary arguments")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *EchoABinaryResult) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *EchoABinaryResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
 	if s.Success != nil {
-		w.FieldBinary(0, s.Success)
+		b = w.FieldBinary(b, 0, s.Success)
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *EchoABinaryResult) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *EchoABinaryResult) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000b0000: // 0: binary success
-			s.Success = r.Binary()
+			s.Success, p = r.Binary(p + 3)
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Echo.aBinary result")
+	return r.EndStruct(p, field, "Echo.aBinary result")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *EchoAUUIDArgs) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *EchoAUUIDArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.FieldUUID(1, s.V)
-	w.EndStruct()
+	b = w.Room(b, 19)
+	fixed := (*[19]byte)(b[len(b) : len(b)+19])
+	thrift.PutUUID(fixed[0:19], 1, s.V)
+	b = b[:len(b)+19]
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *EchoAUUIDArgs) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *EchoAUUIDArgs) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x00100001: // 1: uuid v
-			s.V = r.UUID()
+			s.V, p = r.UUID(p + 3)
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Echo.aUuid arguments")
+	return r.EndStruct(p, field, "Echo.aUuid arguments")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *EchoAUUIDResult) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *EchoAUUIDResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
+	b = w.Room(b, 19)
 	if v, ok := s.Success.Get(); ok {
-		w.FieldUUID(0, v)
+		thrift.PutUUID(b[len(b):len(b)+19], 0, v)
+		b = b[:len(b)+19]
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *EchoAUUIDResult) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *EchoAUUIDResult) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x00100000: // 0: uuid success
-			s.Success = thrift.Some(r.UUID())
+			value, next := r.UUID(p + 3)
+			s.Success = thrift.Some(value)
+			p = next
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Echo.aUuid result")
+	return r.EndStruct(p, field, "Echo.aUuid result")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *EchoAnEnumArgs) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *EchoAnEnumArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.FieldI32(1, int32(s.V))
-	w.EndStruct()
+	b = w.Room(b, 7)
+	fixed := (*[7]byte)(b[len(b) : len(b)+7])
+	thrift.PutI32(fixed[0:7], 1, int32(s.V))
+	b = b[:len(b)+7]
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *EchoAnEnumArgs) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *EchoAnEnumArgs) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080001: // 1: Colour v
-			s.V = Colour(r.I32())
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.V = Colour(thrift.I32At(b, p+3))
+			p += 7
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Echo.anEnum arguments")
+	return r.EndStruct(p, field, "Echo.anEnum arguments")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *EchoAnEnumResult) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *EchoAnEnumResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
+	b = w.Room(b, 7)
 	if v, ok := s.Success.Get(); ok {
-		w.FieldI32(0, int32(v))
+		thrift.PutI32(b[len(b):len(b)+7], 0, int32(v))
+		b = b[:len(b)+7]
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *EchoAnEnumResult) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *EchoAnEnumResult) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080000: // 0: Colour success
-			s.Success = thrift.Some(Colour(r.I32()))
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Success = thrift.Some(Colour(thrift.I32At(b, p+3)))
+			p += 7
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Echo.anEnum result")
+	return r.EndStruct(p, field, "Echo.anEnum result")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *EchoAStructArgs) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *EchoAStructArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
 	if s.V != nil {
-		w.Field(thrift.StructType, 1)
-		s.V.WriteThrift(w)
+		b = w.Field(b, thrift.StructType, 1)
+		b = s.V.WriteThrift(w, b)
 	} else {
 		w.FailNil("Echo.aStruct arguments: v")
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *EchoAStructArgs) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *EchoAStructArgs) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0001: // 1: Point v
-			value := thrift.Allocate[Point](r)
-			value.ReadThrift(r)
+			value := thrift.Allocate[Point](r, p)
+			p = value.ReadThrift(r, p+3)
 			s.V = value
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Echo.aStruct arguments")
 	if s.V == nil {
 		s.V = NewPoint()
 	}
+	return r.EndStruct(p, field, "Echo.aStruct arguments")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *EchoAStructResult) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *EchoAStructResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
 	if s.Success != nil {
-		w.Field(thrift.StructType, 0)
-		s.Success.WriteThrift(w)
+		b = w.Field(b, thrift.StructType, 0)
+		b = s.Success.WriteThrift(w, b)
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *EchoAStructResult) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *EchoAStructResult) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0000: // 0: Point success
-			value := thrift.Allocate[Point](r)
-			value.ReadThrift(r)
+			value := thrift.Allocate[Point](r, p)
+			p = value.ReadThrift(r, p+3)
 			s.Success = value
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Echo.aStruct result")
+	return r.EndStruct(p, field, "Echo.aStruct result")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *EchoAListArgs) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *EchoAListArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.Field(thrift.List, 1)
-	if w.BeginList(thrift.StructType, len(s.V)) {
-		for i := range s.V {
-			s.V[i].WriteThrift(w)
-		}
-		w.EndList()
+	b = w.Field(b, thrift.List, 1)
+	b = w.BeginList(b, thrift.StructType, len(s.V))
+	for i := range s.V {
+		b = s.V[i].WriteThrift(w, b)
 	}
-	w.EndStruct()
+	w.EndList()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *EchoAListArgs) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *EchoAListArgs) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000f0001: // 1: Path v
-			if n, ok := r.BeginList(thrift.StructType); ok {
-				list := thrift.MakeSlice[Point](r, n)
+			n, next, ok := r.BeginList(p+3, thrift.StructType)
+			p = next
+			if ok {
+				list := thrift.MakeSlice[Point](r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
-					list = append(list, Point{})
-					list[i].ReadThrift(r)
+					list = thrift.Extend(list)
+					p = list[i].ReadThrift(r, p)
 				}
-				r.EndList()
+				p = r.EndList(p)
 				s.V = list
 			}
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Echo.aList arguments")
+	return r.EndStruct(p, field, "Echo.aList arguments")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *EchoAListResult) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *EchoAListResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
 	if s.Success != nil {
-		w.Field(thrift.List, 0)
-		if w.BeginList(thrift.StructType, len(s.Success)) {
-			for i := range s.Success {
-				s.Success[i].WriteThrift(w)
-			}
-			w.EndList()
-		}
-	}
-	w.EndStruct()
-}
-
-// ReadThrift sets the fields that arrive and keeps the others.
-func (s *EchoAListResult) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
-		case 0x000f0000: // 0: Path success
-			if n, ok := r.BeginList(thrift.StructType); ok {
-				list := thrift.MakeSlice[Point](r, n)
-				for i := 0; i < n && !r.Failed(); i++ {
-					list = append(list, Point{})
-					list[i].ReadThrift(r)
-				}
-				r.EndList()
-				s.Success = list
-			}
-		default:
-			r.Skip(key)
-		}
-	}
-	r.EndStruct("Echo.aList result")
-}
-
-// WriteThrift appends the fields and the end mark to w.
-func (s *EchoASetArgs) WriteThrift(w *thrift.Writer) {
-	if !w.BeginStruct() {
-		return
-	}
-	w.Field(thrift.Set, 1)
-	if w.BeginList(thrift.String, len(s.V)) {
-		for _, element := range s.V {
-			w.String(element)
+		b = w.Field(b, thrift.List, 0)
+		b = w.BeginList(b, thrift.StructType, len(s.Success))
+		for i := range s.Success {
+			b = s.Success[i].WriteThrift(w, b)
 		}
 		w.EndList()
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *EchoASetArgs) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
-		case 0x000e0001: // 1: set<string> v
-			if n, ok := r.BeginList(thrift.String); ok {
-				list := thrift.MakeSlice[string](r, n)
+func (s *EchoAListResult) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
+		case 0x000f0000: // 0: Path success
+			n, next, ok := r.BeginList(p+3, thrift.StructType)
+			p = next
+			if ok {
+				list := thrift.MakeSlice[Point](r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
-					list = append(list, r.String())
+					list = thrift.Extend(list)
+					p = list[i].ReadThrift(r, p)
 				}
-				r.EndList()
-				s.V = list
-			}
-		default:
-			r.Skip(key)
-		}
-	}
-	r.EndStruct("Echo.aSet arguments")
-}
-
-// WriteThrift appends the fields and the end mark to w.
-func (s *EchoASetResult) WriteThrift(w *thrift.Writer) {
-	if !w.BeginStruct() {
-		return
-	}
-	if s.Success != nil {
-		w.Field(thrift.Set, 0)
-		if w.BeginList(thrift.String, len(s.Success)) {
-			for _, element := range s.Success {
-				w.String(element)
-			}
-			w.EndList()
-		}
-	}
-	w.EndStruct()
-}
-
-// ReadThrift sets the fields that arrive and keeps the others.
-func (s *EchoASetResult) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
-		case 0x000e0000: // 0: set<string> success
-			if n, ok := r.BeginList(thrift.String); ok {
-				list := thrift.MakeSlice[string](r, n)
-				for i := 0; i < n && !r.Failed(); i++ {
-					list = append(list, r.String())
-				}
-				r.EndList()
+				p = r.EndList(p)
 				s.Success = list
 			}
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Echo.aSet result")
+	return r.EndStruct(p, field, "Echo.aList result")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *EchoAMapArgs) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *EchoASetArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.Field(thrift.Map, 1)
-	if w.BeginMap(thrift.StructType, thrift.I32, len(s.V)) {
-		for key, value := range s.V {
-			key.WriteThrift(w)
-			w.I32(int32(value))
-		}
-		w.EndMap()
-	}
-	w.EndStruct()
+	b = w.Field(b, thrift.Set, 1)
+	b = w.StringList(b, s.V)
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *EchoAMapArgs) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
+func (s *EchoASetArgs) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
+		case 0x000e0001: // 1: set<string> v
+			s.V, p = r.StringList(p+3, s.V)
+		default:
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
+		}
 	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+	return r.EndStruct(p, field, "Echo.aSet arguments")
+}
+
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *EchoASetResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
+	if !w.BeginStruct() {
+		return b
+	}
+	if s.Success != nil {
+		b = w.Field(b, thrift.Set, 0)
+		b = w.StringList(b, s.Success)
+	}
+	return w.EndStruct(b)
+}
+
+// ReadThrift sets the fields that arrive and keeps the others.
+func (s *EchoASetResult) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
+		case 0x000e0000: // 0: set<string> success
+			s.Success, p = r.StringList(p+3, s.Success)
+		default:
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
+		}
+	}
+	return r.EndStruct(p, field, "Echo.aSet result")
+}
+
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *EchoAMapArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
+	if !w.BeginStruct() {
+		return b
+	}
+	b = w.Field(b, thrift.Map, 1)
+	b = w.BeginMap(b, thrift.StructType, thrift.I32, len(s.V))
+	for key, value := range s.V {
+		b = key.WriteThrift(w, b)
+		b = w.I32(b, int32(value))
+	}
+	w.EndMap()
+	return w.EndStruct(b)
+}
+
+// ReadThrift sets the fields that arrive and keeps the others.
+func (s *EchoAMapArgs) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000d0001: // 1: Painting v
-			if n, ok := r.BeginMap(thrift.StructType, thrift.I32); ok {
-				entries := thrift.MakeMap[Point, Color](r, n)
+			n, next, ok := r.BeginMap(p+3, thrift.StructType, thrift.I32)
+			p = next
+			if ok {
+				entries := thrift.MakeMap[Point, Color](r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
 					key := Point{}
-					key.ReadThrift(r)
-					entries[key] = Color(r.I32())
+					p = key.ReadThrift(r, p)
+					entries[key], p = thrift.ReadEnum[Color](r, p)
 				}
-				r.EndMap()
+				p = r.EndMap(p)
 				s.V = entries
 			}
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Echo.aMap arguments")
+	return r.EndStruct(p, field, "Echo.aMap arguments")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *EchoAMapResult) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *EchoAMapResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
 	if s.Success != nil {
-		w.Field(thrift.Map, 0)
-		if w.BeginMap(thrift.StructType, thrift.I32, len(s.Success)) {
-			for key, value := range s.Success {
-				key.WriteThrift(w)
-				w.I32(int32(value))
-			}
-			w.EndMap()
-		}
-	}
-	w.EndStruct()
-}
-
-// ReadThrift sets the fields that arrive and keeps the others.
-func (s *EchoAMapResult) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
-		case 0x000d0000: // 0: Painting success
-			if n, ok := r.BeginMap(thrift.StructType, thrift.I32); ok {
-				entries := thrift.MakeMap[Point, Color](r, n)
-				for i := 0; i < n && !r.Failed(); i++ {
-					key := Point{}
-					key.ReadThrift(r)
-					entries[key] = Color(r.I32())
-				}
-				r.EndMap()
-				s.Success = entries
-			}
-		default:
-			r.Skip(key)
-		}
-	}
-	r.EndStruct("Echo.aMap result")
-}
-
-// WriteThrift appends the fields and the end mark to w.
-func (s *EchoPairsArgs) WriteThrift(w *thrift.Writer) {
-	if !w.BeginStruct() {
-		return
-	}
-	w.Field(thrift.Map, 1)
-	if w.BeginMap(thrift.List, thrift.String, len(s.V)) {
-		for i := range s.V {
-			pair := &s.V[i]
-			if w.BeginList(thrift.I32, len(pair.Key)) {
-				for _, element2 := range pair.Key {
-					w.I32(element2)
-				}
-				w.EndList()
-			}
-			w.String(pair.Value)
+		b = w.Field(b, thrift.Map, 0)
+		b = w.BeginMap(b, thrift.StructType, thrift.I32, len(s.Success))
+		for key, value := range s.Success {
+			b = key.WriteThrift(w, b)
+			b = w.I32(b, int32(value))
 		}
 		w.EndMap()
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *EchoPairsArgs) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
-		case 0x000d0001: // 1: map<list<i32>, string> v
-			if n, ok := r.BeginMap(thrift.List, thrift.String); ok {
-				entries := thrift.MakeSlice[thrift.Pair[[]int32, string]](r, n)
+func (s *EchoAMapResult) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
+		case 0x000d0000: // 0: Painting success
+			n, next, ok := r.BeginMap(p+3, thrift.StructType, thrift.I32)
+			p = next
+			if ok {
+				entries := thrift.MakeMap[Point, Color](r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
-					var pair thrift.Pair[[]int32, string]
-					if n, ok := r.BeginList(thrift.I32); ok {
-						pair.Key = thrift.MakeSlice[int32](r, n)
-						for i := 0; i < n && !r.Failed(); i++ {
-							pair.Key = append(pair.Key, r.I32())
-						}
-						r.EndList()
-					}
-					pair.Value = r.String()
-					entries = append(entries, pair)
+					key := Point{}
+					p = key.ReadThrift(r, p)
+					entries[key], p = thrift.ReadEnum[Color](r, p)
 				}
-				r.EndMap()
-				s.V = entries
-			}
-		default:
-			r.Skip(key)
-		}
-	}
-	r.EndStruct("Echo.pairs arguments")
-}
-
-// WriteThrift appends the fields and the end mark to w.
-func (s *EchoPairsResult) WriteThrift(w *thrift.Writer) {
-	if !w.BeginStruct() {
-		return
-	}
-	if s.Success != nil {
-		w.Field(thrift.Map, 0)
-		if w.BeginMap(thrift.List, thrift.String, len(s.Success)) {
-			for i := range s.Success {
-				pair := &s.Success[i]
-				if w.BeginList(thrift.I32, len(pair.Key)) {
-					for _, element2 := range pair.Key {
-						w.I32(element2)
-					}
-					w.EndList()
-				}
-				w.String(pair.Value)
-			}
-			w.EndMap()
-		}
-	}
-	w.EndStruct()
-}
-
-// ReadThrift sets the fields that arrive and keeps the others.
-func (s *EchoPairsResult) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
-		case 0x000d0000: // 0: map<list<i32>, string> success
-			if n, ok := r.BeginMap(thrift.List, thrift.String); ok {
-				entries := thrift.MakeSlice[thrift.Pair[[]int32, string]](r, n)
-				for i := 0; i < n && !r.Failed(); i++ {
-					var pair thrift.Pair[[]int32, string]
-					if n, ok := r.BeginList(thrift.I32); ok {
-						pair.Key = thrift.MakeSlice[int32](r, n)
-						for i := 0; i < n && !r.Failed(); i++ {
-							pair.Key = append(pair.Key, r.I32())
-						}
-						r.EndList()
-					}
-					pair.Value = r.String()
-					entries = append(entries, pair)
-				}
-				r.EndMap()
+				p = r.EndMap(p)
 				s.Success = entries
 			}
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Echo.pairs result")
+	return r.EndStruct(p, field, "Echo.aMap result")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *EchoAUnionArgs) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *EchoPairsArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
+	}
+	b = w.Field(b, thrift.Map, 1)
+	b = w.BeginMap(b, thrift.List, thrift.String, len(s.V))
+	for i := range s.V {
+		pair := &s.V[i]
+		b = w.I32List(b, pair.Key)
+		b = w.String(b, pair.Value)
+	}
+	w.EndMap()
+	return w.EndStruct(b)
+}
+
+// ReadThrift sets the fields that arrive and keeps the others.
+func (s *EchoPairsArgs) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
+		case 0x000d0001: // 1: map<list<i32>, string> v
+			n, next, ok := r.BeginMap(p+3, thrift.List, thrift.String)
+			p = next
+			if ok {
+				entries := thrift.MakeSlice[thrift.Pair[[]int32, string]](r, p, n)
+				for i := 0; i < n && !r.Failed(); i++ {
+					var pair thrift.Pair[[]int32, string]
+					{
+						pair.Key, p = r.I32List(p, nil)
+					}
+					pair.Value, p = r.String(p)
+					entries = append(entries, pair)
+				}
+				p = r.EndMap(p)
+				s.V = entries
+			}
+		default:
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
+		}
+	}
+	return r.EndStruct(p, field, "Echo.pairs arguments")
+}
+
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *EchoPairsResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
+	if !w.BeginStruct() {
+		return b
+	}
+	if s.Success != nil {
+		b = w.Field(b, thrift.Map, 0)
+		b = w.BeginMap(b, thrift.List, thrift.String, len(s.Success))
+		for i := range s.Success {
+			pair := &s.Success[i]
+			b = w.I32List(b, pair.Key)
+			b = w.String(b, pair.Value)
+		}
+		w.EndMap()
+	}
+	return w.EndStruct(b)
+}
+
+// ReadThrift sets the fields that arrive and keeps the others.
+func (s *EchoPairsResult) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
+		case 0x000d0000: // 0: map<list<i32>, string> success
+			n, next, ok := r.BeginMap(p+3, thrift.List, thrift.String)
+			p = next
+			if ok {
+				entries := thrift.MakeSlice[thrift.Pair[[]int32, string]](r, p, n)
+				for i := 0; i < n && !r.Failed(); i++ {
+					var pair thrift.Pair[[]int32, string]
+					{
+						pair.Key, p = r.I32List(p, nil)
+					}
+					pair.Value, p = r.String(p)
+					entries = append(entries, pair)
+				}
+				p = r.EndMap(p)
+				s.Success = entries
+			}
+		default:
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
+		}
+	}
+	return r.EndStruct(p, field, "Echo.pairs result")
+}
+
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *EchoAUnionArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
+	if !w.BeginStruct() {
+		return b
 	}
 	if s.V != nil {
-		w.Field(thrift.StructType, 1)
-		s.V.WriteThrift(w)
+		b = w.Field(b, thrift.StructType, 1)
+		b = s.V.WriteThrift(w, b)
 	} else {
 		w.FailNil("Echo.aUnion arguments: v")
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *EchoAUnionArgs) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *EchoAUnionArgs) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0001: // 1: Shape v
-			value := thrift.Allocate[Shape](r)
-			value.ReadThrift(r)
+			value := thrift.Allocate[Shape](r, p)
+			p = value.ReadThrift(r, p+3)
 			s.V = value
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Echo.aUnion arguments")
 	if s.V == nil {
 		s.V = NewShape()
 	}
+	return r.EndStruct(p, field, "Echo.aUnion arguments")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *EchoAUnionResult) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *EchoAUnionResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
 	if s.Success != nil {
-		w.Field(thrift.StructType, 0)
-		s.Success.WriteThrift(w)
+		b = w.Field(b, thrift.StructType, 0)
+		b = s.Success.WriteThrift(w, b)
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *EchoAUnionResult) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *EchoAUnionResult) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0000: // 0: Shape success
-			value := thrift.Allocate[Shape](r)
-			value.ReadThrift(r)
+			value := thrift.Allocate[Shape](r, p)
+			p = value.ReadThrift(r, p+3)
 			s.Success = value
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Echo.aUnion result")
+	return r.EndStruct(p, field, "Echo.aUnion result")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *EchoAnExceptionArgs) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *EchoAnExceptionArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
 	if s.V != nil {
-		w.Field(thrift.StructType, 1)
-		s.V.WriteThrift(w)
+		b = w.Field(b, thrift.StructType, 1)
+		b = s.V.WriteThrift(w, b)
 	} else {
 		w.FailNil("Echo.anException arguments: v")
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *EchoAnExceptionArgs) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
+func (s *EchoAnExceptionArgs) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
 	var seen uint64
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0001: // 1: Failure v
-			value := thrift.Allocate[Failure](r)
-			value.ReadThrift(r)
+			value := thrift.Allocate[Failure](r, p)
+			p = value.ReadThrift(r, p+3)
 			s.V = value
 			seen |= 1 << 0
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
 	if seen == 0 {
-		r.FailMissing("v")
+		p, field = r.FailMissing(p, "v"), 0
 	}
-	r.EndStruct("Echo.anException arguments")
 	if s.V == nil {
 		s.V = NewFailure()
 	}
+	return r.EndStruct(p, field, "Echo.anException arguments")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *EchoAnExceptionResult) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *EchoAnExceptionResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
 	if s.Success != nil {
-		w.Field(thrift.StructType, 0)
-		s.Success.WriteThrift(w)
+		b = w.Field(b, thrift.StructType, 0)
+		b = s.Success.WriteThrift(w, b)
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *EchoAnExceptionResult) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *EchoAnExceptionResult) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0000: // 0: Failure success
-			value := thrift.Allocate[Failure](r)
-			value.ReadThrift(r)
+			value := thrift.Allocate[Failure](r, p)
+			p = value.ReadThrift(r, p+3)
 			s.Success = value
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Echo.anException result")
+	return r.EndStruct(p, field, "Echo.anException result")
 }

@@ -10,614 +10,686 @@ import (
 // this file: update the former.
 const _ = thrift.IsAtLeastVersion0_1
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *Point) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Point) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.FieldI32(1, s.X)
-	w.FieldI32(2, s.Y)
-	if v, ok := s.Label.Get(); ok {
-		w.FieldString(3, v)
-	}
+	b = w.Room(b, 26)
+	fixed := (*[14]byte)(b[len(b) : len(b)+14])
+	thrift.PutI32(fixed[0:7], 1, s.X)
+	thrift.PutI32(fixed[7:14], 2, s.Y)
+	b = b[:len(b)+14]
 	if v, ok := s.Weight.Get(); ok {
-		w.FieldI16(4, v)
+		thrift.PutI16(b[len(b):len(b)+5], 4, v)
+		b = b[:len(b)+5]
 	}
 	if v, ok := s.Level.Get(); ok {
-		w.FieldI32(5, int32(v))
+		thrift.PutI32(b[len(b):len(b)+7], 5, int32(v))
+		b = b[:len(b)+7]
 	}
-	w.EndStruct()
+	if v, ok := s.Label.Get(); ok {
+		b = w.FieldString(b, 3, v)
+	}
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Point) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *Point) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080001: // 1: i32 x
-			s.X = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.X = thrift.I32At(b, p+3)
+			p += 7
 		case 0x00080002: // 2: i32 y
-			s.Y = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Y = thrift.I32At(b, p+3)
+			p += 7
 		case 0x000b0003: // 3: string label
-			s.Label = thrift.Some(r.String())
+			value, next := r.String(p + 3)
+			s.Label = thrift.Some(value)
+			p = next
 		case 0x00060004: // 4: i16 weight
-			s.Weight = thrift.Some(r.I16())
+			if len(b)-p < 5 {
+				p = r.Short(p+3, thrift.I16)
+				break
+			}
+			s.Weight = thrift.Some(thrift.I16At(b, p+3))
+			p += 5
 		case 0x00080005: // 5: Level level
-			s.Level = thrift.Some(Level(r.I32()))
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Level = thrift.Some(Level(thrift.I32At(b, p+3)))
+			p += 7
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("values.Point")
+	return r.EndStruct(p, field, "values.Point")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *Choice) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Choice) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
 	set := 0
 	if v, ok := s.Number.Get(); ok {
-		w.FieldI32(1, v)
+		b = w.Room(b, 7)
+		thrift.PutI32(b[len(b):len(b)+7], 1, v)
+		b = b[:len(b)+7]
 		set++
 	}
 	if v, ok := s.Text.Get(); ok {
-		w.FieldString(2, v)
+		b = w.FieldString(b, 2, v)
 		set++
 	}
 	if s.Point != nil {
-		w.Field(thrift.StructType, 3)
-		s.Point.WriteThrift(w)
+		b = w.Field(b, thrift.StructType, 3)
+		b = s.Point.WriteThrift(w, b)
 		set++
 	}
 	if set != 1 {
 		w.FailUnion("values.Choice", set)
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Choice) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *Choice) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080001: // 1: i32 number
-			*s = Choice{Number: thrift.Some(r.I32())}
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			*s = Choice{Number: thrift.Some(thrift.I32At(b, p+3))}
+			p += 7
 		case 0x000b0002: // 2: string text
-			*s = Choice{Text: thrift.Some(r.String())}
+			value, next := r.String(p + 3)
+			*s = Choice{Text: thrift.Some(value)}
+			p = next
 		case 0x000c0003: // 3: Point point
-			value := thrift.Allocate[Point](r)
+			value := thrift.Allocate[Point](r, p)
 			*value = *NewPoint()
-			value.ReadThrift(r)
+			p = value.ReadThrift(r, p+3)
 			*s = Choice{Point: value}
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("values.Choice")
+	return r.EndStruct(p, field, "values.Choice")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *Settings) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Settings) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.FieldBool(1, s.Verbose)
-	w.FieldI8(2, s.Retries)
-	w.FieldDouble(3, s.Ratio)
-	w.FieldString(4, s.Name)
-	w.FieldBinary(5, s.Raw)
-	w.FieldUUID(6, s.ID)
-	w.FieldI32(7, int32(s.Level))
-	w.Field(thrift.StructType, 8)
-	s.Point.WriteThrift(w)
-	w.Field(thrift.StructType, 9)
-	s.Corner.WriteThrift(w)
-	w.Field(thrift.List, 10)
-	if w.BeginList(thrift.I32, len(s.List)) {
-		for _, element := range s.List {
-			w.I32(element)
-		}
-		w.EndList()
+	b = w.Room(b, 52)
+	fixed := (*[52]byte)(b[len(b) : len(b)+52])
+	thrift.PutBool(fixed[0:4], 1, s.Verbose)
+	thrift.PutI8(fixed[4:8], 2, s.Retries)
+	thrift.PutDouble(fixed[8:19], 3, s.Ratio)
+	thrift.PutUUID(fixed[19:38], 6, s.ID)
+	thrift.PutI32(fixed[38:45], 7, int32(s.Level))
+	thrift.PutI32(fixed[45:52], 13, s.Limit)
+	b = b[:len(b)+52]
+	b = w.FieldString(b, 4, s.Name)
+	b = w.FieldBinary(b, 5, s.Raw)
+	b = w.Field(b, thrift.StructType, 8)
+	b = s.Point.WriteThrift(w, b)
+	b = w.Field(b, thrift.StructType, 9)
+	b = s.Corner.WriteThrift(w, b)
+	b = w.Field(b, thrift.List, 10)
+	b = w.I32List(b, s.List)
+	b = w.Field(b, thrift.Set, 11)
+	b = w.StringList(b, s.Tags)
+	b = w.Field(b, thrift.Map, 12)
+	b = w.BeginMap(b, thrift.String, thrift.StructType, len(s.Named))
+	for key, value := range s.Named {
+		b = w.String(b, key)
+		b = value.WriteThrift(w, b)
 	}
-	w.Field(thrift.Set, 11)
-	if w.BeginList(thrift.String, len(s.Tags)) {
-		for _, element := range s.Tags {
-			w.String(element)
-		}
-		w.EndList()
+	w.EndMap()
+	b = w.Field(b, thrift.Map, 14)
+	b = w.BeginMap(b, thrift.List, thrift.String, len(s.Pairs))
+	for i := range s.Pairs {
+		pair := &s.Pairs[i]
+		b = w.I32List(b, pair.Key)
+		b = w.String(b, pair.Value)
 	}
-	w.Field(thrift.Map, 12)
-	if w.BeginMap(thrift.String, thrift.StructType, len(s.Named)) {
-		for key, value := range s.Named {
-			w.String(key)
-			value.WriteThrift(w)
-		}
-		w.EndMap()
-	}
-	w.FieldI32(13, s.Limit)
-	w.Field(thrift.Map, 14)
-	if w.BeginMap(thrift.List, thrift.String, len(s.Pairs)) {
-		for i := range s.Pairs {
-			pair := &s.Pairs[i]
-			if w.BeginList(thrift.I32, len(pair.Key)) {
-				for _, element2 := range pair.Key {
-					w.I32(element2)
-				}
-				w.EndList()
-			}
-			w.String(pair.Value)
-		}
-		w.EndMap()
-	}
-	w.Field(thrift.StructType, 15)
-	s.Choice.WriteThrift(w)
-	w.EndStruct()
+	w.EndMap()
+	b = w.Field(b, thrift.StructType, 15)
+	b = s.Choice.WriteThrift(w, b)
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Settings) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
+func (s *Settings) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
 	var seen uint64
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x00020001: // 1: bool verbose
-			s.Verbose = r.Bool()
+			s.Verbose = b[p+3] == 1
+			p += 4
 		case 0x00030002: // 2: i8 retries
-			s.Retries = r.I8()
+			s.Retries = int8(b[p+3])
+			p += 4
 		case 0x00040003: // 3: double ratio
-			s.Ratio = r.Double()
+			if len(b)-p < 11 {
+				p = r.Short(p+3, thrift.Double)
+				break
+			}
+			s.Ratio = thrift.DoubleAt(b, p+3)
+			p += 11
 		case 0x000b0004: // 4: string name
-			s.Name = r.String()
+			s.Name, p = r.String(p + 3)
 		case 0x000b0005: // 5: binary raw
-			s.Raw = r.Binary()
+			s.Raw, p = r.Binary(p + 3)
 		case 0x00100006: // 6: uuid id
-			s.ID = r.UUID()
+			s.ID, p = r.UUID(p + 3)
 		case 0x00080007: // 7: Level level
-			s.Level = Level(r.I32())
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Level = Level(thrift.I32At(b, p+3))
+			p += 7
 		case 0x000c0008: // 8: Point point
 			s.Point = *NewPoint()
-			s.Point.ReadThrift(r)
+			p = s.Point.ReadThrift(r, p+3)
 		case 0x000c0009: // 9: Point corner
 			s.Corner = *NewPoint()
-			s.Corner.ReadThrift(r)
+			p = s.Corner.ReadThrift(r, p+3)
 		case 0x000f000a: // 10: list<i32> list
-			if n, ok := r.BeginList(thrift.I32); ok {
-				list := thrift.MakeSlice[int32](r, n)
-				for i := 0; i < n && !r.Failed(); i++ {
-					list = append(list, r.I32())
-				}
-				r.EndList()
-				s.List = list
-			}
+			s.List, p = r.I32List(p+3, s.List)
 		case 0x000e000b: // 11: set<string> tags
-			if n, ok := r.BeginList(thrift.String); ok {
-				list := thrift.MakeSlice[string](r, n)
-				for i := 0; i < n && !r.Failed(); i++ {
-					list = append(list, r.String())
-				}
-				r.EndList()
-				s.Tags = list
-			}
+			s.Tags, p = r.StringList(p+3, s.Tags)
 		case 0x000d000c: // 12: map<string, Point> named
-			if n, ok := r.BeginMap(thrift.String, thrift.StructType); ok {
-				entries := thrift.MakeMap[string, Point](r, n)
+			n, next, ok := r.BeginMap(p+3, thrift.String, thrift.StructType)
+			p = next
+			if ok {
+				entries := thrift.MakeMap[string, Point](r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
-					key := r.String()
+					var key string
+					key, p = r.String(p)
 					value := *NewPoint()
-					value.ReadThrift(r)
+					p = value.ReadThrift(r, p)
 					entries[key] = value
 				}
-				r.EndMap()
+				p = r.EndMap(p)
 				s.Named = entries
 			}
 		case 0x0008000d: // 13: i32 limit
-			s.Limit = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Limit = thrift.I32At(b, p+3)
+			p += 7
 			seen |= 1 << 0
 		case 0x000d000e: // 14: map<list<i32>, string> pairs
-			if n, ok := r.BeginMap(thrift.List, thrift.String); ok {
-				entries := thrift.MakeSlice[thrift.Pair[[]int32, string]](r, n)
+			n, next, ok := r.BeginMap(p+3, thrift.List, thrift.String)
+			p = next
+			if ok {
+				entries := thrift.MakeSlice[thrift.Pair[[]int32, string]](r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var pair thrift.Pair[[]int32, string]
-					if n, ok := r.BeginList(thrift.I32); ok {
-						pair.Key = thrift.MakeSlice[int32](r, n)
-						for i := 0; i < n && !r.Failed(); i++ {
-							pair.Key = append(pair.Key, r.I32())
-						}
-						r.EndList()
+					{
+						pair.Key, p = r.I32List(p, nil)
 					}
-					pair.Value = r.String()
+					pair.Value, p = r.String(p)
 					entries = append(entries, pair)
 				}
-				r.EndMap()
+				p = r.EndMap(p)
 				s.Pairs = entries
 			}
 		case 0x000c000f: // 15: Choice choice
 			s.Choice = Choice{}
-			s.Choice.ReadThrift(r)
+			p = s.Choice.ReadThrift(r, p+3)
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
 	if seen == 0 {
-		r.FailMissing("limit")
+		p, field = r.FailMissing(p, "limit"), 0
 	}
-	r.EndStruct("values.Settings")
+	return r.EndStruct(p, field, "values.Settings")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *Optionals) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Optionals) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
+	b = w.Room(b, 52)
 	if v, ok := s.Verbose.Get(); ok {
-		w.FieldBool(1, v)
+		thrift.PutBool(b[len(b):len(b)+4], 1, v)
+		b = b[:len(b)+4]
 	}
 	if v, ok := s.Retries.Get(); ok {
-		w.FieldI8(2, v)
+		thrift.PutI8(b[len(b):len(b)+4], 2, v)
+		b = b[:len(b)+4]
 	}
 	if v, ok := s.Ratio.Get(); ok {
-		w.FieldDouble(3, v)
-	}
-	if v, ok := s.Name.Get(); ok {
-		w.FieldString(4, v)
-	}
-	if s.Raw != nil {
-		w.FieldBinary(5, s.Raw)
+		thrift.PutDouble(b[len(b):len(b)+11], 3, v)
+		b = b[:len(b)+11]
 	}
 	if v, ok := s.ID.Get(); ok {
-		w.FieldUUID(6, v)
+		thrift.PutUUID(b[len(b):len(b)+19], 6, v)
+		b = b[:len(b)+19]
 	}
 	if v, ok := s.Level.Get(); ok {
-		w.FieldI32(7, int32(v))
-	}
-	if s.Point != nil {
-		w.Field(thrift.StructType, 8)
-		s.Point.WriteThrift(w)
-	}
-	if s.List != nil {
-		w.Field(thrift.List, 9)
-		if w.BeginList(thrift.I32, len(s.List)) {
-			for _, element := range s.List {
-				w.I32(element)
-			}
-			w.EndList()
-		}
-	}
-	if s.Named != nil {
-		w.Field(thrift.Map, 10)
-		if w.BeginMap(thrift.String, thrift.StructType, len(s.Named)) {
-			for key, value := range s.Named {
-				w.String(key)
-				value.WriteThrift(w)
-			}
-			w.EndMap()
-		}
+		thrift.PutI32(b[len(b):len(b)+7], 7, int32(v))
+		b = b[:len(b)+7]
 	}
 	if v, ok := s.Unknown.Get(); ok {
-		w.FieldI32(11, int32(v))
+		thrift.PutI32(b[len(b):len(b)+7], 11, int32(v))
+		b = b[:len(b)+7]
+	}
+	if v, ok := s.Name.Get(); ok {
+		b = w.FieldString(b, 4, v)
+	}
+	if s.Raw != nil {
+		b = w.FieldBinary(b, 5, s.Raw)
+	}
+	if s.Point != nil {
+		b = w.Field(b, thrift.StructType, 8)
+		b = s.Point.WriteThrift(w, b)
+	}
+	if s.List != nil {
+		b = w.Field(b, thrift.List, 9)
+		b = w.I32List(b, s.List)
+	}
+	if s.Named != nil {
+		b = w.Field(b, thrift.Map, 10)
+		b = w.BeginMap(b, thrift.String, thrift.StructType, len(s.Named))
+		for key, value := range s.Named {
+			b = w.String(b, key)
+			b = value.WriteThrift(w, b)
+		}
+		w.EndMap()
 	}
 	if s.Settings != nil {
-		w.Field(thrift.StructType, 12)
-		s.Settings.WriteThrift(w)
+		b = w.Field(b, thrift.StructType, 12)
+		b = s.Settings.WriteThrift(w, b)
 	}
 	if s.Plain != nil {
-		w.FieldBinary(13, s.Plain)
+		b = w.FieldBinary(b, 13, s.Plain)
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Optionals) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *Optionals) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x00020001: // 1: bool verbose
-			s.Verbose = thrift.Some(r.Bool())
+			s.Verbose = thrift.Some(b[p+3] == 1)
+			p += 4
 		case 0x00030002: // 2: i8 retries
-			s.Retries = thrift.Some(r.I8())
+			s.Retries = thrift.Some(int8(b[p+3]))
+			p += 4
 		case 0x00040003: // 3: double ratio
-			s.Ratio = thrift.Some(r.Double())
+			if len(b)-p < 11 {
+				p = r.Short(p+3, thrift.Double)
+				break
+			}
+			s.Ratio = thrift.Some(thrift.DoubleAt(b, p+3))
+			p += 11
 		case 0x000b0004: // 4: string name
-			s.Name = thrift.Some(r.String())
+			value, next := r.String(p + 3)
+			s.Name = thrift.Some(value)
+			p = next
 		case 0x000b0005: // 5: binary raw
-			s.Raw = r.Binary()
+			s.Raw, p = r.Binary(p + 3)
 		case 0x00100006: // 6: uuid id
-			s.ID = thrift.Some(r.UUID())
+			value, next := r.UUID(p + 3)
+			s.ID = thrift.Some(value)
+			p = next
 		case 0x00080007: // 7: Level level
-			s.Level = thrift.Some(Level(r.I32()))
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Level = thrift.Some(Level(thrift.I32At(b, p+3)))
+			p += 7
 		case 0x000c0008: // 8: Point point
-			value := thrift.Allocate[Point](r)
+			value := thrift.Allocate[Point](r, p)
 			*value = *NewPoint()
-			value.ReadThrift(r)
+			p = value.ReadThrift(r, p+3)
 			s.Point = value
 		case 0x000f0009: // 9: list<i32> list
-			if n, ok := r.BeginList(thrift.I32); ok {
-				list := thrift.MakeSlice[int32](r, n)
-				for i := 0; i < n && !r.Failed(); i++ {
-					list = append(list, r.I32())
-				}
-				r.EndList()
-				s.List = list
-			}
+			s.List, p = r.I32List(p+3, s.List)
 		case 0x000d000a: // 10: map<string, Point> named
-			if n, ok := r.BeginMap(thrift.String, thrift.StructType); ok {
-				entries := thrift.MakeMap[string, Point](r, n)
+			n, next, ok := r.BeginMap(p+3, thrift.String, thrift.StructType)
+			p = next
+			if ok {
+				entries := thrift.MakeMap[string, Point](r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
-					key := r.String()
+					var key string
+					key, p = r.String(p)
 					value := *NewPoint()
-					value.ReadThrift(r)
+					p = value.ReadThrift(r, p)
 					entries[key] = value
 				}
-				r.EndMap()
+				p = r.EndMap(p)
 				s.Named = entries
 			}
 		case 0x0008000b: // 11: Level unknown
-			s.Unknown = thrift.Some(Level(r.I32()))
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Unknown = thrift.Some(Level(thrift.I32At(b, p+3)))
+			p += 7
 		case 0x000c000c: // 12: Settings settings
-			value := thrift.Allocate[Settings](r)
+			value := thrift.Allocate[Settings](r, p)
 			*value = *NewSettings()
-			value.ReadThrift(r)
+			p = value.ReadThrift(r, p+3)
 			s.Settings = value
 		case 0x000b000d: // 13: binary plain
-			s.Plain = r.Binary()
+			s.Plain, p = r.Binary(p + 3)
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("values.Optionals")
+	return r.EndStruct(p, field, "values.Optionals")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *Holder) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Holder) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.Field(thrift.StructType, 1)
-	s.Settings.WriteThrift(w)
-	w.Field(thrift.List, 2)
-	if w.BeginList(thrift.StructType, len(s.List)) {
-		for i := range s.List {
-			s.List[i].WriteThrift(w)
-		}
-		w.EndList()
+	b = w.Field(b, thrift.StructType, 1)
+	b = s.Settings.WriteThrift(w, b)
+	b = w.Field(b, thrift.List, 2)
+	b = w.BeginList(b, thrift.StructType, len(s.List))
+	for i := range s.List {
+		b = s.List[i].WriteThrift(w, b)
 	}
-	w.Field(thrift.Map, 3)
-	if w.BeginMap(thrift.I32, thrift.StructType, len(s.Map)) {
-		for key, value := range s.Map {
-			w.I32(key)
-			value.WriteThrift(w)
-		}
-		w.EndMap()
+	w.EndList()
+	b = w.Field(b, thrift.Map, 3)
+	b = w.BeginMap(b, thrift.I32, thrift.StructType, len(s.Map))
+	for key, value := range s.Map {
+		b = w.I32(b, key)
+		b = value.WriteThrift(w, b)
 	}
+	w.EndMap()
 	if s.Maybe != nil {
-		w.Field(thrift.StructType, 4)
-		s.Maybe.WriteThrift(w)
+		b = w.Field(b, thrift.StructType, 4)
+		b = s.Maybe.WriteThrift(w, b)
 	}
-	w.Field(thrift.Map, 5)
-	if w.BeginMap(thrift.List, thrift.StructType, len(s.Pairs)) {
-		for i := range s.Pairs {
-			pair := &s.Pairs[i]
-			if w.BeginList(thrift.I32, len(pair.Key)) {
-				for _, element2 := range pair.Key {
-					w.I32(element2)
-				}
-				w.EndList()
-			}
-			pair.Value.WriteThrift(w)
-		}
-		w.EndMap()
+	b = w.Field(b, thrift.Map, 5)
+	b = w.BeginMap(b, thrift.List, thrift.StructType, len(s.Pairs))
+	for i := range s.Pairs {
+		pair := &s.Pairs[i]
+		b = w.I32List(b, pair.Key)
+		b = pair.Value.WriteThrift(w, b)
 	}
-	w.EndStruct()
+	w.EndMap()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Holder) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *Holder) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0001: // 1: Settings settings
 			s.Settings = *NewSettings()
-			s.Settings.ReadThrift(r)
+			p = s.Settings.ReadThrift(r, p+3)
 		case 0x000f0002: // 2: list<Settings> list
-			if n, ok := r.BeginList(thrift.StructType); ok {
-				list := thrift.MakeSlice[Settings](r, n)
+			n, next, ok := r.BeginList(p+3, thrift.StructType)
+			p = next
+			if ok {
+				list := thrift.MakeSlice[Settings](r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
 					list = append(list, *NewSettings())
-					list[i].ReadThrift(r)
+					p = list[i].ReadThrift(r, p)
 				}
-				r.EndList()
+				p = r.EndList(p)
 				s.List = list
 			}
 		case 0x000d0003: // 3: map<i32, Settings> map
-			if n, ok := r.BeginMap(thrift.I32, thrift.StructType); ok {
-				entries := thrift.MakeMap[int32, Settings](r, n)
+			n, next, ok := r.BeginMap(p+3, thrift.I32, thrift.StructType)
+			p = next
+			if ok {
+				entries := thrift.MakeMap[int32, Settings](r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
-					key := r.I32()
+					var key int32
+					key, p = r.I32(p)
 					value := *NewSettings()
-					value.ReadThrift(r)
+					p = value.ReadThrift(r, p)
 					entries[key] = value
 				}
-				r.EndMap()
+				p = r.EndMap(p)
 				s.Map = entries
 			}
 		case 0x000c0004: // 4: Settings maybe
-			value := thrift.Allocate[Settings](r)
+			value := thrift.Allocate[Settings](r, p)
 			*value = *NewSettings()
-			value.ReadThrift(r)
+			p = value.ReadThrift(r, p+3)
 			s.Maybe = value
 		case 0x000d0005: // 5: map<list<i32>, Settings> pairs
-			if n, ok := r.BeginMap(thrift.List, thrift.StructType); ok {
-				entries := thrift.MakeSlice[thrift.Pair[[]int32, Settings]](r, n)
+			n, next, ok := r.BeginMap(p+3, thrift.List, thrift.StructType)
+			p = next
+			if ok {
+				entries := thrift.MakeSlice[thrift.Pair[[]int32, Settings]](r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var pair thrift.Pair[[]int32, Settings]
-					if n, ok := r.BeginList(thrift.I32); ok {
-						pair.Key = thrift.MakeSlice[int32](r, n)
-						for i := 0; i < n && !r.Failed(); i++ {
-							pair.Key = append(pair.Key, r.I32())
-						}
-						r.EndList()
+					{
+						pair.Key, p = r.I32List(p, nil)
 					}
 					pair.Value = *NewSettings()
-					pair.Value.ReadThrift(r)
+					p = pair.Value.ReadThrift(r, p)
 					entries = append(entries, pair)
 				}
-				r.EndMap()
+				p = r.EndMap(p)
 				s.Pairs = entries
 			}
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("values.Holder")
+	return r.EndStruct(p, field, "values.Holder")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *Refused) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Refused) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.FieldI32(1, s.Code)
-	w.FieldString(2, s.Why)
-	w.EndStruct()
+	b = w.Room(b, 7)
+	fixed := (*[7]byte)(b[len(b) : len(b)+7])
+	thrift.PutI32(fixed[0:7], 1, s.Code)
+	b = b[:len(b)+7]
+	b = w.FieldString(b, 2, s.Why)
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Refused) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *Refused) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080001: // 1: i32 code
-			s.Code = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Code = thrift.I32At(b, p+3)
+			p += 7
 		case 0x000b0002: // 2: string why
-			s.Why = r.String()
+			s.Why, p = r.String(p + 3)
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("values.Refused")
+	return r.EndStruct(p, field, "values.Refused")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *DefaultsGetArgs) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *DefaultsGetArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.FieldI32(1, s.ID)
-	w.FieldI32(2, int32(s.Level))
+	b = w.Room(b, 14)
+	fixed := (*[14]byte)(b[len(b) : len(b)+14])
+	thrift.PutI32(fixed[0:7], 1, s.ID)
+	thrift.PutI32(fixed[7:14], 2, int32(s.Level))
+	b = b[:len(b)+14]
 	if s.Settings != nil {
-		w.Field(thrift.StructType, 3)
-		s.Settings.WriteThrift(w)
+		b = w.Field(b, thrift.StructType, 3)
+		b = s.Settings.WriteThrift(w, b)
 	} else {
 		w.FailNil("Defaults.get arguments: settings")
 	}
-	w.Field(thrift.List, 4)
-	if w.BeginList(thrift.String, len(s.Names)) {
-		for _, element := range s.Names {
-			w.String(element)
-		}
-		w.EndList()
-	}
+	b = w.Field(b, thrift.List, 4)
+	b = w.StringList(b, s.Names)
 	if s.Point != nil {
-		w.Field(thrift.StructType, 5)
-		s.Point.WriteThrift(w)
+		b = w.Field(b, thrift.StructType, 5)
+		b = s.Point.WriteThrift(w, b)
 	} else {
 		w.FailNil("Defaults.get arguments: point")
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *DefaultsGetArgs) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *DefaultsGetArgs) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080001: // 1: i32 id
-			s.ID = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.ID = thrift.I32At(b, p+3)
+			p += 7
 		case 0x00080002: // 2: Level level
-			s.Level = Level(r.I32())
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Level = Level(thrift.I32At(b, p+3))
+			p += 7
 		case 0x000c0003: // 3: Settings settings
-			value := thrift.Allocate[Settings](r)
+			value := thrift.Allocate[Settings](r, p)
 			*value = *NewSettings()
-			value.ReadThrift(r)
+			p = value.ReadThrift(r, p+3)
 			s.Settings = value
 		case 0x000f0004: // 4: list<string> names
-			if n, ok := r.BeginList(thrift.String); ok {
-				list := thrift.MakeSlice[string](r, n)
-				for i := 0; i < n && !r.Failed(); i++ {
-					list = append(list, r.String())
-				}
-				r.EndList()
-				s.Names = list
-			}
+			s.Names, p = r.StringList(p+3, s.Names)
 		case 0x000c0005: // 5: Point point
-			value := thrift.Allocate[Point](r)
+			value := thrift.Allocate[Point](r, p)
 			*value = *NewPoint()
-			value.ReadThrift(r)
+			p = value.ReadThrift(r, p+3)
 			s.Point = value
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Defaults.get arguments")
 	if s.Settings == nil {
 		s.Settings = NewSettings()
 	}
 	if s.Point == nil {
 		s.Point = NewPoint()
 	}
+	return r.EndStruct(p, field, "Defaults.get arguments")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *DefaultsGetResult) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *DefaultsGetResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
 	if s.Success != nil {
-		w.Field(thrift.StructType, 0)
-		s.Success.WriteThrift(w)
+		b = w.Field(b, thrift.StructType, 0)
+		b = s.Success.WriteThrift(w, b)
 	}
 	if s.Refused != nil {
-		w.Field(thrift.StructType, 1)
-		s.Refused.WriteThrift(w)
+		b = w.Field(b, thrift.StructType, 1)
+		b = s.Refused.WriteThrift(w, b)
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *DefaultsGetResult) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *DefaultsGetResult) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0000: // 0: Settings success
-			value := thrift.Allocate[Settings](r)
+			value := thrift.Allocate[Settings](r, p)
 			*value = *NewSettings()
-			value.ReadThrift(r)
+			p = value.ReadThrift(r, p+3)
 			s.Success = value
 		case 0x000c0001: // 1: Refused refused
-			value := thrift.Allocate[Refused](r)
+			value := thrift.Allocate[Refused](r, p)
 			*value = *NewRefused()
-			value.ReadThrift(r)
+			p = value.ReadThrift(r, p+3)
 			s.Refused = value
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Defaults.get result")
+	return r.EndStruct(p, field, "Defaults.get result")
 }

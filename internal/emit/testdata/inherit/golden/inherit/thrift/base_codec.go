@@ -11,220 +11,274 @@ import (
 // this file: update the former.
 const _ = thrift.IsAtLeastVersion0_1
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *Common) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Common) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.FieldI32(1, s.ID)
-	w.EndStruct()
+	b = w.Room(b, 7)
+	fixed := (*[7]byte)(b[len(b) : len(b)+7])
+	thrift.PutI32(fixed[0:7], 1, s.ID)
+	b = b[:len(b)+7]
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Common) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *Common) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080001: // 1: i32 id
-			s.ID = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.ID = thrift.I32At(b, p+3)
+			p += 7
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("thrift.Common")
+	return r.EndStruct(p, field, "thrift.Common")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *Gone) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Gone) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.FieldString(1, s.What)
-	w.EndStruct()
+	b = w.FieldString(b, 1, s.What)
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Gone) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *Gone) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000b0001: // 1: string what
-			s.What = r.String()
+			s.What, p = r.String(p + 3)
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("thrift.Gone")
+	return r.EndStruct(p, field, "thrift.Gone")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *Wrapped) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Wrapped) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.Field(thrift.StructType, 1)
-	s.Inner.WriteThrift(w)
-	w.FieldI32(2, int32(s.Level))
-	w.EndStruct()
+	b = w.Room(b, 7)
+	fixed := (*[7]byte)(b[len(b) : len(b)+7])
+	thrift.PutI32(fixed[0:7], 2, int32(s.Level))
+	b = b[:len(b)+7]
+	b = w.Field(b, thrift.StructType, 1)
+	b = s.Inner.WriteThrift(w, b)
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Wrapped) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *Wrapped) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0001: // 1: Inner inner
 			s.Inner = *inheritvalue.NewInner()
-			s.Inner.ReadThrift(r)
+			p = s.Inner.ReadThrift(r, p+3)
 		case 0x00080002: // 2: Level level
-			s.Level = inheritvalue.Level(r.I32())
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Level = inheritvalue.Level(thrift.I32At(b, p+3))
+			p += 7
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("thrift.Wrapped")
+	return r.EndStruct(p, field, "thrift.Wrapped")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *BasePingArgs) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *BasePingArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *BasePingArgs) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
+func (s *BasePingArgs) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
+		default:
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
+		}
 	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		r.Skip(key)
-	}
-	r.EndStruct("Base.ping arguments")
+	return r.EndStruct(p, field, "Base.ping arguments")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *BasePingResult) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *BasePingResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *BasePingResult) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
+func (s *BasePingResult) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
+		default:
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
+		}
 	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		r.Skip(key)
-	}
-	r.EndStruct("Base.ping result")
+	return r.EndStruct(p, field, "Base.ping result")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *BaseGetArgs) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *BaseGetArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.FieldI32(1, s.ID)
-	w.EndStruct()
+	b = w.Room(b, 7)
+	fixed := (*[7]byte)(b[len(b) : len(b)+7])
+	thrift.PutI32(fixed[0:7], 1, s.ID)
+	b = b[:len(b)+7]
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *BaseGetArgs) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *BaseGetArgs) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080001: // 1: i32 id
-			s.ID = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.ID = thrift.I32At(b, p+3)
+			p += 7
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Base.get arguments")
+	return r.EndStruct(p, field, "Base.get arguments")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *BaseGetResult) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *BaseGetResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
 	if s.Success != nil {
-		w.Field(thrift.StructType, 0)
-		s.Success.WriteThrift(w)
+		b = w.Field(b, thrift.StructType, 0)
+		b = s.Success.WriteThrift(w, b)
 	}
 	if s.Gone != nil {
-		w.Field(thrift.StructType, 1)
-		s.Gone.WriteThrift(w)
+		b = w.Field(b, thrift.StructType, 1)
+		b = s.Gone.WriteThrift(w, b)
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *BaseGetResult) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *BaseGetResult) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0000: // 0: Common success
-			value := thrift.Allocate[Common](r)
+			value := thrift.Allocate[Common](r, p)
 			*value = *NewCommon()
-			value.ReadThrift(r)
+			p = value.ReadThrift(r, p+3)
 			s.Success = value
 		case 0x000c0001: // 1: Gone gone
-			value := thrift.Allocate[Gone](r)
-			value.ReadThrift(r)
+			value := thrift.Allocate[Gone](r, p)
+			p = value.ReadThrift(r, p+3)
 			s.Gone = value
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Base.get result")
+	return r.EndStruct(p, field, "Base.get result")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *MiddleTouchArgs) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *MiddleTouchArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
 	if s.Common != nil {
-		w.Field(thrift.StructType, 1)
-		s.Common.WriteThrift(w)
+		b = w.Field(b, thrift.StructType, 1)
+		b = s.Common.WriteThrift(w, b)
 	} else {
 		w.FailNil("Middle.touch arguments: common")
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *MiddleTouchArgs) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *MiddleTouchArgs) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0001: // 1: Common common
-			value := thrift.Allocate[Common](r)
+			value := thrift.Allocate[Common](r, p)
 			*value = *NewCommon()
-			value.ReadThrift(r)
+			p = value.ReadThrift(r, p+3)
 			s.Common = value
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("Middle.touch arguments")
 	if s.Common == nil {
 		s.Common = NewCommon()
 	}
+	return r.EndStruct(p, field, "Middle.touch arguments")
 }

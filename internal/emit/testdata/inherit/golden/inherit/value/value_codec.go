@@ -10,88 +10,133 @@ import (
 // this file: update the former.
 const _ = thrift.IsAtLeastVersion0_1
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *Key) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Key) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.FieldI32(1, s.A)
+	b = w.Room(b, 7)
+	fixed := (*[7]byte)(b[len(b) : len(b)+7])
+	thrift.PutI32(fixed[0:7], 1, s.A)
+	b = b[:len(b)+7]
 	if v, ok := s.B.Get(); ok {
-		w.FieldString(2, v)
+		b = w.FieldString(b, 2, v)
 	}
-	w.EndStruct()
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Key) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *Key) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080001: // 1: i32 a
-			s.A = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.A = thrift.I32At(b, p+3)
+			p += 7
 		case 0x000b0002: // 2: string b
-			s.B = thrift.Some(r.String())
+			value, next := r.String(p + 3)
+			s.B = thrift.Some(value)
+			p = next
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("value.Key")
+	return r.EndStruct(p, field, "value.Key")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *Value) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Value) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.FieldI32(1, int32(s.Kind))
-	w.FieldI64(2, s.N)
-	w.EndStruct()
+	b = w.Room(b, 18)
+	fixed := (*[18]byte)(b[len(b) : len(b)+18])
+	thrift.PutI32(fixed[0:7], 1, int32(s.Kind))
+	thrift.PutI64(fixed[7:18], 2, s.N)
+	b = b[:len(b)+18]
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Value) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *Value) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080001: // 1: Kind kind
-			s.Kind = Kind(r.I32())
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Kind = Kind(thrift.I32At(b, p+3))
+			p += 7
 		case 0x000a0002: // 2: i64 n
-			s.N = r.I64()
+			if len(b)-p < 11 {
+				p = r.Short(p+3, thrift.I64)
+				break
+			}
+			s.N = thrift.I64At(b, p+3)
+			p += 11
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("value.Value")
+	return r.EndStruct(p, field, "value.Value")
 }
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *Inner) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Inner) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.FieldI32(1, s.N)
-	w.FieldI32(2, int32(s.Kind))
-	w.EndStruct()
+	b = w.Room(b, 14)
+	fixed := (*[14]byte)(b[len(b) : len(b)+14])
+	thrift.PutI32(fixed[0:7], 1, s.N)
+	thrift.PutI32(fixed[7:14], 2, int32(s.Kind))
+	b = b[:len(b)+14]
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Inner) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *Inner) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080001: // 1: i32 n
-			s.N = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.N = thrift.I32At(b, p+3)
+			p += 7
 		case 0x00080002: // 2: Kind kind
-			s.Kind = Kind(r.I32())
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Kind = Kind(thrift.I32At(b, p+3))
+			p += 7
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("value.Inner")
+	return r.EndStruct(p, field, "value.Inner")
 }

@@ -10,27 +10,38 @@ import (
 // this file: update the former.
 const _ = thrift.IsAtLeastVersion0_1
 
-// WriteThrift appends the fields and the end mark to w.
-func (s *Deep) WriteThrift(w *thrift.Writer) {
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Deep) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
-		return
+		return b
 	}
-	w.FieldI32(1, s.ID)
-	w.EndStruct()
+	b = w.Room(b, 7)
+	fixed := (*[7]byte)(b[len(b) : len(b)+7])
+	thrift.PutI32(fixed[0:7], 1, s.ID)
+	b = b[:len(b)+7]
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
-func (s *Deep) ReadThrift(r *thrift.Reader) {
-	if !r.BeginStruct() {
-		return
-	}
-	for key, ok := r.Field(); ok; key, ok = r.Field() {
-		switch key {
+func (s *Deep) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080001: // 1: i32 id
-			s.ID = r.I32()
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.ID = thrift.I32At(b, p+3)
+			p += 7
 		default:
-			r.Skip(key)
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
 		}
 	}
-	r.EndStruct("thrift.Deep")
+	return r.EndStruct(p, field, "thrift.Deep")
 }

@@ -1,0 +1,226 @@
+package thrift
+
+import (
+	"encoding/binary"
+	"unsafe"
+
+	"github.com/fulmar-rpc/fulmar/internal/byteswap"
+)
+
+// slabs are pieces of memory for the elements of short lists: a message of many
+// structs with short lists takes a few allocations for all of them. A list that is
+// kept keeps its piece, of at most slabBytes.
+type slabs struct {
+	strings []string
+	// words are for numbers, which hold no pointers.
+	words []uint64
+}
+
+// slabBytes is the longest piece, slabShare the part of the unread message that a new piece is for at most: what
+// does not arrive is not allocated for. Lists of slabLists and more have memory of
+// their own.
+const (
+	slabBytes = 64 << 10
+	slabShare = 4
+	slabLists = slabBytes / 16
+)
+
+// slabFor returns how many elements of size bytes a new piece has room for, n of
+// which are needed for what is at p.
+func (r *Reader) slabFor(p, n, size int) int {
+	return max(n, min(slabBytes, (len(r.buf)-p)/slabShare)/size)
+}
+
+// plainList reads the header of a list or set whose elements hold no others: see
+// BeginList, without an end.
+func (r *Reader) plainList(p int, element Type) (n, next int, ok bool) {
+	if len(r.buf)-p < 5 || r.depth < 1 {
+		_, p, _ = r.BeginList(p, element)
+		return 0, p, false
+	}
+	n = int(int32(binary.BigEndian.Uint32(r.buf[p+1:])))
+	if n == 0 {
+		return 0, p + 5, true
+	}
+	if Type(r.buf[p]) != element || int64(uint32(n))*int64(element.LeastSize()) > int64(len(r.buf)-p-5) {
+		_, p, _ = r.BeginList(p, element)
+		return 0, p, false
+	}
+	return n, p + 5, true
+}
+
+// stringsFor returns n empty strings.
+func (r *Reader) stringsFor(p, n int) []string {
+	const size = int(unsafe.Sizeof(""))
+	switch {
+	case n == 0:
+		return []string{}
+	case !r.charge(p, int64(n)*int64(size)):
+		return nil
+	case n*size >= slabLists:
+		return make([]string, n)
+	}
+	if n > len(r.slabs.strings) {
+		r.slabs.strings = make([]string, r.slabFor(p, n, size))
+	}
+	list := r.slabs.strings[:n:n]
+	r.slabs.strings = r.slabs.strings[n:]
+	return list
+}
+
+// numbersFor returns memory for n numbers of size bytes, aligned for all of them, at
+// least one; nil after an error.
+func (r *Reader) numbersFor(p, n, size int) unsafe.Pointer {
+	const word = 8
+	if !r.charge(p, int64(n)*int64(size)) {
+		return nil
+	}
+	words := (n*size + word - 1) / word
+	if n*size >= slabLists {
+		return unsafe.Pointer(unsafe.SliceData(make([]uint64, words)))
+	}
+	if words > len(r.slabs.words) {
+		r.slabs.words = make([]uint64, r.slabFor(p, words, word))
+	}
+	list := unsafe.Pointer(unsafe.SliceData(r.slabs.words))
+	r.slabs.words = r.slabs.words[words:]
+	return list
+}
+
+// number is what the elements of lists without pointers are.
+type number interface {
+	~bool | ~int8 | ~int16 | ~int32 | ~int64 | ~float64 | ~[16]byte
+}
+
+// beginNumbers returns memory for the elements of a list or set, nil if there are
+// none to be read, and their bytes.
+func beginNumbers[T number](r *Reader, p int, element Type) (list []T, wire []byte, next int) {
+	n, p, ok := r.plainList(p, element)
+	if !ok {
+		return nil, nil, p
+	}
+	if n == 0 {
+		return []T{}, nil, p
+	}
+	size := int(unsafe.Sizeof(*new(T)))
+	memory := r.numbersFor(p, n, size)
+	if memory == nil {
+		return nil, nil, len(r.buf)
+	}
+	next = p + n*size
+	return unsafe.Slice((*T)(memory), n), r.buf[p:next], next
+}
+
+// StringList reads a list or set of strings. It returns old if the elements are of
+// another type, or after an error.
+func (r *Reader) StringList(p int, old []string) ([]string, int) {
+	n, p, ok := r.plainList(p, String)
+	if !ok {
+		return old, p
+	}
+	list := r.stringsFor(p, n)
+	for i := range list {
+		list[i], p = r.String(p)
+	}
+	if r.err != nil {
+		return old, len(r.buf)
+	}
+	return list, p
+}
+
+// BinaryList reads a list or set of binaries; see StringList.
+func (r *Reader) BinaryList(p int, old [][]byte) ([][]byte, int) {
+	n, p, ok := r.plainList(p, String)
+	if !ok {
+		return old, p
+	}
+	list := MakeSlice[[]byte](r, p, n)
+	for i := 0; i < n && r.err == nil; i++ {
+		var v []byte
+		v, p = r.Binary(p)
+		list = append(list, v)
+	}
+	if r.err != nil {
+		return old, len(r.buf)
+	}
+	return list, p
+}
+
+// BoolList reads a list or set of bools; see StringList.
+func (r *Reader) BoolList(p int, old []bool) ([]bool, int) {
+	list, wire, p := beginNumbers[bool](r, p, Bool)
+	if list == nil {
+		return old, p
+	}
+	for i := range list {
+		list[i] = wire[i] == 1
+	}
+	return list, p
+}
+
+// I8List reads a list or set of i8; see StringList.
+func (r *Reader) I8List(p int, old []int8) ([]int8, int) {
+	list, wire, p := beginNumbers[int8](r, p, I8)
+	if list == nil {
+		return old, p
+	}
+	for i := range list {
+		list[i] = int8(wire[i])
+	}
+	return list, p
+}
+
+// I16List reads a list or set of i16; see StringList.
+func (r *Reader) I16List(p int, old []int16) ([]int16, int) {
+	list, wire, p := beginNumbers[int16](r, p, I16)
+	if list == nil {
+		return old, p
+	}
+	byteswap.Get16(list, wire)
+	return list, p
+}
+
+// I32List reads a list or set of i32; see StringList.
+func (r *Reader) I32List(p int, old []int32) ([]int32, int) { return ReadEnumList(r, p, old) }
+
+// ReadEnumList reads a list or set of enums, known or not; see StringList.
+func ReadEnumList[E ~int32](r *Reader, p int, old []E) ([]E, int) {
+	list, wire, p := beginNumbers[E](r, p, I32)
+	if list == nil {
+		return old, p
+	}
+	byteswap.Get32(list, wire)
+	return list, p
+}
+
+// I64List reads a list or set of i64; see StringList.
+func (r *Reader) I64List(p int, old []int64) ([]int64, int) {
+	list, wire, p := beginNumbers[int64](r, p, I64)
+	if list == nil {
+		return old, p
+	}
+	byteswap.Get64(list, wire)
+	return list, p
+}
+
+// DoubleList reads a list or set of doubles; see StringList.
+func (r *Reader) DoubleList(p int, old []float64) ([]float64, int) {
+	list, wire, p := beginNumbers[float64](r, p, Double)
+	if list == nil {
+		return old, p
+	}
+	byteswap.Get64(list, wire)
+	return list, p
+}
+
+// UUIDList reads a list or set of uuids; see StringList.
+func (r *Reader) UUIDList(p int, old []UUID) ([]UUID, int) {
+	list, wire, p := beginNumbers[UUID](r, p, UUIDType)
+	if list == nil {
+		return old, p
+	}
+	for i := range list {
+		copy(list[i][:], wire[16*i:])
+	}
+	return list, p
+}

@@ -1,0 +1,249 @@
+package thrift_test
+
+import (
+	"bytes"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
+	"github.com/fulmar-rpc/fulmar/thrift"
+)
+
+// policies are all of them.
+var policies = []thrift.Strings{thrift.StringsAuto, thrift.StringsMessage, thrift.StringsOwn}
+
+// sized returns a struct whose message is a little longer than n bytes, with short
+// strings and one of an eighth of that.
+func sized(n int) *node {
+	s := &node{Name: strings.Repeat("n", n/8), Blob: []byte("blob"), Scores: map[string]int64{"score": 1}, Children: []node{}}
+	for i := 0; i < n-n/8; i += 104 {
+		s.Labels = append(s.Labels, fmt.Sprintf("%0100d", i))
+	}
+	return s
+}
+
+func mustMarshal(t testing.TB, s thrift.Struct) []byte {
+	t.Helper()
+	b, err := thrift.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// within reports whether s is a part of b.
+func within(b []byte, s string) bool {
+	start, at := uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(unsafe.Pointer(unsafe.StringData(s)))
+	return at >= start && at < start+uintptr(len(b))
+}
+
+func TestUnmarshal_KeepsNoReferenceWhateverItsLength(t *testing.T) {
+	for _, n := range []int{8, 1000, 10_000, 100_000, 1_000_000} {
+		want := sized(n)
+		b := mustMarshal(t, want)
+		var got node
+		if err := thrift.Unmarshal(b, &got); err != nil {
+			t.Fatal(err)
+		}
+		for i := range b {
+			b[i] = 0xdb
+		}
+		if !reflect.DeepEqual(&got, want) {
+			t.Errorf("%d bytes: the struct changed with the bytes it was read from", n)
+		}
+	}
+}
+
+func TestUnmarshalOwned_EqualForAllPolicies(t *testing.T) {
+	for _, n := range []int{8, 1000, 10_000, 100_000, 1_000_000} {
+		want := sized(n)
+		for _, policy := range policies {
+			b := mustMarshal(t, want)
+			var got node
+			if err := thrift.UnmarshalOwned(b, &got, thrift.UnmarshalConfig{Strings: policy}); err != nil {
+				t.Fatal(err)
+			}
+			if !reflect.DeepEqual(&got, want) {
+				t.Errorf("%d bytes, policy %d: read back something else", n, policy)
+			}
+		}
+	}
+}
+
+// TestUnmarshalOwned_Shares says which strings refer to the message.
+func TestUnmarshalOwned_Shares(t *testing.T) {
+	cases := []struct {
+		name        string
+		bytes       int
+		policy      thrift.Strings
+		short, long bool
+	}{
+		{"auto, short message", 10_000, thrift.StringsAuto, true, true},
+		{"auto, long message", 100_000, thrift.StringsAuto, false, true},
+		{"message, short message", 10_000, thrift.StringsMessage, true, true},
+		{"message, long message", 100_000, thrift.StringsMessage, true, true},
+		{"own, short message", 10_000, thrift.StringsOwn, false, false},
+		{"own, long message", 100_000, thrift.StringsOwn, false, false},
+	}
+	for _, test := range cases {
+		t.Run(test.name, func(t *testing.T) {
+			s := sized(test.bytes)
+			s.Name += strings.Repeat("n", test.bytes/8)
+			b := mustMarshal(t, s)
+			var got node
+			if err := thrift.UnmarshalOwned(b, &got, thrift.UnmarshalConfig{Strings: test.policy}); err != nil {
+				t.Fatal(err)
+			}
+			if short, long := within(b, got.Labels[3]), within(b, got.Name); short != test.short || long != test.long {
+				t.Errorf("short strings refer to the message: %v, want %v; long ones: %v, want %v", short, test.short, long, test.long)
+			}
+			if within(b, string(got.Blob)) || cap(got.Blob) != len(got.Blob) {
+				t.Errorf("the binary has %d bytes of capacity beyond its %d: to append would change what follows", cap(got.Blob)-len(got.Blob), len(got.Blob))
+			}
+		})
+	}
+}
+
+// TestUnmarshal_OneByteIsNotShared: Go keeps strings of one byte in memory of its
+// own, which a binary of one byte must not be.
+func TestUnmarshal_OneByteIsNotShared(t *testing.T) {
+	for _, policy := range policies {
+		b := mustMarshal(t, &node{Blob: []byte{'x'}})
+		var got node
+		if err := thrift.UnmarshalOwned(b, &got, thrift.UnmarshalConfig{Strings: policy}); err != nil {
+			t.Fatal(err)
+		}
+		got.Blob[0] = 'y'
+		if text := string([]byte{'x'}); text != "x" {
+			t.Fatalf("policy %d: x has become %q", policy, text)
+		}
+	}
+}
+
+// TestUnmarshal_ListsDoNotShareElements: lists are parts of one piece of memory, but
+// to append to one must not change another.
+func TestUnmarshal_ListsDoNotShareElements(t *testing.T) {
+	s := &node{Children: []node{{Labels: []string{"a", "b"}}, {Labels: []string{"c"}}, {Labels: []string{}}}}
+	var got node
+	if err := thrift.Unmarshal(mustMarshal(t, s), &got); err != nil {
+		t.Fatal(err)
+	}
+	_ = append(got.Children[0].Labels, "z")
+	if label := got.Children[1].Labels[0]; label != "c" {
+		t.Errorf("an append to the first list has made %q of the second one's c", label)
+	}
+}
+
+// TestUnmarshal_Allocations: the number of allocations does not depend on how many
+// strings and lists there are.
+func TestUnmarshal_Allocations(t *testing.T) {
+	build := func(children int) []byte {
+		s := &node{}
+		for range children {
+			s.Children = append(s.Children, node{Name: "name", Labels: []string{"a", "bc", "def"}})
+		}
+		return mustMarshal(t, s)
+	}
+	// Of the maps that are not there, each node has an empty one.
+	count := func(b []byte) float64 {
+		return testing.AllocsPerRun(20, func() {
+			var got node
+			if err := thrift.Unmarshal(b, &got); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	few, many := count(build(10)), count(build(90))
+	if more := many - few; more > 80+8 {
+		t.Errorf("80 children more take %v allocations more, want 1 each for their maps and a few for all", more)
+	}
+}
+
+// mixed reads its strings with policies that take turns.
+type mixed struct{ texts [6]string }
+
+func (m *mixed) WriteThrift(w *thrift.Writer, b []byte) []byte {
+	if !w.BeginStruct() {
+		return b
+	}
+	for i, text := range m.texts {
+		b = w.FieldString(b, int16(i), text)
+	}
+	return w.EndStruct(b)
+}
+
+func (m *mixed) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	for len(b)-p >= 4 && !thrift.KeyAt(b, p).IsStop() {
+		i := int(thrift.KeyAt(b, p).ID())
+		before := r.UseStrings(policies[i%len(policies)])
+		m.texts[i], p = r.String(p + 3)
+		if r.UseStrings(before) != policies[i%len(policies)] {
+			panic("UseStrings returns something else than what was said before")
+		}
+	}
+	return r.EndStruct(p, 0, "mixed")
+}
+
+func TestUseStrings_PoliciesTakeTurns(t *testing.T) {
+	for _, length := range []int{1, 10, 10_000, 100_000} {
+		want := &mixed{}
+		for i := range want.texts {
+			want.texts[i] = strings.Repeat(string(rune('a'+i)), length)
+		}
+		for _, owned := range []bool{false, true} {
+			b := mustMarshal(t, want)
+			got := &mixed{}
+			err := thrift.Unmarshal(b, got)
+			if owned {
+				got = &mixed{}
+				err = thrift.UnmarshalOwned(b, got, thrift.UnmarshalConfig{Strings: thrift.StringsMessage})
+			}
+			if err != nil || !reflect.DeepEqual(got, want) {
+				t.Fatalf("strings of %d bytes, owned %v: something else was read, %v", length, owned, err)
+			}
+			for i, text := range got.texts {
+				refers := owned && (policies[i%len(policies)] == thrift.StringsMessage || policies[i%len(policies)] == thrift.StringsAuto && (len(b) <= 16<<10 || length >= len(b)/8))
+				if within(b, text) != refers {
+					t.Errorf("string %d of %d bytes, owned %v: refers to the message: %v", i, length, owned, !refers)
+				}
+			}
+		}
+	}
+}
+
+// FuzzUnmarshalOwned: where strings are kept does not change what is read.
+func FuzzUnmarshalOwned(f *testing.F) {
+	short := sample()
+	short.Labels = []string{"", "a"}
+	f.Add(mustMarshal(f, short), 0)
+	f.Add(mustMarshal(f, &node{Children: []node{{Labels: []string{"x"}}, {Blob: []byte("y")}}}), 20_000)
+	f.Fuzz(func(t *testing.T, b []byte, pad int) {
+		if pad > 0 && pad < 1<<17 {
+			// An unknown field in front makes the message long.
+			field := append([]byte{byte(thriftwire.String), 0x7f, 0xff, 0, byte(pad >> 16), byte(pad >> 8), byte(pad)}, make([]byte, pad)...)
+			b = append(field, b...)
+		}
+		var want node
+		wantErr := thrift.Unmarshal(b, &want)
+		for _, policy := range policies {
+			owned := bytes.Clone(b)
+			var got node
+			err := thrift.UnmarshalOwned(owned, &got, thrift.UnmarshalConfig{Strings: policy})
+			if err != nil && strings.Contains(err.Error(), "more memory") || wantErr != nil && strings.Contains(wantErr.Error(), "more memory") {
+				continue // they need different amounts
+			}
+			if (err == nil) != (wantErr == nil) || err != nil && err.Error() != wantErr.Error() {
+				t.Fatalf("policy %d: %v; Unmarshal: %v", policy, err, wantErr)
+			}
+			// What was read is compared as it is written: NaN is not equal to itself, and
+			// maps have no order.
+			if err == nil && len(got.Scores) == len(want.Scores) && len(want.Scores) < 2 && !bytes.Equal(mustMarshal(t, &got), mustMarshal(t, &want)) {
+				t.Fatalf("policy %d: %+v; Unmarshal: %+v", policy, got, want)
+			}
+		}
+	})
+}
