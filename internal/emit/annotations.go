@@ -17,6 +17,8 @@ const (
 	// annotationTag adds to the struct tag of a field, or replaces our part of
 	// it: go.tag = 'json:"sku" db:"sku"'.
 	annotationTag = "go.tag"
+	// annotationStrings says where decoded strings are kept: auto, message or own.
+	annotationStrings = "go.strings"
 	// annotationDeprecated gives the reason why something should not be used.
 	annotationDeprecated = "deprecated"
 	// annotationStreaming makes a method a stream.
@@ -51,7 +53,7 @@ func (g *generator) goName(name string, annotations schema.Annotations) string {
 // it: ours, and those of thriftgo and thriftrw. The rest is for others to read.
 func changesGo(key string) bool {
 	switch key {
-	case annotationName, annotationTag, annotationStreaming,
+	case annotationName, annotationTag, annotationStrings, annotationStreaming,
 		"go.type", "go.pkg", "thrift.nested", "thrift.is_alias", "thrift.is_interface":
 		return true
 	}
@@ -81,7 +83,8 @@ func (g *generator) checkAnnotations() {
 			g.checkFields(s.Fields)
 		}
 		for _, service := range file.Services {
-			g.checkEffects(service.Annotations, annotationName)
+			g.checkEffects(service.Annotations, annotationName, annotationStrings)
+			g.checkStrings(service.Annotations)
 			for _, method := range service.Methods {
 				g.checkMethod(method)
 			}
@@ -113,7 +116,12 @@ func (g *generator) checkType(t *schema.Type) {
 
 func (g *generator) checkFields(fields []*schema.Field) {
 	for _, field := range fields {
-		g.checkEffects(field.Annotations, annotationName, annotationTag)
+		followed := []string{annotationName, annotationTag}
+		if holdsStrings(field.Type) {
+			followed = append(followed, annotationStrings)
+		}
+		g.checkEffects(field.Annotations, followed...)
+		g.checkStrings(field.Annotations)
 		g.checkType(field.Type)
 		annotation := findAnnotation(field.Annotations, annotationTag)
 		if annotation == nil {
@@ -126,13 +134,56 @@ func (g *generator) checkFields(fields []*schema.Field) {
 }
 
 func (g *generator) checkMethod(method *schema.Method) {
-	g.checkEffects(method.Annotations, annotationName, annotationStreaming)
+	g.checkEffects(method.Annotations, annotationName, annotationStrings, annotationStreaming)
+	g.checkStrings(method.Annotations)
 	g.checkType(method.Result)
 	g.checkFields(method.Arguments)
 	g.checkFields(method.Throws)
 	annotation := findAnnotation(method.Annotations, annotationStreaming)
 	if annotation != nil && annotation.Value != "unary" {
 		g.errorf(annotation.Position, "method %s.%s: streams are not supported yet (%s is %.80q)", method.Service.Name, method.Name, annotationStreaming, annotation.Value)
+	}
+}
+
+func (g *generator) checkStrings(annotations schema.Annotations) {
+	annotation := findAnnotation(annotations, annotationStrings)
+	if annotation != nil && stringPolicy(annotations) == "" {
+		g.errorf(annotation.Position, "annotation %s: %.80q is not known, expected auto, message or own", annotationStrings, annotation.Value)
+	}
+}
+
+// stringPolicy is what package thrift calls the policy that the first of the
+// annotations asks for that has one, "" if none does.
+func stringPolicy(all ...schema.Annotations) string {
+	for _, annotations := range all {
+		annotation := findAnnotation(annotations, annotationStrings)
+		if annotation == nil {
+			continue
+		}
+		switch annotation.Value {
+		case "auto":
+			return "StringsAuto"
+		case "message":
+			return "StringsMessage"
+		case "own":
+			return "StringsOwn"
+		}
+		return ""
+	}
+	return ""
+}
+
+// holdsStrings says that values of a type may have strings or binaries in them.
+func holdsStrings(t *schema.Type) bool {
+	switch t.Kind {
+	case schema.KindString, schema.KindBinary, schema.KindStruct:
+		return true
+	case schema.KindList, schema.KindSet:
+		return holdsStrings(t.Element)
+	case schema.KindMap:
+		return holdsStrings(t.Key) || holdsStrings(t.Element)
+	default:
+		return false
 	}
 }
 

@@ -28,7 +28,17 @@ func (p *printer) readMethod(r *record) {
 	p.P("switch field = ", p.imports.thrift("KeyAt"), "(b, p); field {")
 	for _, m := range r.members {
 		p.P(fmt.Sprintf("case %#08x: // %d: %s %s", fieldKey(m.Field), m.ID, idlType(m.Type), identifierText(m.Name)))
+		policy := ""
+		if holdsStrings(m.Type) {
+			policy = stringPolicy(m.Annotations)
+		}
+		if policy != "" {
+			p.P("before := r.UseStrings(", p.imports.thrift(policy), ")")
+		}
 		p.readMember(r, m, required)
+		if policy != "" {
+			p.P("r.UseStrings(before)")
+		}
 	}
 	p.P("default:")
 	p.P("if field.IsStop() {")

@@ -31,7 +31,7 @@ type aliases struct {
 // localNames are the identifiers that generated functions use inside. The name
 // of an imported package must not be hidden by one.
 var localNames = []string{
-	"args", "b", "c", "caller", "ctx", "e", "element", "entries", "err", "exception", "field", "fixed", "i",
+	"args", "b", "before", "c", "caller", "ctx", "e", "element", "entries", "err", "exception", "field", "fixed", "i",
 	"implementation", "key", "list", "missing", "n", "name", "next", "ok", "options", "p", "pair", "r", "registrar",
 	"request", "result", "s", "seen", "set", "success", "v", "value", "w",
 }

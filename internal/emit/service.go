@@ -178,7 +178,11 @@ func (p *printer) methodDesc(service *schema.Service, method *schema.Method) {
 	if method.Oneway {
 		p.P("Oneway: true,")
 	}
-	p.P("Codec: ", p.imports.thrift("Binary"), ",")
+	codec := p.imports.thrift("Binary")
+	if policy := stringPolicy(method.Annotations, method.Service.Annotations); policy != "" {
+		codec = p.imports.thrift("Codec") + "{Strings: " + p.imports.thrift(policy) + "}"
+	}
+	p.P("Codec: ", codec, ",")
 	p.P("NewRequest: func() any { return &", p.argumentsType(method), literal(p.fieldValues(p.argumentRecord(method), nil)), " },")
 	p.invoke(service, method)
 	if len(method.Throws) > 0 {

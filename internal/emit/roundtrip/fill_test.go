@@ -12,6 +12,7 @@ import (
 
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/ids/golden/ids"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/recursion/golden/recursion"
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/retention/golden/retention"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/shapes/golden/shapes"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/values/golden/values"
 	"github.com/fulmar-rpc/fulmar/internal/testkit"
@@ -26,6 +27,7 @@ var unions = map[reflect.Type]bool{
 	reflect.TypeFor[values.Choice]():        true,
 	reflect.TypeFor[recursion.Expression](): true,
 	reflect.TypeFor[ids.Either]():           true,
+	reflect.TypeFor[retention.Either]():     true,
 }
 
 // filler gives values to everything it meets, from a seed.

@@ -17,6 +17,7 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/names/golden/names"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/orders/golden/orders"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/recursion/golden/recursion"
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/retention/golden/retention"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/shapes/golden/shapes"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/values/golden/values"
 	"github.com/fulmar-rpc/fulmar/thrift"
@@ -38,6 +39,7 @@ var declared = []thrift.Struct{
 	recursion.NewA(), recursion.NewB(), recursion.NewC(), recursion.NewCaused(), recursion.NewExpression(),
 	recursion.NewInner(), recursion.NewKeyed(), recursion.NewLeaf(), recursion.NewNode(), recursion.NewOuter(),
 	recursion.NewSum(), recursion.NewTree(),
+	retention.NewEither(), retention.NewInner(), retention.NewKept(), new(retention.CachePutArgs),
 	shapes.NewContainers(), shapes.NewEmpty(), shapes.NewFailure(), shapes.NewKeys(), shapes.NewOptional(),
 	shapes.NewPlain(), shapes.NewPoint(), shapes.NewRequired(), shapes.NewShape(), shapes.NewWide(),
 	new(shapes.EchoAStructArgs), new(shapes.EchoAnExceptionArgs), new(shapes.EchoPairsResult), new(shapes.EchoAUnionResult),
@@ -124,7 +126,7 @@ func TestRoundTrip_OfZeroValues(t *testing.T) {
 // union by value, or it is a list of arguments without its struct.
 func holdsUnsetUnion(s thrift.Struct) bool {
 	switch s.(type) {
-	case *shapes.Plain, *shapes.Required, *inherit.ChildCombineArgs, *hostile.CommandsRunArgs, *orders.OrdersPlaceArgs,
+	case *retention.CachePutArgs, *shapes.Plain, *shapes.Required, *inherit.ChildCombineArgs, *hostile.CommandsRunArgs, *orders.OrdersPlaceArgs,
 		*shapes.EchoAStructArgs, *shapes.EchoAnExceptionArgs, *values.DefaultsGetArgs, *ids.NegativeSwapArgs:
 		return true
 	}
