@@ -36,7 +36,7 @@ lint: generate bin/staticcheck bin/verify ## gofmt, go mod tidy, go vet, staticc
 	$(GO) test -count=1 ./internal/archtest
 
 .PHONY: generate
-generate: bin/fulmar ## Run fulmar gen for all interface definitions of the tree
+generate: bin/fulmar bin/fulmar-gen-mock bin/fulmar-gen-validate ## Run fulmar gen for all interface definitions of the tree
 	@for module in $(GENERATED_MODULES); do \
 		echo "generate $$module"; \
 		PATH="$(ROOT)/bin:$$PATH" $(GO) -C $$module generate ./... || exit 1; \
@@ -80,9 +80,12 @@ help: ## This list
 # ----------------------------------------------------------------- tools ---
 
 # Always asked: the go command knows best whether anything changed.
-.PHONY: bin/fulmar bin/verify bin/bench
+.PHONY: bin/fulmar bin/fulmar-gen-mock bin/fulmar-gen-validate bin/verify bin/bench
 bin/fulmar:
 	@$(GO) -C cmd/fulmar build -o $(ROOT)/bin/fulmar .
+
+bin/fulmar-gen-mock bin/fulmar-gen-validate: bin/%:
+	@$(GO) -C contrib/plugins build -o $(ROOT)/bin/$* ./cmd/$*
 
 bin/verify:
 	@$(GO) -C tools build -o $(ROOT)/bin/verify ./verify

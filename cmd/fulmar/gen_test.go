@@ -2,6 +2,7 @@ package main
 
 import (
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -159,6 +160,17 @@ func TestGen_ObeysEveryFlag(t *testing.T) {
 			fulmar(t, folder, "gen", flag, "example.com/c", "orders.thrift").want(t, 0, "5 written")
 			contains(t, filepath.Join(folder, "gen/shop/orders/orders_types.go"), `"example.com/c/shop/common"`)
 		},
+		"check": func(t *testing.T, flag string) {
+			folder := newFolder(t, "a.thrift", "namespace go a\nstruct S {}\nservice V {}")
+			fulmar(t, folder, "gen", flag, "a.thrift").want(t, exitFailed, "gen/a/a_types.go: is missing\n", "3 files not up to date of 3")
+			wantTree(t, folder, "a.thrift")
+			fulmar(t, folder, "gen", "a.thrift").want(t, 0, "3 written")
+			result := fulmar(t, folder, "gen", flag, "a.thrift")
+			result.want(t, 0, "fulmar gen: 1 package, 3 files, all up to date\n")
+			if strings.Contains(result.stdout, "go:generate") {
+				t.Errorf("a check is not worth a go:generate line: %s", result.stdout)
+			}
+		},
 		"allow-negative-ids": func(t *testing.T, flag string) {
 			folder := newFolder(t, "a.thrift", "struct S { -1: i32 a, 0: string b }")
 			fulmar(t, folder, "gen", "a.thrift").want(t, exitFailed, "a.thrift:1:12: ", "a.thrift:1:23: ")
@@ -170,8 +182,9 @@ func TestGen_ObeysEveryFlag(t *testing.T) {
 		"implicit-ids":       checkImplicitIDs,
 		"namespace":          checkNamespace,
 	}
+	maps.Copy(cases, pluginFlagCases())
 	usage := regexp.MustCompile(`(?m)^ +(-\w)?(?:, )?(--([\w-]+))`)
-	flags := usage.FindAllStringSubmatch(newGenCommand().Flags().FlagUsages(), -1)
+	flags := usage.FindAllStringSubmatch(newGenCommand(nil).Flags().FlagUsages(), -1)
 	if len(flags) < len(cases) {
 		t.Errorf("%d flags and %d cases", len(flags), len(cases))
 	}

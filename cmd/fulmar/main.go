@@ -45,7 +45,7 @@ func run(arguments []string, stdout, stderr io.Writer) int {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.AddCommand(newGenCommand(), newVersionCommand())
+	root.AddCommand(newGenCommand(arguments), newVersionCommand())
 	command, err := root.ExecuteC()
 	switch {
 	case err == nil:

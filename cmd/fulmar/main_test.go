@@ -19,6 +19,9 @@ import (
 const asCommand = "FULMAR_TEST_AS_COMMAND"
 
 func TestMain(m *testing.M) {
+	if name, isPlugin := strings.CutPrefix(filepath.Base(os.Args[0]), pluginPrefix); isPlugin {
+		os.Exit(runTestPlugin(name))
+	}
 	if os.Getenv(asCommand) != "" {
 		main()
 	}

@@ -34,6 +34,11 @@ type Package struct {
 	// Root says that at least one of the files was named on the command line
 	// rather than only included.
 	Root bool
+	// ImportPath is how Go code imports the package, empty if that is not
+	// known, and GoImports are the packages that the code of this one may name,
+	// sorted by name. Both are for plugins: see Import.
+	ImportPath string
+	GoImports  []Import
 }
 
 // File is one interface definition file.
@@ -164,6 +169,8 @@ type Enum struct {
 	File        *File
 	Position    Position
 	GoName      string
+	// GoParser is the function that turns a name into a value; for plugins.
+	GoParser string
 }
 
 // EnumValue is one name in an Enum. Two names may share a number.
@@ -204,6 +211,8 @@ type Struct struct {
 	File        *File
 	Position    Position
 	GoName      string
+	// GoConstructor is the function that returns a new one; for plugins.
+	GoConstructor string
 }
 
 // Requiredness of a field. Fields of unions are always optional.
@@ -236,6 +245,10 @@ type Field struct {
 	Annotations Annotations
 	Position    Position
 	GoName      string
+	// GoType is the type of the Go field, and GoPresence how that shows that it
+	// holds nothing. For plugins, and for members of structs only.
+	GoType     string
+	GoPresence Presence
 }
 
 // Constant is a named value.
@@ -309,6 +322,13 @@ type Service struct {
 	File        *File
 	Position    Position
 	GoName      string
+	// GoServer and GoClient are the Go interfaces, GoNewClient is the function
+	// that returns a client, and GoMethods are the methods of both interfaces,
+	// inherited ones first. For plugins.
+	GoServer    string
+	GoClient    string
+	GoNewClient string
+	GoMethods   []GoMethod
 }
 
 // Method is one procedure of a service.

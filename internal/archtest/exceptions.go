@@ -15,12 +15,15 @@ func variableExceptions() []exception {
 	return []exception{
 		{rule: "package variable", file: "code.go", what: "codeNames", reason: table},
 		{rule: "package variable", file: "code.go", what: "exceptionCodes", reason: table},
+		{rule: "package variable", file: "gen/schema/golang.go", what: "presenceNames", reason: table},
 		{rule: "package variable", file: "gen/schema/schema.go", what: "kindNames", reason: table},
+		{rule: "package variable", file: "internal/emit/additions.go", what: "reservedSuffixes", reason: table},
 		{rule: "package variable", file: "internal/emit/gotype.go", what: "wireTypes", reason: table},
 		{rule: "package variable", file: "internal/emit/imports.go", what: "importNames", reason: table},
 		{rule: "package variable", file: "internal/emit/imports.go", what: "localNames", reason: table},
 		{rule: "package variable", file: "internal/emit/naming.go", what: "codecMethods", reason: table},
 		{rule: "package variable", file: "internal/emit/words.go", what: "initialisms", reason: table},
+		{rule: "package variable", file: "internal/pluginwire/encode.go", what: "valueKinds", reason: table},
 		{rule: "package variable", file: "internal/thriftwire/type.go", what: "layouts", reason: table},
 		{
 			rule: "package variable", file: "internal/linkbuf/linkbuf_invariants.go", what: "outstanding",

@@ -41,6 +41,7 @@ const (
 	moduleProtobuf = "google.golang.org/protobuf"
 	moduleGoleak   = "go.uber.org/goleak"
 	moduleCobra    = "github.com/spf13/cobra"
+	modulePflag    = "github.com/spf13/pflag"
 	moduleStatic   = "honnef.co/go/tools"
 )
 
@@ -122,9 +123,15 @@ func generatorPolicy() []place {
 	return []place{
 		{folder: "gen/schema", group: generatorGroup, line: 0, public: true, without: confined, why: why},
 		{folder: "internal/idl/...", group: generatorGroup, line: 1, without: confined, why: why},
-		{folder: "gen", group: generatorGroup, line: 2, public: true, without: confined, why: why},
+		{
+			folder: "internal/pluginwire", group: generatorGroup, line: 1, without: append([]string{"os"}, confined...),
+			why: "bytes in, bytes out: plugin programs are started by cmd/fulmar only (ADR-0036)",
+		},
 		{folder: "internal/emit/...", group: generatorGroup, line: 2, without: confined, why: why},
-		{folder: "cmd/fulmar/...", group: generatorGroup, line: 3, thirdParty: []string{moduleCobra}},
+		{folder: "internal/outfolder", group: generatorGroup, line: 3, without: confined, why: why},
+		{folder: "gen", group: generatorGroup, line: 4, public: true, without: confined, why: why},
+		// The only one that starts programs: those that --plugin names.
+		{folder: "cmd/fulmar/...", group: generatorGroup, line: 5, thirdParty: []string{moduleCobra, modulePflag}},
 	}
 }
 
@@ -143,6 +150,9 @@ func otherPolicy() []place {
 		// tests cannot import internal/testkit and look for leaks with goleak.
 		{folder: "examples/quickstart/...", group: moduleGroup, thirdParty: []string{"example.com/shop"}, testThirdParty: []string{moduleGoleak}},
 		{folder: "contrib/...", group: moduleGroup, thirdParty: []string{"*"}},
+		// Plugins that a generator of one's own can have in it.
+		{folder: "contrib/plugins/mock", group: moduleGroup, public: true},
+		{folder: "contrib/plugins/validate", group: moduleGroup, public: true},
 		{folder: "test/...", group: moduleGroup, thirdParty: []string{"*"}},
 		{folder: "test/wire", group: moduleGroup, thirdParty: []string{"*"}}, // Its tests compare framings, which are internal (ADR-0025).
 		{folder: "bench/...", group: moduleGroup, thirdParty: []string{"*"}},

@@ -227,6 +227,7 @@ func (p *printer) tag(m member) string {
 			}
 		}
 	}
+	parts = append(parts, p.addedTags(m.Field)...)
 	texts := make([]string, len(parts))
 	for i, part := range parts {
 		texts[i] = part.key + ":" + strconv.Quote(part.value)

@@ -57,6 +57,21 @@ const (
 // model; equal programs give equal files. There are no files if the
 // diagnostics hold an error.
 func Generate(program *schema.Program, options Options) ([]File, idl.Diagnostics) {
+	prepared, diagnostics := Prepare(program, options)
+	if prepared == nil {
+		return nil, diagnostics
+	}
+	return prepared.Print()
+}
+
+// Prepared is a program that was checked and in which everything has its GoName.
+type Prepared struct {
+	*generator
+}
+
+// Prepare is the first half of Generate: all that comes before printing. It
+// returns nil if nothing can be printed.
+func Prepare(program *schema.Program, options Options) (*Prepared, idl.Diagnostics) {
 	options.RuntimeImport = cmp.Or(options.RuntimeImport, runtimeImport)
 	options.ThriftImport = cmp.Or(options.ThriftImport, thriftImport)
 	g := &generator{
@@ -78,9 +93,18 @@ func Generate(program *schema.Program, options Options) ([]File, idl.Diagnostics
 	g.checkAnnotations()
 	g.names = g.nameProgram()
 	g.checkSizes()
+	return &Prepared{g}, nil
+}
+
+// Print is the second half of Generate. It is called once.
+func (p *Prepared) Print() ([]File, idl.Diagnostics) {
+	g := p.generator
 	var files []File
-	for _, pkg := range program.Packages {
+	for _, pkg := range g.program.Packages {
 		files = append(files, g.generatePackage(pkg)...)
+	}
+	if !g.diagnostics.HasErrors() {
+		g.checkDeclared(files)
 	}
 	if g.diagnostics.HasErrors() {
 		files = nil
@@ -106,6 +130,8 @@ type generator struct {
 	// reported are the packages whose import was already found to be
 	// impossible.
 	reported map[*schema.Package]bool
+	// additions are what plugins add.
+	additions additions
 	// bytes is how much was printed.
 	bytes int
 	// diagnostics hold up to limits.IDLErrors of each severity.
@@ -241,6 +267,7 @@ func (g *generator) generatePackage(pkg *schema.Package) []File {
 				Content: content,
 			})
 		}
+		files = append(files, g.addedFiles(source, base)...)
 	}
 	return files
 }

@@ -2,6 +2,7 @@ package emit
 
 import (
 	"bytes"
+	"cmp"
 	"maps"
 	"path"
 	"slices"
@@ -18,6 +19,8 @@ type imports struct {
 	// standard and modules map import paths to the names that the file uses.
 	standard map[string]string
 	modules  map[string]string
+	// added maps names to the import paths that plugins want under them.
+	added map[string]string
 	// aliases are the same in all files of a package.
 	*aliases
 }
@@ -46,6 +49,7 @@ func (g *generator) newImports(source *schema.File) *imports {
 		source:    source,
 		standard:  map[string]string{},
 		modules:   map[string]string{},
+		added:     map[string]string{},
 		aliases:   g.importAliases(source.Package),
 	}
 }
@@ -125,20 +129,46 @@ func (i *imports) generated(pkg *schema.Package, name string) string {
 
 // write prints the import declaration: standard library, then the rest.
 func (i *imports) write(out *bytes.Buffer) {
-	if len(i.standard)+len(i.modules) == 0 {
+	standard, modules := i.groups()
+	if len(standard)+len(modules) == 0 {
 		return
 	}
 	out.WriteString("import (\n")
-	for _, group := range []map[string]string{i.standard, i.modules} {
-		for _, importPath := range slices.Sorted(maps.Keys(group)) {
-			if name := group[importPath]; name != path.Base(importPath) {
-				out.WriteString(name + " ")
+	for _, group := range [][]schema.Import{standard, modules} {
+		for _, imported := range group {
+			if imported.Name != path.Base(imported.Path) {
+				out.WriteString(imported.Name + " ")
 			}
-			out.WriteString(strconv.Quote(importPath) + "\n")
+			out.WriteString(strconv.Quote(imported.Path) + "\n")
 		}
 		out.WriteString("\n")
 	}
 	out.WriteString(")\n\n")
+}
+
+// groups returns the imports of the standard library and the rest, sorted. A
+// path comes twice if a plugin gives it another name.
+func (i *imports) groups() (standard, modules []schema.Import) {
+	all := map[schema.Import]bool{}
+	for _, group := range []map[string]string{i.standard, i.modules} {
+		for importPath, name := range group {
+			all[schema.Import{Name: name, Path: importPath}] = true
+		}
+	}
+	for name, importPath := range i.added {
+		all[schema.Import{Name: name, Path: importPath}] = true
+	}
+	sorted := slices.SortedFunc(maps.Keys(all), func(a, b schema.Import) int {
+		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Name, b.Name))
+	})
+	for _, imported := range sorted {
+		if first, _, _ := strings.Cut(imported.Path, "/"); strings.Contains(first, ".") || i.modules[imported.Path] != "" {
+			modules = append(modules, imported)
+		} else {
+			standard = append(standard, imported)
+		}
+	}
+	return standard, modules
 }
 
 // checkPrefix reports, once for each package, that it cannot be imported.

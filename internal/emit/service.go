@@ -26,6 +26,7 @@ func (p *printer) rpc(source *schema.File) {
 			}
 			p.endDeclaration()
 		}
+		p.insert(AfterService, service)
 	}
 }
 
@@ -270,13 +271,13 @@ func (p *printer) exception(method *schema.Method) {
 func (p *printer) declareArguments(method *schema.Method) {
 	p.P()
 	p.doc(sentence(argsName(method.Service.GoName, method.GoName), " are the arguments of ", fullName(method), "."))
-	p.fields(p.argumentRecord(method))
+	p.fields(p.argumentRecord(method), nil)
 }
 
 func (p *printer) declareResult(method *schema.Method) {
 	p.P()
 	p.doc(sentence(resultName(method.Service.GoName, method.GoName), " is the reply of ", fullName(method), ". At most one of its fields is set."))
-	p.fields(resultRecord(method))
+	p.fields(resultRecord(method), nil)
 }
 
 func (p *printer) replyError(method *schema.Method) {

@@ -21,6 +21,7 @@ func (p *printer) types(source *schema.File) {
 			declare(enum)
 			p.endDeclaration()
 		}
+		p.insert(AfterEnum, enum)
 	}
 	for _, s := range source.Structs {
 		p.structDeclaration(s)
@@ -32,7 +33,9 @@ func (p *printer) types(source *schema.File) {
 			p.errorMethod(s)
 		}
 		p.endDeclaration()
+		p.insert(AfterStruct, s)
 	}
+	p.insert(EndOfFile, source)
 }
 
 // constants prints scalars and strings as Go constants and everything else as
@@ -136,12 +139,13 @@ func (p *printer) enumParser(enum *schema.Enum) {
 func (p *printer) structDeclaration(s *schema.Struct) {
 	p.P()
 	p.doc(withDeprecation(s.Doc, s.Annotations))
-	p.fields(p.declaredRecord(s))
+	p.fields(p.declaredRecord(s), s)
 }
 
-// fields prints the struct type of a record.
-func (p *printer) fields(r *record) {
-	if len(r.members) == 0 {
+// fields prints the struct type of a record, with what plugins add to the
+// fields of the struct s that it is of, which may be nil.
+func (p *printer) fields(r *record, s *schema.Struct) {
+	if len(r.members) == 0 && !p.hasAdditions(StructFields, s) {
 		p.P("type ", r.goName, " struct{}")
 		return
 	}
@@ -150,6 +154,7 @@ func (p *printer) fields(r *record) {
 		p.doc(withDeprecation(m.Doc, m.Annotations))
 		p.P(m.GoName, " ", p.memberType(m), " ", p.tag(m))
 	}
+	p.insert(StructFields, s)
 	p.P("}")
 }
 

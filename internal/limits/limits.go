@@ -278,6 +278,40 @@ const (
 	IDLErrors = 100
 )
 
+// Plugins of the generator.
+const (
+	// PluginTime is how long a plugin program may take (--plugin-timeout). One in
+	// Go reads a model of 20,000 structs in 5 s; a minute is for slower languages.
+	PluginTime = time.Minute
+	// PluginExitTime is how long a plugin program may hold its output open after
+	// it ended or was told to: what it started may still have it.
+	PluginExitTime = 2 * time.Second
+	// PluginRequestBytes bounds the model as a plugin program gets it: 20,000
+	// structs of ten fields take 57 MiB.
+	PluginRequestBytes = 512 << 20
+	// PluginResponseBytes bounds the answer of a plugin program. It is more than
+	// PluginBytes because JSON escapes text.
+	PluginResponseBytes = 128 << 20
+	// PluginStderrBytes is how much of what a plugin program says on standard
+	// error is shown.
+	PluginStderrBytes = 64 << 10
+	// PluginItems bounds the files, insertions and messages of an answer, each:
+	// one for every declaration and field that IDLNodes allows.
+	PluginItems = IDLNodes
+	// PluginImportBytes bounds the list of imports of one addition, as JSON.
+	PluginImportBytes = 64 << 10
+	// PluginTextBytes is how long one insertion or added file may be: checking
+	// takes 30 times as much memory.
+	PluginTextBytes = 8 << 20
+	// PluginBytes bounds what all plugins of a run add.
+	PluginBytes = 64 << 20
+	// PluginNameBytes is how long the name of a plugin may be, and that of an
+	// option and of a file's ending.
+	PluginNameBytes = 64
+	// PluginOptions bounds the options of one plugin.
+	PluginOptions = 64
+)
+
 // Or returns fallback for 0, value if it is positive, and off if it is
 // negative: the rule of all configuration structs.
 func Or[T ~int | ~int64](value, fallback, off T) T {

@@ -222,7 +222,7 @@ func plainTests(ctx context.Context, v *verifier, log *log) error {
 // sequential lists packages that start no goroutines: the race detector has
 // nothing to see there, and poisoned buffers have nothing to poison.
 func sequential(importPath string) bool {
-	for _, part := range []string{"/internal/archtest", "/internal/idl", "/internal/emit", "/gen", "/docs/"} {
+	for _, part := range []string{"/internal/archtest", "/internal/idl", "/internal/emit", "/internal/outfolder", "/internal/pluginwire", "/gen", "/docs/"} {
 		if strings.Contains(importPath, part) {
 			return true
 		}

@@ -1,12 +1,17 @@
-package main
+// Package outfolder brings the folder that code is generated into up to date, or
+// says what of it is not. It never touches what was not generated, and nothing
+// outside of the folder.
+package outfolder
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -16,16 +21,33 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/emit"
 )
 
-// changes counts what happened to the output folder.
-type changes struct {
-	written int
-	removed int
+// Changes counts what happened to the output folder.
+type Changes struct {
+	Written int
+	Removed int
 }
 
-// outputFolder is the folder that files are generated into. Everything goes
+// State is what is wrong with a file.
+type State string
+
+// The states, as they complete a sentence that begins with the file's name.
+const (
+	StateStale   State = "differs from what the definitions give"
+	StateMissing State = "is missing"
+	StateExtra   State = "is left over, nothing generates it any more"
+)
+
+// Difference is a file that Write would write or remove.
+type Difference struct {
+	// Name is the path of the file, with the output folder in front.
+	Name  string
+	State State
+}
+
+// folder is the one that files are generated into. Everything goes
 // through an os.Root, so that no symbolic link below the folder leads out of
 // it. Names are slash separated and relative to the folder.
-type outputFolder struct {
+type folder struct {
 	name string
 	root *os.Root
 	// staged maps the names of files to those under which their new content
@@ -35,12 +57,12 @@ type outputFolder struct {
 	missing []string
 }
 
-// writeFiles brings the output folder up to date. All files are looked at
+// Write brings the output folder up to date. All files are looked at
 // before the first is written, and new content is first written beside its
 // place, all of it, and then renamed: when a file is in the way or a disk is
 // full, nothing has changed.
-func writeFiles(output string, files []emit.File) (done changes, err error) {
-	missing, err := missingFolders(output)
+func Write(output string, files []emit.File) (done Changes, err error) {
+	missing, err := MissingFolders(output)
 	if err != nil {
 		return done, err
 	}
@@ -60,7 +82,7 @@ func writeFiles(output string, files []emit.File) (done changes, err error) {
 		return done, fmt.Errorf("--output %s: %w", output, bare(err))
 	}
 	defer root.Close()
-	o := &outputFolder{name: output, root: root, staged: map[string]string{}}
+	o := &folder{name: output, root: root, staged: map[string]string{}}
 	defer func() {
 		o.discard()
 		if err != nil {
@@ -81,15 +103,15 @@ func writeFiles(output string, files []emit.File) (done changes, err error) {
 			return done, o.failure(file.Path, err)
 		}
 		delete(o.staged, file.Path)
-		done.written++
+		done.Written++
 	}
-	done.removed, err = o.removeStale(files)
+	done.Removed, err = o.removeLeftovers(files)
 	return done, err
 }
 
-// missingFolders returns the folders that the output folder needs and that are
-// not there, inner ones first.
-func missingFolders(output string) (missing []string, err error) {
+// MissingFolders returns the folders that the output folder needs and that are
+// not there, inner ones first. It fails if one of them is a file.
+func MissingFolders(output string) (missing []string, err error) {
 	for folder := filepath.Clean(output); ; folder = filepath.Dir(folder) {
 		info, err := os.Stat(folder)
 		switch {
@@ -104,7 +126,7 @@ func missingFolders(output string) (missing []string, err error) {
 }
 
 // failure is an error about a file or folder.
-func (o *outputFolder) failure(name string, err error) error {
+func (o *folder) failure(name string, err error) error {
 	return fmt.Errorf("%s: %w", filepath.Join(o.name, filepath.FromSlash(name)), bare(err))
 }
 
@@ -122,7 +144,7 @@ func bare(err error) error {
 
 // outdated returns the files that have to be written, or everything that is in
 // the way of one.
-func (o *outputFolder) outdated(files []emit.File) ([]emit.File, error) {
+func (o *folder) outdated(files []emit.File) ([]emit.File, error) {
 	var outdated []emit.File
 	var failures []error
 	usable := map[string]bool{}
@@ -150,7 +172,7 @@ func (o *outputFolder) outdated(files []emit.File) ([]emit.File, error) {
 
 // checkFolder says what keeps files from being written into a folder, and notes
 // what is missing of it.
-func (o *outputFolder) checkFolder(folder string) error {
+func (o *folder) checkFolder(folder string) error {
 	elements := strings.Split(folder, "/")
 	for i := range elements {
 		name := path.Join(elements[:i+1]...)
@@ -180,7 +202,7 @@ func (o *outputFolder) checkFolder(folder string) error {
 // did not write is not its to replace. Anything but a regular file is an error
 // as well: a link may lead anywhere, and opening a pipe would wait for its
 // writer.
-func (o *outputFolder) holds(file emit.File) (bool, error) {
+func (o *folder) holds(file emit.File) (bool, error) {
 	info, err := o.root.Lstat(file.Path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -202,7 +224,7 @@ func (o *outputFolder) holds(file emit.File) (bool, error) {
 }
 
 // beginning returns the first limit bytes of a file.
-func (o *outputFolder) beginning(name string, limit int) ([]byte, error) {
+func (o *folder) beginning(name string, limit int) ([]byte, error) {
 	in, err := o.root.Open(name)
 	if err != nil {
 		return nil, err
@@ -212,7 +234,7 @@ func (o *outputFolder) beginning(name string, limit int) ([]byte, error) {
 }
 
 // stage writes a file beside its place and notes under which name.
-func (o *outputFolder) stage(file emit.File) error {
+func (o *folder) stage(file emit.File) error {
 	folder := path.Dir(file.Path)
 	if err := o.root.MkdirAll(folder, 0o755); err != nil {
 		return o.failure(folder, err)
@@ -233,7 +255,7 @@ func (o *outputFolder) stage(file emit.File) error {
 }
 
 // discard removes what was staged and has not come to its place.
-func (o *outputFolder) discard() {
+func (o *folder) discard() {
 	for _, temporary := range o.staged {
 		o.root.Remove(temporary)
 	}
@@ -241,17 +263,72 @@ func (o *outputFolder) discard() {
 
 // removeFolders removes the folders that were made for files that could not be
 // written. Those that hold something are kept by the operating system.
-func (o *outputFolder) removeFolders() {
+func (o *folder) removeFolders() {
 	for _, folder := range slices.Backward(o.missing) {
 		o.root.Remove(folder)
 	}
 }
 
-// removeStale removes files in the folders of files that were generated from
-// the same definitions and are not among them: what is left of a service that
-// was deleted would not compile. Files from definitions that this run did not
-// see stay, because another run may be there for them.
-func (o *outputFolder) removeStale(files []emit.File) (removed int, err error) {
+// Compare returns what Write would do, sorted by name, and does nothing. It
+// fails where Write would because of what is in its way.
+func Compare(output string, files []emit.File) (differences []Difference, err error) {
+	missing, err := MissingFolders(output)
+	if err != nil {
+		return nil, err
+	}
+	add := func(name string, state State) {
+		differences = append(differences, Difference{filepath.Join(output, filepath.FromSlash(name)), state})
+	}
+	defer func() {
+		slices.SortFunc(differences, func(a, b Difference) int { return cmp.Compare(a.Name, b.Name) })
+	}()
+	if len(missing) > 0 {
+		for _, file := range files {
+			add(file.Path, StateMissing)
+		}
+		return differences, nil
+	}
+	root, err := os.OpenRoot(output)
+	if err != nil {
+		return nil, fmt.Errorf("--output %s: %w", output, bare(err))
+	}
+	defer root.Close()
+	o := &folder{name: output, root: root}
+	outdated, err := o.outdated(files)
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range outdated {
+		if _, err := root.Lstat(file.Path); errors.Is(err, fs.ErrNotExist) {
+			add(file.Path, StateMissing)
+		} else {
+			add(file.Path, StateStale)
+		}
+	}
+	leftovers, err := o.leftovers(files)
+	for _, name := range leftovers {
+		add(name, StateExtra)
+	}
+	return differences, err
+}
+
+// removeLeftovers removes them: what is left of a service that was deleted would
+// not compile.
+func (o *folder) removeLeftovers(files []emit.File) (removed int, err error) {
+	leftovers, err := o.leftovers(files)
+	for _, name := range leftovers {
+		if err := o.root.Remove(name); err != nil {
+			return removed, o.failure(name, err)
+		}
+		removed++
+	}
+	return removed, err
+}
+
+// leftovers returns files in the folders of files that were generated from the
+// same definitions and are not among them. Files from definitions that this run
+// did not see are none, because another run may be there for them.
+func (o *folder) leftovers(files []emit.File) (names []string, err error) {
 	current := map[string]bool{}
 	headers := map[string]bool{}
 	folders := map[string]bool{}
@@ -263,10 +340,13 @@ func (o *outputFolder) removeStale(files []emit.File) (removed int, err error) {
 		folders[folder] = true
 		longest = max(longest, len(header))
 	}
-	for folder := range folders {
+	for _, folder := range slices.Sorted(maps.Keys(folders)) {
 		entries, err := fs.ReadDir(o.root.FS(), folder)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
 		if err != nil {
-			return removed, o.failure(folder, err)
+			return names, o.failure(folder, err)
 		}
 		for _, entry := range entries {
 			name := path.Join(folder, entry.Name())
@@ -274,16 +354,15 @@ func (o *outputFolder) removeStale(files []emit.File) (removed int, err error) {
 				continue
 			}
 			content, err := o.beginning(name, longest+len("\r\n"))
-			if err == nil && headers[folder+"\n"+firstLine(content)] {
-				err = o.root.Remove(name)
-				removed++
-			}
 			if err != nil {
-				return removed, o.failure(name, err)
+				return names, o.failure(name, err)
+			}
+			if headers[folder+"\n"+firstLine(content)] {
+				names = append(names, name)
 			}
 		}
 	}
-	return removed, nil
+	return names, nil
 }
 
 // firstLine returns a line without its end, which may be that of Windows.

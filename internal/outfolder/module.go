@@ -1,4 +1,4 @@
-package main
+package outfolder
 
 import (
 	"errors"
@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// modulePrefix returns the import path of a folder, which need not exist, from
+// ModulePrefix returns the import path of a folder, which need not exist, from
 // the nearest go.mod in it or above it; "" if there is none.
-func modulePrefix(folder string) (string, error) {
+func ModulePrefix(folder string) (string, error) {
 	folder, err := filepath.Abs(folder)
 	if err != nil {
 		return "", err

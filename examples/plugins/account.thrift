@@ -1,0 +1,6 @@
+namespace go account
+
+struct Account {
+  1: string name (validate.required)
+  2: string password (secret)
+}

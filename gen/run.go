@@ -1,0 +1,329 @@
+package gen
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/fulmar-rpc/fulmar/gen/schema"
+	"github.com/fulmar-rpc/fulmar/internal/emit"
+	"github.com/fulmar-rpc/fulmar/internal/idl"
+	"github.com/fulmar-rpc/fulmar/internal/outfolder"
+)
+
+// Config says what to generate.
+type Config struct {
+	// Files are the definitions.
+	Files []string
+	// Output is the folder that packages are generated into; empty means "gen".
+	Output string
+	// IncludeDirs are searched for included files, after the folder of the
+	// including file.
+	IncludeDirs []string
+	// PackagePrefix is the import path of the output folder; empty means that it
+	// is found from the nearest go.mod.
+	PackagePrefix string
+	// AllowNegativeIDs permits field ids below 1, as old definitions have them.
+	AllowNegativeIDs bool
+	// ImplicitIDs numbers fields without an id; empty means that they are errors.
+	ImplicitIDs ImplicitIDs
+	// Namespaces are other names for namespaces for Go, by the names in the
+	// definitions.
+	Namespaces map[string]string
+	// IgnoreInitialisms leaves words such as id and url as they are in Go names:
+	// UserId instead of UserID.
+	IgnoreInitialisms bool
+	// Check writes nothing: Run fails with ErrStale if anything in the output
+	// folder is not as it would be generated.
+	Check bool
+}
+
+// ImplicitIDs is how fields without an id are numbered.
+type ImplicitIDs string
+
+// The ways of other compilers.
+const (
+	// ImplicitIDsApache is that of Apache Thrift, which counts down from -1.
+	ImplicitIDsApache ImplicitIDs = "apache"
+	// ImplicitIDsThriftgo is that of thriftgo and so of Kitex, which counts up
+	// from the field before.
+	ImplicitIDsThriftgo ImplicitIDs = "thriftgo"
+)
+
+var errImplicitIDs = errors.New("expected apache or thriftgo")
+
+// mode is what package idl calls it.
+func (i ImplicitIDs) mode() (idl.ImplicitIDs, error) {
+	switch i {
+	case "":
+		return 0, nil
+	case ImplicitIDsApache:
+		return idl.ImplicitIDsApache, nil
+	case ImplicitIDsThriftgo:
+		return idl.ImplicitIDsThriftgo, nil
+	default:
+		return 0, errImplicitIDs
+	}
+}
+
+// defaultOutput is the value of Config.Output that empty stands for.
+const defaultOutput = "gen"
+
+// Validate refuses no files and empty names, which a shell makes of a variable
+// that is not set: they would quietly mean the working directory.
+func (c Config) Validate() error {
+	var problems []error
+	if len(c.Files) == 0 {
+		problems = append(problems, errors.New("no files to generate from"))
+	}
+	if slices.Contains(c.IncludeDirs, "") {
+		problems = append(problems, errors.New("a folder for included files has an empty name"))
+	}
+	if slices.Contains(c.Files, "") {
+		problems = append(problems, errors.New("a file name is empty"))
+	}
+	if _, err := c.ImplicitIDs.mode(); err != nil {
+		problems = append(problems, fmt.Errorf("implicit ids %.80q: %w", string(c.ImplicitIDs), err))
+	}
+	return errors.Join(problems...)
+}
+
+// The ways in which Run fails that its result explains.
+var (
+	// ErrInvalid is returned if Result.Diagnostics hold an error.
+	ErrInvalid = errors.New("the definitions have errors")
+	// ErrStale is returned if Result.Stale holds something.
+	ErrStale = errors.New("the output folder is not up to date")
+)
+
+// Result is what a run did.
+type Result struct {
+	// Diagnostics are errors and warnings about definitions, those of each step
+	// sorted by position.
+	Diagnostics []Diagnostic
+	// Packages and Files count what was generated, Written and Removed what of
+	// that changed in the output folder.
+	Packages int
+	Files    int
+	Written  int
+	Removed  int
+	// Stale are the files that Config.Check found not to be up to date.
+	Stale []StaleFile
+}
+
+// StaleFile is a file that a run without Config.Check would write or remove.
+type StaleFile struct {
+	// Name has the output folder in front.
+	Name string
+	// Problem completes a sentence that begins with the name: "is missing".
+	Problem string
+}
+
+// Run generates. Nothing is written unless everything is free of errors. It is
+// for one goroutine at a time in one output folder; plugins are called by the
+// goroutine of the caller.
+func Run(config Config, plugins ...Plugin) (Result, error) {
+	r := &run{config: config, plugins: plugins}
+	if r.config.Output == "" {
+		r.config.Output = defaultOutput
+	}
+	err := r.run()
+	return r.result, err
+}
+
+// run is one call of Run.
+type run struct {
+	config  Config
+	plugins []Plugin
+	program *schema.Program
+	result  Result
+	// transformed are the names of the plugins whose Transform ran.
+	transformed []string
+}
+
+func (r *run) run() error {
+	if err := r.config.Validate(); err != nil {
+		return err
+	}
+	if err := r.checkPlugins(); err != nil {
+		return err
+	}
+	if _, err := outfolder.MissingFolders(r.config.Output); err != nil {
+		return err
+	}
+	implicit, err := r.config.ImplicitIDs.mode()
+	if err != nil {
+		return err
+	}
+	program, diagnostics := idl.Load(idl.Options{
+		Files:            r.config.Files,
+		IncludeDirs:      r.config.IncludeDirs,
+		AllowNegativeIDs: r.config.AllowNegativeIDs,
+		ImplicitIDs:      implicit,
+		Namespaces:       r.config.Namespaces,
+	})
+	if err := r.diagnose(diagnostics); err != nil {
+		return err
+	}
+	r.program = program
+	if err := r.transform(); err != nil {
+		return err
+	}
+	files, err := r.generate()
+	if err != nil {
+		return err
+	}
+	r.result.Files = len(files)
+	folders := map[string]bool{}
+	for _, file := range files {
+		folders[path.Dir(file.Path)] = true
+	}
+	r.result.Packages = len(folders)
+	if r.config.Check {
+		return r.compare(files)
+	}
+	changes, err := outfolder.Write(r.config.Output, files)
+	r.result.Written, r.result.Removed = changes.Written, changes.Removed
+	return err
+}
+
+func (r *run) compare(files []emit.File) error {
+	differences, err := outfolder.Compare(r.config.Output, files)
+	for _, difference := range differences {
+		r.result.Stale = append(r.result.Stale, StaleFile{Name: difference.Name, Problem: string(difference.State)})
+	}
+	if err == nil && len(differences) > 0 {
+		err = ErrStale
+	}
+	return err
+}
+
+// diagnose keeps diagnostics, and fails if one is an error.
+func (r *run) diagnose(diagnostics idl.Diagnostics) error {
+	for _, one := range diagnostics {
+		r.result.Diagnostics = append(r.result.Diagnostics, Diagnostic{Warning: one.Severity == idl.SeverityWarning, Position: one.Position, Message: one.Message})
+	}
+	if diagnostics.HasErrors() {
+		return ErrInvalid
+	}
+	return nil
+}
+
+// keep keeps what a plugin had to say and returns how many of it are errors.
+func (r *run) keep(said *report) int {
+	slices.SortStableFunc(said.list, func(a, b Diagnostic) int {
+		return comparePositions(a.Position, b.Position)
+	})
+	r.result.Diagnostics = append(r.result.Diagnostics, said.list...)
+	return said.errors
+}
+
+func (r *run) checkPlugins() error {
+	seen := map[string]bool{}
+	for _, plugin := range r.plugins {
+		if plugin == nil {
+			return errors.New("a plugin is nil")
+		}
+		var name string
+		if err := guard(func() error { name = plugin.Name(); return nil }); err != nil {
+			return fmt.Errorf("the name of a plugin: %w", err)
+		}
+		if err := checkName(name); err != nil {
+			return err
+		}
+		if seen[name] {
+			return fmt.Errorf("plugin %s: is there twice", name)
+		}
+		seen[name] = true
+	}
+	return nil
+}
+
+// transform lets plugins change the model, and checks it after each.
+func (r *run) transform() error {
+	for _, plugin := range r.plugins {
+		model := &Model{report: report{plugin: plugin.Name()}, Program: r.program}
+		err := guard(func() error { return plugin.Transform(model) })
+		if err == nil && model.errors == 0 {
+			if model.Program != nil {
+				r.program = model.Program
+			}
+			checkModel(r.program, &model.report)
+		}
+		said := r.keep(&model.report)
+		switch {
+		case err != nil:
+			return fmt.Errorf("plugin %s: %w", model.plugin, err)
+		case said > 0:
+			return ErrInvalid
+		}
+		r.transformed = append(r.transformed, model.plugin)
+		if err := r.diagnose(idl.Recheck(r.program)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// generate prints the model with what plugins add.
+func (r *run) generate() (files []emit.File, err error) {
+	prefix := r.config.PackagePrefix
+	if prefix == "" {
+		if prefix, err = outfolder.ModulePrefix(r.config.Output); err != nil {
+			return nil, err
+		}
+	}
+	err = r.guardModel(func() error {
+		prepared, diagnostics := emit.Prepare(r.program, emit.Options{ImportPrefix: prefix, IgnoreInitialisms: r.config.IgnoreInitialisms})
+		if err := r.diagnose(diagnostics); err != nil {
+			return err
+		}
+		if err := r.runPlugins(prepared); err != nil {
+			return err
+		}
+		var printed idl.Diagnostics
+		files, printed = prepared.Print()
+		return r.diagnose(printed)
+	})
+	return files, err
+}
+
+// guardModel makes a panic of the printer an error if it can be due to a plugin:
+// the check of the model is not the printer's own.
+func (r *run) guardModel(call func() error) error {
+	if len(r.transformed) == 0 {
+		return call()
+	}
+	var err error
+	if panicked := guard(func() error { err = call(); return nil }); panicked != nil {
+		return fmt.Errorf("printing the model as plugin %s left it: %w", strings.Join(r.transformed, " or "), panicked)
+	}
+	return err
+}
+
+// runPlugins calls Generate of all plugins, and fails after the last if one had
+// errors to report.
+func (r *run) runPlugins(prepared *emit.Prepared) error {
+	if len(r.plugins) == 0 {
+		return nil
+	}
+	prepared.Describe()
+	said := 0
+	for _, plugin := range r.plugins {
+		output := &Output{report: report{plugin: plugin.Name()}, program: r.program, add: prepared.Add}
+		output.addFile = func(file *schema.File, suffix, text string, imports []schema.Import) error {
+			return prepared.AddFile("plugin "+output.plugin, file, suffix, text, imports)
+		}
+		err := guard(func() error { return plugin.Generate(output) })
+		said += r.keep(&output.report)
+		if err != nil {
+			return fmt.Errorf("plugin %s: %w", output.plugin, err)
+		}
+	}
+	if said > 0 {
+		return ErrInvalid
+	}
+	return nil
+}
