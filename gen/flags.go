@@ -23,6 +23,8 @@ func (c *Config) Bind(flags *flag.FlagSet) {
 	flags.Var((*implicitIDsValue)(&c.ImplicitIDs), "implicit-ids", "number fields without an id as another compiler does: Apache Thrift counts down from -1, thriftgo (Kitex) up from the field before (default: such fields are errors)")
 	flags.Var((*namespacesValue)(&c.Namespaces), "namespace", "call a namespace for Go otherwise, in all files that have it, for definitions that cannot be changed (repeatable)")
 	flags.BoolVar(&c.IgnoreInitialisms, "ignore-initialisms", false, "leave words such as id and url as they are in Go names: UserId instead of UserID")
+	flags.Var((*enumsValue)(&c.EnumsAsText), "json-enums", "what enums are in JSON (default: number)")
+	flags.BoolVar(&c.NoMethods, "no-methods", false, "leave out String, Equal, Clone, Detach and SizeThrift, two fifths of the code")
 	flags.BoolVar(&c.Check, "check", false, "write nothing: list the files that are not up to date, and exit with 1 if there are any")
 }
 
@@ -60,6 +62,32 @@ func (v *stringArrayValue) Set(text string) error {
 		return errNoFolder
 	}
 	*v = append(*v, text)
+	return nil
+}
+
+// enumsValue is the value of a flag for EnumsAsText.
+type enumsValue bool
+
+var _ flag.Value = (*enumsValue)(nil)
+
+// Type is how help texts call the value.
+func (v *enumsValue) Type() string { return "number|text" }
+
+// String is empty as long as nothing was chosen, so that help texts show no
+// default.
+func (v *enumsValue) String() string {
+	if *v {
+		return "text"
+	}
+	return ""
+}
+
+// Set replaces the value.
+func (v *enumsValue) Set(text string) error {
+	if text != "number" && text != "text" {
+		return errors.New("expected number or text")
+	}
+	*v = text == "text"
 	return nil
 }
 

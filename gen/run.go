@@ -35,6 +35,11 @@ type Config struct {
 	// IgnoreInitialisms leaves words such as id and url as they are in Go names:
 	// UserId instead of UserID.
 	IgnoreInitialisms bool
+	// EnumsAsText makes enums names in JSON, and not numbers.
+	EnumsAsText bool
+	// NoMethods leaves out what values can do apart from being written and read:
+	// String, Equal, Clone, Detach and SizeThrift.
+	NoMethods bool
 	// Check writes nothing: Run fails with ErrStale if anything in the output
 	// folder is not as it would be generated.
 	Check bool
@@ -276,7 +281,12 @@ func (r *run) generate() (files []emit.File, err error) {
 		}
 	}
 	err = r.guardModel(func() error {
-		prepared, diagnostics := emit.Prepare(r.program, emit.Options{ImportPrefix: prefix, IgnoreInitialisms: r.config.IgnoreInitialisms})
+		prepared, diagnostics := emit.Prepare(r.program, emit.Options{
+			ImportPrefix:      prefix,
+			IgnoreInitialisms: r.config.IgnoreInitialisms,
+			EnumText:          r.config.EnumsAsText,
+			NoMethods:         r.config.NoMethods,
+		})
 		if err := r.diagnose(diagnostics); err != nil {
 			return err
 		}

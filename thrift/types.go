@@ -60,6 +60,6 @@ func (k FieldKey) ID() int16 { return int16(uint16(k)) }
 // Pair is an entry of a map whose key Go cannot compare, such as a list: such
 // maps are slices of pairs in the order of the wire.
 type Pair[K, V any] struct {
-	Key   K
-	Value V
+	Key   K `json:"key"`
+	Value V `json:"value"`
 }

@@ -54,8 +54,8 @@ func TestGen_DoesNotFollowLinksOutside(t *testing.T) {
 	t.Run("inside", func(t *testing.T) {
 		folder := newFolder(t, "a.thrift", smallIDL, "gen/y/keep", "")
 		symlink(t, "y", filepath.Join(folder, "gen/x"))
-		fulmar(t, folder, "gen", "a.thrift").want(t, 0, "2 written")
-		wantTree(t, filepath.Join(folder, "gen"), "x", "y/a_codec.go", "y/a_types.go", "y/keep")
+		fulmar(t, folder, "gen", "a.thrift").want(t, 0, "3 written")
+		wantTree(t, filepath.Join(folder, "gen"), "x", "y/a_codec.go", "y/a_methods.go", "y/a_types.go", "y/keep")
 	})
 	t.Run("file", func(t *testing.T) {
 		folder := newFolder(t, "a.thrift", smallIDL, "outside.go", "package outside\n")
@@ -67,8 +67,8 @@ func TestGen_DoesNotFollowLinksOutside(t *testing.T) {
 	t.Run("the output folder itself", func(t *testing.T) {
 		folder := newFolder(t, "a.thrift", smallIDL, "elsewhere/keep", "")
 		symlink(t, "elsewhere", filepath.Join(folder, "gen"))
-		fulmar(t, folder, "gen", "a.thrift").want(t, 0, "2 written")
-		wantTree(t, filepath.Join(folder, "elsewhere"), "keep", "x/a_codec.go", "x/a_types.go")
+		fulmar(t, folder, "gen", "a.thrift").want(t, 0, "3 written")
+		wantTree(t, filepath.Join(folder, "elsewhere"), "keep", "x/a_codec.go", "x/a_methods.go", "x/a_types.go")
 	})
 }
 
@@ -84,7 +84,7 @@ func TestGen_DoesNotWaitForPipes(t *testing.T) {
 	if err := syscall.Mkfifo(filepath.Join(folder, "gen/x/pipe.go"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	fulmar(t, folder, "gen", "a.thrift").want(t, 0, "2 written")
+	fulmar(t, folder, "gen", "a.thrift").want(t, 0, "3 written")
 	module := newFolder(t, "a.thrift", smallIDL)
 	if err := syscall.Mkfifo(filepath.Join(module, "go.mod"), 0o600); err != nil {
 		t.Fatal(err)
@@ -103,7 +103,7 @@ func onFullDisk(t *testing.T, folder string, arguments ...string) result {
 
 func TestGen_FullDiskChangesNothing(t *testing.T) {
 	folder := newFolder(t, "a.thrift", "namespace go x\nstruct S { 1: i32 n }\n")
-	fulmar(t, folder, "gen", "a.thrift").want(t, 0, "2 written")
+	fulmar(t, folder, "gen", "a.thrift").want(t, 0, "3 written")
 	before, err := os.ReadFile(filepath.Join(folder, "gen/x/a_types.go"))
 	if err != nil {
 		t.Fatal(err)
@@ -111,7 +111,7 @@ func TestGen_FullDiskChangesNothing(t *testing.T) {
 	writeFile(t, filepath.Join(folder, "a.thrift"), smallIDL)
 	onFullDisk(t, folder, "gen", "a.thrift").want(t, exitFailed, "fulmar gen: gen/x/a_codec.go: file too large\n")
 	onFullDisk(t, folder, "gen", "-o", "other/gen", "a.thrift").want(t, exitFailed, "fulmar gen: other/gen/x/a_codec.go: file too large\n")
-	wantTree(t, folder, "a.thrift", "gen/x/a_codec.go", "gen/x/a_types.go")
+	wantTree(t, folder, "a.thrift", "gen/x/a_codec.go", "gen/x/a_methods.go", "gen/x/a_types.go")
 	if _, err := os.Stat(filepath.Join(folder, "other")); !os.IsNotExist(err) {
 		t.Errorf("folders were left: %v", err)
 	}

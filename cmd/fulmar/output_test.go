@@ -34,15 +34,15 @@ func TestGen_KeepsWhatItDidNotWrite(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	fulmar(t, folder, "gen", "a.thrift").want(t, 0, "5 written")
-	fulmar(t, folder, "gen", "a.thrift").want(t, 0, "(0 written, 5 unchanged, 0 removed)")
+	fulmar(t, folder, "gen", "a.thrift").want(t, 0, "7 written")
+	fulmar(t, folder, "gen", "a.thrift").want(t, 0, "(0 written, 7 unchanged, 0 removed)")
 }
 
 // TestGen_ReplacesWhatItWrote has files of other runs in the way: of another
 // definition, longer, cut short, and with the line ends of Windows.
 func TestGen_ReplacesWhatItWrote(t *testing.T) {
 	folder := newFolder(t, "a.thrift", "namespace go x\nstruct S { 1: i32 n }\nservice V {}\n")
-	fulmar(t, folder, "gen", "a.thrift").want(t, 0, "3 written")
+	fulmar(t, folder, "gen", "a.thrift").want(t, 0, "4 written")
 	types := filepath.Join(folder, "gen/x/a_types.go")
 	content, err := os.ReadFile(types)
 	if err != nil {
@@ -51,7 +51,7 @@ func TestGen_ReplacesWhatItWrote(t *testing.T) {
 	header, _, _ := strings.Cut(string(content), "\n")
 	for _, other := range []string{string(content) + "// more\n", header, strings.Replace(string(content), "a.thrift", "c.thrift", 1), strings.ReplaceAll(string(content), "\n", "\r\n")} {
 		writeFile(t, types, other)
-		fulmar(t, folder, "gen", "a.thrift").want(t, 0, "(1 written, 2 unchanged, 0 removed)")
+		fulmar(t, folder, "gen", "a.thrift").want(t, 0, "(1 written, 3 unchanged, 0 removed)")
 		if again, err := os.ReadFile(types); err != nil || string(again) != string(content) {
 			t.Errorf("%v\n%s", err, again)
 		}
@@ -59,8 +59,8 @@ func TestGen_ReplacesWhatItWrote(t *testing.T) {
 	rpc := filepath.Join(folder, "gen/x/a_rpc.go")
 	writeFile(t, rpc, header+"\r\n\r\npackage x\r\n")
 	writeFile(t, filepath.Join(folder, "a.thrift"), "namespace go x\nstruct S { 1: i32 n }\n")
-	fulmar(t, folder, "gen", "a.thrift").want(t, 0, "(0 written, 2 unchanged, 1 removed)")
-	wantTree(t, filepath.Join(folder, "gen"), "x/a_codec.go", "x/a_types.go")
+	fulmar(t, folder, "gen", "a.thrift").want(t, 0, "(0 written, 3 unchanged, 1 removed)")
+	wantTree(t, filepath.Join(folder, "gen"), "x/a_codec.go", "x/a_methods.go", "x/a_types.go")
 }
 
 func TestGen_SaysWhatIsWrongWithTheOutputFolder(t *testing.T) {
@@ -94,10 +94,10 @@ func TestGen_RefusesEmptyNames(t *testing.T) {
 func TestGen_ShortensLongNames(t *testing.T) {
 	base := strings.Repeat("x", 248)
 	folder := newFolder(t, base+".thrift", "namespace go y\nstruct S {}\nservice V {}\n", base[1:]+"y.thrift", "struct S {}\n")
-	fulmar(t, folder, "gen", base+".thrift").want(t, 0, "3 written")
+	fulmar(t, folder, "gen", base+".thrift").want(t, 0, "4 written")
 	short := base[:120]
-	wantTree(t, filepath.Join(folder, "gen"), "y/"+short+"_codec.go", "y/"+short+"_rpc.go", "y/"+short+"_types.go")
-	fulmar(t, folder, "gen", base[1:]+"y.thrift").want(t, 0, "2 written")
+	wantTree(t, filepath.Join(folder, "gen"), "y/"+short+"_codec.go", "y/"+short+"_methods.go", "y/"+short+"_rpc.go", "y/"+short+"_types.go")
+	fulmar(t, folder, "gen", base[1:]+"y.thrift").want(t, 0, "3 written")
 }
 
 // TestGen_DoesNotDependOnHowNamesAreSpelled runs in several folders, on the same
@@ -115,10 +115,10 @@ func TestGen_DoesNotDependOnHowNamesAreSpelled(t *testing.T) {
 		{folder, filepath.Join(idl, "a.thrift")},
 	} {
 		writeFile(t, filepath.Join(idl, "a.thrift"), with)
-		fulmar(t, folder, "gen", "-o", gen, "idl/a.thrift").want(t, 0, "5 files")
-		fulmar(t, spelling.folder, "gen", "-o", gen, spelling.name).want(t, 0, "(0 written, 5 unchanged, 0 removed)")
+		fulmar(t, folder, "gen", "-o", gen, "idl/a.thrift").want(t, 0, "7 files")
+		fulmar(t, spelling.folder, "gen", "-o", gen, spelling.name).want(t, 0, "(0 written, 7 unchanged, 0 removed)")
 		writeFile(t, filepath.Join(idl, "a.thrift"), without)
-		fulmar(t, spelling.folder, "gen", "-o", gen, spelling.name).want(t, 0, "(0 written, 4 unchanged, 1 removed)")
-		wantTree(t, gen, "x/a_codec.go", "x/a_types.go", "y/b_codec.go", "y/b_types.go")
+		fulmar(t, spelling.folder, "gen", "-o", gen, spelling.name).want(t, 0, "(0 written, 6 unchanged, 1 removed)")
+		wantTree(t, gen, "x/a_codec.go", "x/a_methods.go", "x/a_types.go", "y/b_codec.go", "y/b_methods.go", "y/b_types.go")
 	}
 }

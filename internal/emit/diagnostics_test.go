@@ -212,7 +212,7 @@ func TestGenerate_FilesAreForAllPlatforms(t *testing.T) {
 		program := load(t, idl.Memory{"/main.thrift": "namespace go x\nstruct S {}\nservice V {}"})
 		program.Files[0].Base = base
 		files, _ := emit.Generate(program, emit.Options{})
-		if len(files) != 3 {
+		if len(files) != 4 {
 			t.Fatalf("%d files of %s", len(files), base)
 		}
 		for _, file := range files {
@@ -255,11 +255,14 @@ func TestGenerate_FilesOfAPackageShareItsNames(t *testing.T) {
 	for _, file := range files {
 		paths = append(paths, file.Path)
 	}
-	want := []string{"x/b_types.go", "x/b_codec.go", "x/b_rpc.go", "x/main_types.go", "x/main_codec.go", "x/main_rpc.go"}
+	want := []string{
+		"x/b_types.go", "x/b_codec.go", "x/b_methods.go", "x/b_rpc.go",
+		"x/main_types.go", "x/main_codec.go", "x/main_methods.go", "x/main_rpc.go",
+	}
 	if !slices.Equal(paths, want) {
 		t.Errorf("files %v, want %v", paths, want)
 	}
-	if types := string(files[3].Content); !strings.Contains(types, "type UserName_ struct {\n\tOther UserName `json:\"other\"`\n}") {
+	if types := string(files[4].Content); !strings.Contains(types, "type UserName_ struct {\n\tOther UserName `json:\"other\"`\n}") {
 		t.Errorf("types:\n%s", types)
 	}
 	mustCheck(t, newChecker(t), files, "example.com/gen")
@@ -297,7 +300,7 @@ func TestGenerate_RefusesStructsOfAnySize(t *testing.T) {
 }
 
 // TestGenerate_RefusesDeclarationsOfAnySize has a definition of 6 MB whose codec
-// would have a function of 18 MB.
+// and methods would have functions of 18 MB and more.
 func TestGenerate_RefusesDeclarationsOfAnySize(t *testing.T) {
 	var text strings.Builder
 	text.WriteString("namespace go x\nstruct S {\n")
@@ -307,7 +310,8 @@ func TestGenerate_RefusesDeclarationsOfAnySize(t *testing.T) {
 	}
 	text.WriteString("}\nstruct T {}")
 	wantDiagnostics(t, load(t, idl.Memory{"/main.thrift": text.String()}), emit.Options{},
-		"main.thrift: main_codec.go: one declaration, or one group of constants, is too long (limit 16777216 bytes)")
+		"main.thrift: main_codec.go: one declaration, or one group of constants, is too long (limit 16777216 bytes)",
+		"main.thrift: main_methods.go: one declaration, or one group of constants, is too long (limit 16777216 bytes)")
 }
 
 func TestGenerate_RefusesNamesOfAnyLength(t *testing.T) {

@@ -28,6 +28,11 @@ type Options struct {
 	// IgnoreInitialisms leaves words such as id and url as words: UserId
 	// instead of UserID.
 	IgnoreInitialisms bool
+	// EnumText makes enums names in JSON, and not numbers.
+	EnumText bool
+	// NoMethods leaves out what values can do apart from being written and read:
+	// String, Equal, Clone, Detach and SizeThrift. They are two fifths of the code.
+	NoMethods bool
 }
 
 // File is one generated file.
@@ -79,9 +84,11 @@ func Prepare(program *schema.Program, options Options) (*Prepared, idl.Diagnosti
 		spelling: spelling{plain: options.IgnoreInitialisms},
 		program:  program,
 		pointers: closingFields(program),
+		cycles:   recursiveStructs(program),
 		defaults: map[*schema.Struct]bool{},
 		records:  map[*schema.Struct]*record{},
 		pairKeys: map[*schema.Struct]bool{},
+		plain:    map[*schema.Struct]plainness{},
 		aliases:  map[*schema.Package]*aliases{},
 		reported: map[*schema.Package]bool{},
 	}
@@ -120,6 +127,8 @@ type generator struct {
 	names    *names
 	// pointers are the fields that would make their struct contain itself.
 	pointers map[*schema.Field]bool
+	// cycles are the structs that can contain themselves; see recursiveStructs.
+	cycles map[*schema.Struct]int
 	// defaults remembers what hasDefaults found.
 	defaults map[*schema.Struct]bool
 	// records remembers what declaredRecord found, pairKeys what isPairs found,
@@ -127,6 +136,8 @@ type generator struct {
 	records  map[*schema.Struct]*record
 	pairKeys map[*schema.Struct]bool
 	aliases  map[*schema.Package]*aliases
+	// plain remembers what plainness found.
+	plain map[*schema.Struct]plainness
 	// reported are the packages whose import was already found to be
 	// impossible.
 	reported map[*schema.Package]bool
@@ -242,6 +253,7 @@ func (g *generator) generatePackage(pkg *schema.Package) []File {
 		}{
 			{"types", (*printer).types, gofmt},
 			{"codec", (*printer).codec, indent},
+			{"methods", (*printer).methods, indent},
 			{"rpc", (*printer).rpc, gofmt},
 		} {
 			if g.bytes > limits.GoBytes {

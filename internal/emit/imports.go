@@ -34,14 +34,14 @@ type aliases struct {
 // localNames are the identifiers that generated functions use inside. The name
 // of an imported package must not be hidden by one.
 var localNames = []string{
-	"args", "b", "before", "c", "caller", "ctx", "e", "element", "entries", "err", "exception", "field", "fixed", "i",
+	"args", "b", "before", "c", "caller", "ctx", "depth", "e", "element", "entries", "err", "exception", "field", "fixed", "i",
 	"implementation", "key", "list", "missing", "n", "name", "next", "ok", "options", "p", "pair", "r", "registrar",
 	"request", "result", "s", "seen", "set", "success", "v", "value", "w",
 }
 
 // importNames are the names of the packages that generated code may import
 // apart from other generated ones.
-var importNames = []string{"context", "errors", "fmt", "fulmar", "math", "strconv", "thrift"}
+var importNames = []string{"context", "errors", "fmt", "fulmar", "maps", "math", "slices", "strconv", "strings", "thrift"}
 
 func (g *generator) newImports(source *schema.File) *imports {
 	return &imports{

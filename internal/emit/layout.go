@@ -32,7 +32,7 @@ func gofmt(source []byte) ([]byte, error) {
 func indent(source []byte) ([]byte, error) {
 	out := make([]byte, 0, len(source)+len(source)/2)
 	var open brackets
-	number := 0
+	number, continued := 0, false
 	for line := range bytes.Lines(source) {
 		number++
 		level := len(open)
@@ -40,6 +40,10 @@ func indent(source []byte) ([]byte, error) {
 			return nil, fmt.Errorf("line %d: %w", number, err)
 		}
 		level = min(level, len(open))
+		if continued {
+			level++
+		}
+		continued = bytes.HasSuffix(line, []byte("&&\n")) || bytes.HasSuffix(line, []byte("||\n"))
 		switch {
 		case line[0] == '\n':
 			level = 0

@@ -20,8 +20,11 @@ type names struct {
 	services map[*schema.Service]*namespace
 }
 
-// codecMethods are the methods that every generated struct has.
-var codecMethods = []string{"WriteThrift", "ReadThrift"}
+// structMethods are the methods that generated structs have. Some have not all of
+// them, but all keep the names free: a definition that grows renames nothing.
+var structMethods = []string{
+	"WriteThrift", "ReadThrift", "SizeThrift", "String", "Equal", "Clone", "Detach", "MarshalJSON", "UnmarshalJSON",
+}
 
 // nameProgram gives everything in the program its Go name.
 func (g *generator) nameProgram() *names {
@@ -103,7 +106,7 @@ func (g *generator) valueName(value *schema.EnumValue, enum *schema.Enum) string
 }
 
 func (g *generator) nameFields(n *names, s *schema.Struct) {
-	members := newNamespace(codecMethods...)
+	members := newNamespace(structMethods...)
 	if s.Category == schema.CategoryException {
 		members.reserve("Error")
 	}
@@ -170,11 +173,11 @@ func methodIdentifiers(service *schema.Service, name string) []string {
 
 // nameMembers names the fields of the arguments and the result of a method.
 func (g *generator) nameMembers(method *schema.Method) {
-	arguments := newNamespace(codecMethods...)
+	arguments := newNamespace(structMethods...)
 	for _, argument := range method.Arguments {
 		argument.GoName = arguments.claim(g.goName(argument.Name, argument.Annotations))
 	}
-	result := newNamespace(codecMethods...)
+	result := newNamespace(structMethods...)
 	result.reserve("Success", "ReplyError")
 	for _, exception := range method.Throws {
 		exception.GoName = result.claim(g.goName(exception.Name, exception.Annotations))

@@ -17,7 +17,7 @@ func closingFields(program *schema.Program) map[*schema.Field]bool {
 		structs = append(structs, file.Structs...)
 	}
 	ranks := requiredRanks(structs)
-	cycles := findCycles(structs)
+	cycles := findCycles(structs, valueStructs)
 	closing := map[*schema.Field]bool{}
 	for _, s := range structs {
 		for _, field := range valueFields(s) {
@@ -40,6 +40,14 @@ func valueFields(s *schema.Struct) []*schema.Field {
 		}
 	}
 	return fields
+}
+
+func valueStructs(s *schema.Struct) []*schema.Struct {
+	var structs []*schema.Struct
+	for _, field := range valueFields(s) {
+		structs = append(structs, field.Type.Struct)
+	}
+	return structs
 }
 
 // requiredRanks numbers structs in the order of their declaration, except that
@@ -67,9 +75,46 @@ func requiredRanks(structs []*schema.Struct) map[*schema.Struct]int {
 	return ranks
 }
 
-// findCycles gives the same number to structs that contain each other: Tarjan's
-// strongly connected components.
-func findCycles(structs []*schema.Struct) map[*schema.Struct]int {
+// recursiveStructs finds the structs whose values can contain themselves, through
+// pointers and containers as well, and gives the same number to those that contain
+// each other, never 0. They are all in one file: files cannot include each other.
+func recursiveStructs(program *schema.Program) map[*schema.Struct]int {
+	var structs []*schema.Struct
+	for _, file := range program.Files {
+		structs = append(structs, file.Structs...)
+	}
+	inner := map[*schema.Struct][]*schema.Struct{}
+	for _, s := range structs {
+		for _, field := range s.Fields {
+			inner[s] = structsWithin(inner[s], field.Type)
+		}
+	}
+	cycles := findCycles(structs, func(s *schema.Struct) []*schema.Struct { return inner[s] })
+	recursive := map[*schema.Struct]int{}
+	for _, s := range structs {
+		if slices.ContainsFunc(inner[s], func(other *schema.Struct) bool { return cycles[other] == cycles[s] }) {
+			recursive[s] = cycles[s]
+		}
+	}
+	return recursive
+}
+
+// structsWithin adds the structs that a type names to the list.
+func structsWithin(list []*schema.Struct, t *schema.Type) []*schema.Struct {
+	switch t.Kind {
+	case schema.KindStruct:
+		return append(list, t.Struct)
+	case schema.KindList, schema.KindSet:
+		return structsWithin(list, t.Element)
+	case schema.KindMap:
+		return structsWithin(structsWithin(list, t.Key), t.Element)
+	}
+	return list
+}
+
+// findCycles gives the same number to structs that contain each other, as contained
+// says it: Tarjan's strongly connected components.
+func findCycles(structs []*schema.Struct, contained func(*schema.Struct) []*schema.Struct) map[*schema.Struct]int {
 	cycles := make(map[*schema.Struct]int, len(structs))
 	// index is the order of visits; lowest is the earliest struct on the path
 	// that a struct leads back to.
@@ -81,8 +126,7 @@ func findCycles(structs []*schema.Struct) map[*schema.Struct]int {
 		index[s] = len(index) + 1
 		lowest[s] = index[s]
 		path = append(path, s)
-		for _, field := range valueFields(s) {
-			inner := field.Type.Struct
+		for _, inner := range contained(s) {
 			switch {
 			case index[inner] == 0:
 				visit(inner)

@@ -2,7 +2,6 @@ package emit
 
 import (
 	"strconv"
-	"strings"
 
 	"github.com/fulmar-rpc/fulmar/gen/schema"
 )
@@ -200,30 +199,9 @@ func (p *printer) getters(s *schema.Struct) {
 	}
 }
 
-// errorMethod prints what makes an exception an error: its name and fields, as
-// a text for logs.
+// errorMethod prints what makes an exception an error.
 func (p *printer) errorMethod(s *schema.Struct) {
-	name := s.File.Package.Name + "." + s.Name
 	p.P()
 	p.doc("Error returns the name and the fields of the exception.")
-	if len(s.Fields) == 0 {
-		p.P("func (s *", s.GoName, ") Error() string { return ", strconv.Quote(name), " }")
-		return
-	}
-	p.P("func (s *", s.GoName, ") Error() string {")
-	p.P("if s == nil {")
-	p.P("return ", strconv.Quote(name))
-	p.P("}")
-	formats := make([]string, len(s.Fields))
-	arguments := make([]string, len(s.Fields))
-	for i, field := range s.Fields {
-		verb := "%v"
-		if kind := field.Type.Kind; kind == schema.KindBinary || kind == schema.KindString && !isOptional(s, field) {
-			verb = "%q"
-		}
-		formats[i] = identifierText(field.Name) + ": " + verb
-		arguments[i] = "s." + field.GoName
-	}
-	p.P("return ", p.imports.std("fmt", "Sprintf"), "(", strconv.Quote(name+"("+strings.Join(formats, ", ")+")"), ", ", strings.Join(arguments, ", "), ")")
-	p.P("}")
+	p.P("func (s *", s.GoName, ") Error() string { return ", p.imports.thrift("Text"), "(s) }")
 }

@@ -55,6 +55,19 @@ const (
 	HeaderPairs      = 512
 	HeaderTransforms = 16
 
+	// ValueDepth is how deep structs that can contain themselves may nest when they
+	// are compared, copied or measured: no message that is within Depth comes near
+	// it, and a value that does contain itself ends there and not with the stack.
+	ValueDepth = 1000
+
+	// TextBytes bounds the text of a generated struct, as String and Error return it;
+	// TextStringBytes each string within it, TextElements the elements of a
+	// container, and TextDepth how deep structs nest. It is a line of a log.
+	TextBytes       = 4 << 10
+	TextStringBytes = 1 << 10
+	TextElements    = 32
+	TextDepth       = 10
+
 	// FrameLengthMax is where a frame's length field stops being plausible:
 	// above it the four bytes are some other protocol's.
 	FrameLengthMax = 0x3fffffff

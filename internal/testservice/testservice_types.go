@@ -6,8 +6,6 @@
 package testservice
 
 import (
-	"fmt"
-
 	"github.com/fulmar-rpc/fulmar/thrift"
 )
 
@@ -35,9 +33,4 @@ func NewRefused() *Refused {
 }
 
 // Error returns the name and the fields of the exception.
-func (s *Refused) Error() string {
-	if s == nil {
-		return "testservice.Refused"
-	}
-	return fmt.Sprintf("testservice.Refused(reason: %q, limit: %v)", s.Reason, s.Limit)
-}
+func (s *Refused) Error() string { return thrift.Text(s) }

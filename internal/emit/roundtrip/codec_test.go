@@ -342,14 +342,14 @@ func TestException_IsAnError(t *testing.T) {
 		t.Error("not found by errors.AsType")
 	}
 	var absent *orders.OutOfStock
-	if got := absent.Error(); got != "orders.OutOfStock" {
+	if got := absent.Error(); got != "orders.OutOfStock(nil)" {
 		t.Errorf("nil exception is %q", got)
 	}
 	if got := new(orders.Forbidden).Error(); got != "orders.Forbidden" {
 		t.Errorf("exception without fields is %q", got)
 	}
 	caused := &recursion.Caused{Message: "a", Cause: &recursion.Caused{Message: "b"}}
-	if got, want := caused.Error(), `recursion.Caused(message: "a", cause: recursion.Caused(message: "b", cause: recursion.Caused))`; got != want {
+	if got, want := caused.Error(), `recursion.Caused(message: "a", cause: (message: "b"))`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }

@@ -174,7 +174,7 @@ func (s *WriteThrift) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	fixed := (*[42]byte)(b[len(b) : len(b)+42])
 	thrift.PutI32(fixed[0:7], 1, s.WriteThrift_)
 	thrift.PutI32(fixed[7:14], 2, s.ReadThrift_)
-	thrift.PutI32(fixed[14:21], 3, s.String)
+	thrift.PutI32(fixed[14:21], 3, s.String_)
 	thrift.PutI32(fixed[21:28], 4, s.S)
 	thrift.PutI32(fixed[28:35], 5, s.W)
 	thrift.PutI32(fixed[35:42], 6, s.R)
@@ -208,7 +208,7 @@ fields:
 				p = r.Short(p+3, thrift.I32)
 				break
 			}
-			s.String = thrift.I32At(b, p+3)
+			s.String_ = thrift.I32At(b, p+3)
 			p += 7
 		case 0x00080004: // 4: i32 s
 			if len(b)-p < 7 {
@@ -691,7 +691,7 @@ func (s *Orders_Place_Args) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	fixed := (*[49]byte)(b[len(b) : len(b)+49])
 	thrift.PutI32(fixed[0:7], 1, s.Func)
 	thrift.PutI32(fixed[7:14], 2, s.Type)
-	thrift.PutI32(fixed[14:21], 3, s.String)
+	thrift.PutI32(fixed[14:21], 3, s.String_)
 	thrift.PutI32(fixed[21:28], 4, s.Nil)
 	thrift.PutI32(fixed[28:35], 5, s.URLPath)
 	thrift.PutI32(fixed[35:42], 6, s.URLPath_)
@@ -726,7 +726,7 @@ fields:
 				p = r.Short(p+3, thrift.I32)
 				break
 			}
-			s.String = thrift.I32At(b, p+3)
+			s.String_ = thrift.I32At(b, p+3)
 			p += 7
 		case 0x00080004: // 4: i32 nil
 			if len(b)-p < 7 {

@@ -84,7 +84,7 @@ func (c *orders_Client) Place_(ctx context.Context, func_ int32, type_ int32, st
 	args := Orders_Place_Args{
 		Func:      func_,
 		Type:      type_,
-		String:    string_,
+		String_:   string_,
 		Nil:       nil_,
 		URLPath:   urlPath,
 		URLPath_:  urlPath_,
@@ -149,7 +149,7 @@ var orders_Place_Method = &fulmar.MethodDesc{
 	NewRequest: func() any { return &Orders_Place_Args{} },
 	Invoke: func(ctx context.Context, implementation, request any) (any, error) {
 		args := request.(*Orders_Place_Args)
-		success, err := implementation.(Orders_Server).Place_(ctx, args.Func, args.Type, args.String, args.Nil, args.URLPath, args.URLPath_, args.URLPath_2)
+		success, err := implementation.(Orders_Server).Place_(ctx, args.Func, args.Type, args.String_, args.Nil, args.URLPath, args.URLPath_, args.URLPath_2)
 		if err != nil {
 			return nil, err
 		}
@@ -239,7 +239,7 @@ func (s *Orders_PlaceResult) ReplyError() error {
 type Orders_Place_Args struct {
 	Func      int32 `json:"func"`
 	Type      int32 `json:"type"`
-	String    int32 `json:"string"`
+	String_   int32 `json:"string"`
 	Nil       int32 `json:"nil"`
 	URLPath   int32 `json:"URLPath"`
 	URLPath_  int32 `json:"url_path"`

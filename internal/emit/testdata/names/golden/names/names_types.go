@@ -164,7 +164,7 @@ func (s *User_) GetGetName_() string { return s.GetName_.Or("") }
 type WriteThrift struct {
 	WriteThrift_ int32 `json:"WriteThrift"`
 	ReadThrift_  int32 `json:"readThrift"`
-	String       int32 `json:"string"`
+	String_      int32 `json:"string"`
 	S            int32 `json:"s"`
 	W            int32 `json:"w"`
 	R            int32 `json:"r"`
@@ -237,12 +237,7 @@ func NewError() *Error {
 }
 
 // Error returns the name and the fields of the exception.
-func (s *Error) Error() string {
-	if s == nil {
-		return "names.error"
-	}
-	return fmt.Sprintf("names.error(error: %q, Error: %q, message: %q)", s.Error_, s.Error_2, s.Message)
-}
+func (s *Error) Error() string { return thrift.Text(s) }
 
 type Failed struct {
 	Message string `json:"message"`
@@ -253,9 +248,4 @@ func NewFailed() *Failed {
 }
 
 // Error returns the name and the fields of the exception.
-func (s *Failed) Error() string {
-	if s == nil {
-		return "names.Failed"
-	}
-	return fmt.Sprintf("names.Failed(message: %q)", s.Message)
-}
+func (s *Failed) Error() string { return thrift.Text(s) }

@@ -106,12 +106,7 @@ func NewOutOfStock() *OutOfStock {
 }
 
 // Error returns the name and the fields of the exception.
-func (s *OutOfStock) Error() string {
-	if s == nil {
-		return "orders.OutOfStock"
-	}
-	return fmt.Sprintf("orders.OutOfStock(sku: %q, left: %v)", s.Sku, s.Left)
-}
+func (s *OutOfStock) Error() string { return thrift.Text(s) }
 
 type Forbidden struct{}
 
@@ -120,4 +115,4 @@ func NewForbidden() *Forbidden {
 }
 
 // Error returns the name and the fields of the exception.
-func (s *Forbidden) Error() string { return "orders.Forbidden" }
+func (s *Forbidden) Error() string { return thrift.Text(s) }

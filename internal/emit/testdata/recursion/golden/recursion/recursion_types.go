@@ -4,8 +4,6 @@
 package recursion
 
 import (
-	"fmt"
-
 	"github.com/fulmar-rpc/fulmar/thrift"
 )
 
@@ -134,9 +132,4 @@ func NewCaused() *Caused {
 }
 
 // Error returns the name and the fields of the exception.
-func (s *Caused) Error() string {
-	if s == nil {
-		return "recursion.Caused"
-	}
-	return fmt.Sprintf("recursion.Caused(message: %q, cause: %v)", s.Message, s.Cause)
-}
+func (s *Caused) Error() string { return thrift.Text(s) }

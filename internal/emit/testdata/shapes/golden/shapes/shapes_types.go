@@ -230,12 +230,7 @@ func NewFailure() *Failure {
 func (s *Failure) GetReason() string { return s.Reason.Or("") }
 
 // Error returns the name and the fields of the exception.
-func (s *Failure) Error() string {
-	if s == nil {
-		return "shapes.Failure"
-	}
-	return fmt.Sprintf("shapes.Failure(code: %v, reason: %v, dump: %q)", s.Code, s.Reason, s.Dump)
-}
+func (s *Failure) Error() string { return thrift.Text(s) }
 
 type Containers struct {
 	Bools   []bool                        `json:"bools"`

@@ -281,9 +281,4 @@ func NewRefused() *Refused {
 }
 
 // Error returns the name and the fields of the exception.
-func (s *Refused) Error() string {
-	if s == nil {
-		return "values.Refused"
-	}
-	return fmt.Sprintf("values.Refused(code: %v, why: %q)", s.Code, s.Why)
-}
+func (s *Refused) Error() string { return thrift.Text(s) }

@@ -4,9 +4,8 @@
 package thrift
 
 import (
-	"fmt"
-
 	inheritvalue "github.com/fulmar-rpc/fulmar/internal/emit/testdata/inherit/golden/inherit/value"
+	"github.com/fulmar-rpc/fulmar/thrift"
 )
 
 const LIMIT int32 = 10
@@ -31,12 +30,7 @@ func NewGone() *Gone {
 }
 
 // Error returns the name and the fields of the exception.
-func (s *Gone) Error() string {
-	if s == nil {
-		return "thrift.Gone"
-	}
-	return fmt.Sprintf("thrift.Gone(what: %q)", s.What)
-}
+func (s *Gone) Error() string { return thrift.Text(s) }
 
 type Wrapped struct {
 	Inner inheritvalue.Inner `json:"inner"`

@@ -1,0 +1,206 @@
+package emit
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/fulmar-rpc/fulmar/gen/schema"
+)
+
+// methods prints the file with what values of generated types can do apart from being
+// written and read. Loops that the runtime has a function for are left to it: this
+// file is the price of a struct that nobody compares.
+func (p *printer) methods(source *schema.File) {
+	if p.options.EnumText {
+		for _, enum := range source.Enums {
+			p.enumTextMethods(enum)
+			p.endDeclaration()
+		}
+	}
+	for _, s := range source.Structs {
+		r := p.declaredRecord(s)
+		p.textMethods(r)
+		p.endDeclaration()
+		if p.options.NoMethods {
+			continue
+		}
+		for _, print := range []func(*schema.Struct, *record){p.equalMethod, p.cloneMethods, p.sizeMethod} {
+			print(s, r)
+			p.endDeclaration()
+		}
+	}
+	for _, service := range source.Services {
+		for _, method := range service.Methods {
+			p.textMethods(p.argumentRecord(method))
+			if !method.Oneway {
+				p.textMethods(resultRecord(method))
+			}
+			p.endDeclaration()
+		}
+	}
+}
+
+// textMethods prints the text form of a record, and its JSON form where
+// encoding/json needs help.
+func (p *printer) textMethods(r *record) {
+	if !p.options.NoMethods {
+		p.P()
+		p.doc("String returns a text for logs.")
+		p.P("func (s *", r.goName, ") String() string { return ", p.imports.thrift("Text"), "(s) }")
+	}
+	unknown, arguments := false, ""
+	for _, m := range r.members {
+		switch p.unknownKeys(m.Type) {
+		case keysBinary:
+			arguments += ", " + strconv.Quote(m.GoName)
+			fallthrough
+		case keysUnknown:
+			unknown = true
+		}
+	}
+	if !unknown {
+		return
+	}
+	p.P()
+	p.doc("MarshalJSON returns the fields as an object.")
+	p.P("func (s ", r.goName, ") MarshalJSON() ([]byte, error) { return ", p.imports.thrift("MarshalJSON"), "(s", arguments, ") }")
+	p.P()
+	p.doc("UnmarshalJSON sets the fields that the object has.")
+	p.P("func (s *", r.goName, ") UnmarshalJSON(text []byte) error {")
+	p.P("return ", p.imports.thrift("UnmarshalJSON"), "(text, s", arguments, ")")
+	p.P("}")
+}
+
+// keys says what encoding/json makes of the keys of maps.
+type keys uint8
+
+const (
+	keysKnown   keys = iota // what it should
+	keysUnknown             // an error
+	keysBinary              // texts, in which bytes that are no text are lost
+)
+
+// unknownKeys says what encoding/json makes of the keys of maps within t.
+func (p *printer) unknownKeys(t *schema.Type) keys {
+	switch {
+	case t.Kind == schema.KindList, t.Kind == schema.KindSet:
+		return p.unknownKeys(t.Element)
+	case t.Kind != schema.KindMap:
+		return keysKnown
+	case p.isPairs(t):
+		return max(p.unknownKeys(t.Key), p.unknownKeys(t.Element))
+	}
+	here := keysKnown
+	switch t.Key.Kind {
+	case schema.KindBinary:
+		here = keysBinary
+	case schema.KindBool, schema.KindDouble, schema.KindStruct:
+		here = keysUnknown
+	}
+	return max(here, p.unknownKeys(t.Element))
+}
+
+// enumTextMethods prints what makes enums names in JSON.
+func (p *printer) enumTextMethods(enum *schema.Enum) {
+	parser := p.names.parsers[enum]
+	p.P()
+	p.doc("MarshalText returns what String does.")
+	p.P("func (e ", enum.GoName, ") MarshalText() ([]byte, error) { return []byte(e.String()), nil }")
+	p.P()
+	p.doc("UnmarshalText takes what String returns.")
+	p.P("func (e *", enum.GoName, ") UnmarshalText(text []byte) error {")
+	p.P("return ", p.imports.thrift("UnmarshalEnumText"), "(text, e, ", parser, ")")
+	p.P("}")
+	p.P()
+	p.doc("UnmarshalJSON takes what String returns, and numbers.")
+	p.P("func (e *", enum.GoName, ") UnmarshalJSON(text []byte) error {")
+	p.P("return ", p.imports.thrift("UnmarshalEnumJSON"), "(text, e, ", parser, ")")
+	p.P("}")
+}
+
+// plainness is what is known of a struct as a Go value.
+type plainness struct {
+	// comparable: == says what Equal should.
+	comparable bool
+	// detached: it refers to no memory.
+	detached bool
+}
+
+// plainness says what is known of a struct. Of one of another package nothing is:
+// that could be generated anew and this one not.
+func (p *printer) plainness(s *schema.Struct) plainness {
+	if s.File.Package != p.pkg || p.cycles[s] != 0 {
+		return plainness{}
+	}
+	if known, found := p.plain[s]; found {
+		return known
+	}
+	all := plainness{comparable: true, detached: true}
+	for _, m := range p.declaredRecord(s).members {
+		one := p.typePlainness(m.Type)
+		if m.form == formPointer {
+			one = plainness{}
+		}
+		all.comparable = all.comparable && one.comparable
+		all.detached = all.detached && one.detached
+	}
+	p.plain[s] = all
+	return all
+}
+
+func (p *printer) typePlainness(t *schema.Type) plainness {
+	switch t.Kind {
+	case schema.KindStruct:
+		return p.plainness(t.Struct)
+	case schema.KindString:
+		return plainness{comparable: true}
+	case schema.KindDouble:
+		return plainness{detached: true} // == is false for NaN
+	case schema.KindBinary, schema.KindList, schema.KindSet, schema.KindMap:
+		return plainness{}
+	default:
+		return plainness{comparable: true, detached: true}
+	}
+}
+
+// sameCycle says that values of s and inner can contain each other.
+func (p *printer) sameCycle(s, inner *schema.Struct) bool {
+	return p.cycles[s] != 0 && p.cycles[s] == p.cycles[inner]
+}
+
+// condition is what holds if two values are equal: left == right, or a call that
+// returns true.
+type condition struct{ left, right, call string }
+
+func (c condition) holds() string {
+	if c.call != "" {
+		return c.call
+	}
+	return c.left + " == " + c.right
+}
+
+func (c condition) fails() string {
+	if c.call != "" {
+		return "!" + c.call
+	}
+	return c.left + " != " + c.right
+}
+
+// joined puts conditions together, one a line.
+func joined(list []condition, operator string, text func(condition) string) string {
+	texts := make([]string, len(list))
+	for i, c := range list {
+		texts[i] = text(c)
+	}
+	return strings.Join(texts, " "+operator+"\n")
+}
+
+// returnUnless prints what returns false unless all conditions hold.
+func (p *printer) returnUnless(list []condition) {
+	if len(list) == 0 {
+		return
+	}
+	p.P("if ", joined(list, "||", condition.fails), " {")
+	p.P("return false")
+	p.P("}")
+}

@@ -1,0 +1,175 @@
+package emit
+
+import "github.com/fulmar-rpc/fulmar/gen/schema"
+
+// How many bytes there are in front of fields, and of what is in strings, lists and
+// maps.
+const (
+	fieldHeaderBytes  = 3
+	stringHeaderBytes = 4
+	listHeaderBytes   = 5
+	mapHeaderBytes    = 6
+)
+
+// sizeMethod prints SizeThrift.
+func (p *printer) sizeMethod(s *schema.Struct, r *record) {
+	p.P()
+	p.doc("SizeThrift returns how many bytes WriteThrift writes.")
+	if head := "func (s *" + s.GoName + ") SizeThrift() int {"; p.cycles[s] == 0 {
+		p.P(head)
+	} else {
+		p.P(head, " return s.size(new(", p.imports.thrift("Nesting"), ")) }")
+		p.P()
+		p.P("func (s *", s.GoName, ") size(nesting *", p.imports.thrift("Nesting"), ") int {")
+		p.P("if !nesting.Enter() {")
+		p.P("return 0")
+		p.P("}")
+	}
+	const stop = 1
+	always, lengths, varies := stop, "", false
+	for _, m := range r.members {
+		if m.form == formValue {
+			always += fieldHeaderBytes + leastSize(m.Type)
+		}
+		if m.form == formValue && isText(m.Type) {
+			lengths += " + len(s." + m.GoName + ")"
+		} else {
+			varies = varies || m.form != formValue || !isFixed(m.Type)
+		}
+	}
+	if !varies {
+		p.P("return ", always, lengths)
+		p.P("}")
+		return
+	}
+	p.P("n := ", always, lengths)
+	for _, m := range r.members {
+		p.sizeMember(s, m)
+	}
+	if p.cycles[s] != 0 {
+		p.P("nesting.Leave()")
+	}
+	p.P("return n")
+	p.P("}")
+}
+
+func isText(t *schema.Type) bool { return t.Kind == schema.KindString || t.Kind == schema.KindBinary }
+
+// isFixed says that all values of a type take leastSize bytes.
+func isFixed(t *schema.Type) bool { return wireTypes[t.Kind].wireBytes > 0 }
+
+// leastSize is how many bytes every value of a type takes that takes any, headers
+// included. Structs say themselves what they take.
+func leastSize(t *schema.Type) int {
+	switch t.Kind {
+	case schema.KindString, schema.KindBinary:
+		return stringHeaderBytes
+	case schema.KindList, schema.KindSet:
+		return listHeaderBytes
+	case schema.KindMap:
+		return mapHeaderBytes
+	default:
+		return wireTypes[t.Kind].wireBytes
+	}
+}
+
+func (p *printer) sizeMember(s *schema.Struct, m member) {
+	field, size := "s."+m.GoName, fieldHeaderBytes+leastSize(m.Type)
+	switch {
+	case m.form == formValue && isText(m.Type): // see sizeMethod
+		return
+	case m.form == formValue:
+		p.sizeValue(s, m.Type, field, 1)
+		return
+	case m.form == formOpt && isFixed(m.Type):
+		p.P("if ", field, ".IsSet() {")
+		p.P("n += ", size)
+	case m.form == formOpt:
+		p.P("n += ", p.imports.thrift("SizeOptString"), "(", field, ")")
+		return
+	case isText(m.Type):
+		p.P("if ", field, " != nil {")
+		p.P("n += ", size, " + len(", field, ")")
+	case m.Type.Kind == schema.KindStruct:
+		p.P("if ", field, " != nil {")
+		p.P("n += ", size, " + ", p.sizeOfStruct(s, m.Type, field))
+	default:
+		p.P("if ", field, " != nil {")
+		p.P("n += ", size)
+		p.sizeValue(s, m.Type, field, 1)
+	}
+	p.P("}")
+}
+
+// sizeValue prints what adds to n what a value within struct s takes beyond the
+// leastSize of its type.
+func (p *printer) sizeValue(s *schema.Struct, t *schema.Type, value string, depth int) {
+	switch t.Kind {
+	case schema.KindString, schema.KindBinary:
+		p.P("n += len(", value, ")")
+	case schema.KindStruct:
+		p.P("n += ", p.sizeOfStruct(s, t, value))
+	case schema.KindList, schema.KindSet:
+		p.sizeList(s, t, value, depth)
+	case schema.KindMap:
+		p.sizeMap(s, t, value, depth)
+	}
+}
+
+// sizeOfStruct is the expression for the size of a struct within struct s.
+func (p *printer) sizeOfStruct(s *schema.Struct, t *schema.Type, value string) string {
+	if p.sameCycle(s, t.Struct) {
+		return value + ".size(nesting)"
+	}
+	return value + ".SizeThrift()"
+}
+
+func (p *printer) sizeList(s *schema.Struct, t *schema.Type, value string, depth int) {
+	switch element := t.Element; {
+	case isFixed(element) && leastSize(element) == 1:
+		p.P("n += len(", value, ")")
+	case isFixed(element):
+		p.P("n += ", leastSize(element), " * len(", value, ")")
+	case element.Kind == schema.KindString:
+		p.P("n += ", p.imports.thrift("SizeStrings"), "(", value, ")")
+	case element.Kind == schema.KindBinary:
+		p.P("n += ", p.imports.thrift("SizeBinaries"), "(", value, ")")
+	case element.Kind == schema.KindStruct && !p.sameCycle(s, element.Struct):
+		p.P("n += ", p.imports.thrift("SizeStructs"), "(", value, ")")
+	default:
+		i := numbered("i", depth)
+		if least := leastSize(element); least > 0 {
+			p.P("n += ", least, " * len(", value, ")")
+		}
+		p.P("for ", i, " := range ", value, " {")
+		p.sizeValue(s, element, value+"["+i+"]", depth+1)
+		p.P("}")
+	}
+}
+
+func (p *printer) sizeMap(s *schema.Struct, t *schema.Type, value string, depth int) {
+	if least := leastSize(t.Key) + leastSize(t.Element); least > 0 {
+		p.P("n += ", least, " * len(", value, ")")
+	}
+	i, key, element := numbered("i", depth), numbered("key", depth), numbered("value", depth)
+	switch {
+	case isFixed(t.Key) && isFixed(t.Element):
+		return
+	case p.isPairs(t):
+		p.P("for ", i, " := range ", value, " {")
+		key, element = value+"["+i+"].Key", value+"["+i+"].Value"
+	case isFixed(t.Key):
+		p.P("for _, ", element, " := range ", value, " {")
+	case isFixed(t.Element):
+		p.P("for ", key, " := range ", value, " {")
+	default:
+		p.P("for ", key, ", ", element, " := range ", value, " {")
+	}
+	if isText(t.Key) && isText(t.Element) {
+		p.P("n += len(", key, ") + len(", element, ")")
+	} else {
+		p.sizeValue(s, t.Key, key, depth+1)
+		p.sizeValue(s, t.Element, element, depth+1)
+	}
+	p.P("}")
+}
