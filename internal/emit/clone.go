@@ -28,11 +28,11 @@ func (p *printer) cloneMethods(s *schema.Struct, r *record) {
 	case p.cycles[s] == 0:
 		p.P("func (s *", s.GoName, ") Detach() {")
 	default:
-		p.P("func (s *", s.GoName, ") Detach() { s.detach(", p.imports.thrift("ValueDepth"), ") }")
+		p.P("func (s *", s.GoName, ") Detach() { s.detach(", p.imports.methods("ValueDepth"), ") }")
 		p.P()
 		p.P("func (s *", s.GoName, ") detach(depth int) {")
 		p.P("if depth == 0 {")
-		p.P(p.imports.thrift("FailDepth"), "(", strconv.Quote(r.wireName), ")")
+		p.P(p.imports.methods("FailDepth"), "(", strconv.Quote(r.wireName), ")")
 		p.P("}")
 	}
 	for _, m := range r.members {
@@ -53,7 +53,7 @@ func (p *printer) detachMember(s *schema.Struct, m member) {
 	case m.form == formPointer:
 		p.P(field, " = ", field, ".Clone()")
 	case m.form == formOpt && m.Type.Kind == schema.KindString:
-		p.P(p.imports.thrift("DetachOptString"), "(&", field, ")")
+		p.P(p.imports.methods("DetachOptString"), "(&", field, ")")
 	case m.form == formOpt:
 	default:
 		p.detachValue(s, m.Type, field, 1)
@@ -68,9 +68,9 @@ func (p *printer) detacher(s *schema.Struct, t *schema.Type) (function string, o
 	case p.typePlainness(t).detached:
 		return "nil", true
 	case t.Kind == schema.KindString:
-		return p.imports.thrift("DetachString"), true
+		return p.imports.methods("DetachString"), true
 	case t.Kind == schema.KindBinary:
-		return p.imports.thrift("DetachBinary"), true
+		return p.imports.methods("DetachBinary"), true
 	case t.Kind == schema.KindStruct:
 		return "", !p.sameCycle(s, t.Struct)
 	case t.Kind == schema.KindMap:
@@ -78,13 +78,13 @@ func (p *printer) detacher(s *schema.Struct, t *schema.Type) (function string, o
 	}
 	switch element := t.Element; {
 	case element.Kind == schema.KindString:
-		return p.imports.thrift("DetachStrings"), true
+		return p.imports.methods("DetachStrings"), true
 	case element.Kind == schema.KindBinary:
-		return p.imports.thrift("DetachBinaries"), true
+		return p.imports.methods("DetachBinaries"), true
 	case p.typePlainness(element).detached:
-		return p.imports.thrift("DetachList"), true
+		return p.imports.methods("DetachList"), true
 	case element.Kind == schema.KindStruct:
-		return p.imports.thrift("DetachStructs"), !p.sameCycle(s, element.Struct)
+		return p.imports.methods("DetachStructs"), !p.sameCycle(s, element.Struct)
 	default:
 		return "", false
 	}
@@ -105,7 +105,7 @@ func (p *printer) detachValue(s *schema.Struct, t *schema.Type, place string, de
 		p.detachMap(s, t, place, depth)
 	default:
 		i := numbered("i", depth)
-		p.P(p.imports.thrift("DetachList"), "(&", place, ")")
+		p.P(p.imports.methods("DetachList"), "(&", place, ")")
 		p.P("for ", i, " := range ", place, " {")
 		element := place + "[" + i + "]"
 		if t.Kind == schema.KindMap {
@@ -132,7 +132,7 @@ func (p *printer) detachMap(s *schema.Struct, t *schema.Type, place string, dept
 		if valueFunction == "" {
 			valueFunction = "(*" + p.goType(t.Element) + ").Detach"
 		}
-		p.P(p.imports.thrift("DetachMap"), "(&", place, ", ", keyFunction, ", ", valueFunction, ")")
+		p.P(p.imports.methods("DetachMap"), "(&", place, ", ", keyFunction, ", ", valueFunction, ")")
 		return
 	}
 	entries, k, v := numbered("entries", depth), numbered("key", depth), numbered("value", depth)

@@ -71,7 +71,7 @@ service V { i32 (go.type = "int") m(1: i32 a (thrift.is_alias)) throws (1: P p (
 exception P {}
 `})
 	files, diagnostics := emit.Generate(program, emit.Options{})
-	if len(files) != 3 {
+	if len(files) != 4 {
 		t.Fatalf("%d files\n%s", len(files), diagnostics)
 	}
 	const want = `/main.thrift:2:18: warning: annotation go.tag: has no effect here

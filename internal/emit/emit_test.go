@@ -27,7 +27,7 @@ const goldenPrefix = "github.com/fulmar-rpc/fulmar/internal/emit/testdata/"
 
 // cases are the folders of testdata with a definition of the same name, which
 // is what is generated; it may include others.
-var cases = []string{"hostile", "ids", "inherit", "names", "orders", "recursion", "retention", "shapes", "values"}
+var cases = []string{"enumtext", "hostile", "ids", "inherit", "names", "orders", "recursion", "retention", "shapes", "values"}
 
 func TestGenerate_MatchesGoldenFiles(t *testing.T) {
 	for _, name := range cases {
@@ -53,6 +53,32 @@ func TestGenerate_Compiles(t *testing.T) {
 	for _, name := range cases {
 		files := generateFile(t, filepath.Join("testdata", name, name+".thrift"), "example.com/gen")
 		mustCheck(t, newChecker(t), files, "example.com/gen")
+	}
+}
+
+// TestGenerate_NoMethodsLeavesThemOut wants what JSON needs to stay.
+func TestGenerate_NoMethodsLeavesThemOut(t *testing.T) {
+	const methods, prefix = "func (s *Keys) UnmarshalJSON", "example.com/gen"
+	program, diagnostics := idl.Load(idl.Options{Files: []string{filepath.Join("testdata", "shapes", "shapes.thrift")}})
+	if program == nil {
+		t.Fatal(diagnostics)
+	}
+	files, diagnostics := emit.Generate(program, emit.Options{ImportPrefix: prefix, NoMethods: true})
+	if len(diagnostics) > 0 {
+		t.Fatal(diagnostics)
+	}
+	mustCheck(t, newChecker(t), files, prefix)
+	found := false
+	for _, file := range files {
+		found = found || strings.Contains(string(file.Content), methods)
+		for _, name := range []string{") Equal(", ") Clone(", ") Detach(", ") SizeThrift(", "s *Point) String("} {
+			if strings.Contains(string(file.Content), name) {
+				t.Errorf("%s has %s", file.Path, name)
+			}
+		}
+	}
+	if !found {
+		t.Errorf("no file has %s", methods)
 	}
 }
 
@@ -134,7 +160,10 @@ func generate(t testing.TB, options idl.Options, prefix string) []emit.File {
 	if program == nil {
 		t.Fatalf("loading:\n%s", diagnostics)
 	}
-	files, diagnostics := emit.Generate(program, emit.Options{ImportPrefix: prefix})
+	files, diagnostics := emit.Generate(program, emit.Options{
+		ImportPrefix: prefix,
+		EnumText:     slices.Contains(options.Files, filepath.Join("testdata", "enumtext", "enumtext.thrift")),
+	})
 	if len(diagnostics) > 0 {
 		t.Fatalf("generating:\n%s", diagnostics)
 	}

@@ -17,7 +17,7 @@ func (p *printer) equalMethod(s *schema.Struct, r *record) {
 	case p.cycles[s] == 0:
 		p.P(head)
 	default:
-		p.P(head, " return s.equal(other, ", p.imports.thrift("ValueDepth"), ") }")
+		p.P(head, " return s.equal(other, ", p.imports.methods("ValueDepth"), ") }")
 		p.P()
 		p.P("func (s *", s.GoName, ") equal(other *", s.GoName, ", depth int) bool {")
 		stop += " || depth == 0"
@@ -59,7 +59,7 @@ func (p *printer) memberCondition(s *schema.Struct, m member, mine, theirs strin
 	case m.form == formPointer:
 		return condition{call: mine + ".Equal(" + theirs + ")"}, true
 	case m.form == formOpt && m.Type.Kind == schema.KindDouble:
-		return condition{call: p.imports.thrift("EqualOptDouble") + "(" + mine + ", " + theirs + ")"}, true
+		return condition{call: p.imports.methods("EqualOptDouble") + "(" + mine + ", " + theirs + ")"}, true
 	case m.form == formOpt:
 		return condition{left: mine, right: theirs}, true
 	default:
@@ -75,7 +75,7 @@ func (p *printer) equalCondition(s *schema.Struct, t *schema.Type, mine, theirs 
 	}
 	switch t.Kind {
 	case schema.KindDouble:
-		return call(p.imports.thrift("EqualDouble"))
+		return call(p.imports.methods("EqualDouble"))
 	case schema.KindBinary:
 		return condition{left: "string(" + mine + ")", right: "string(" + theirs + ")"}, true
 	case schema.KindStruct:
@@ -86,21 +86,21 @@ func (p *printer) equalCondition(s *schema.Struct, t *schema.Type, mine, theirs 
 	case schema.KindList, schema.KindSet:
 		switch {
 		case t.Element.Kind == schema.KindDouble:
-			return call(p.imports.thrift("EqualDoubles"))
+			return call(p.imports.methods("EqualDoubles"))
 		case t.Element.Kind == schema.KindBinary:
-			return call(p.imports.thrift("EqualBinaries"))
+			return call(p.imports.methods("EqualBinaries"))
 		case t.Element.Kind == schema.KindStruct && !p.sameCycle(s, t.Element.Struct):
-			return call(p.imports.thrift("EqualStructs"))
+			return call(p.imports.methods("EqualStructs"))
 		case t.Element.Kind == schema.KindStruct, isContainer(t.Element):
 			return condition{}, false
 		}
-		return call(p.imports.thrift("EqualList"))
+		return call(p.imports.methods("EqualList"))
 	case schema.KindMap:
 		switch {
 		case p.isPairs(t), t.Element.Kind == schema.KindStruct && p.sameCycle(s, t.Element.Struct):
 			return condition{}, false
 		case t.Element.Kind == schema.KindStruct:
-			return call(p.imports.thrift("EqualStructMap"))
+			return call(p.imports.methods("EqualStructMap"))
 		case p.typePlainness(t.Element).comparable:
 			return call(p.imports.std("maps", "Equal"))
 		}

@@ -41,7 +41,7 @@ var localNames = []string{
 
 // importNames are the names of the packages that generated code may import
 // apart from other generated ones.
-var importNames = []string{"context", "errors", "fmt", "fulmar", "maps", "math", "slices", "strconv", "strings", "thrift"}
+var importNames = []string{"context", "errors", "fmt", "fulmar", "maps", "math", "methods", "strconv", "thrift"}
 
 func (g *generator) newImports(source *schema.File) *imports {
 	return &imports{
@@ -111,6 +111,13 @@ func (i *imports) runtime(name string) string {
 func (i *imports) thrift(name string) string {
 	i.modules[i.generator.options.ThriftImport] = "thrift"
 	return "thrift." + name
+}
+
+// methods returns a name of the package methods, which is within the package thrift,
+// as the file writes it.
+func (i *imports) methods(name string) string {
+	i.modules[i.generator.options.ThriftImport+"/methods"] = "methods"
+	return "methods." + name
 }
 
 // generated returns a name of a generated package as the file writes it.

@@ -24,8 +24,8 @@ func (p *printer) methods(source *schema.File) {
 		if p.options.NoMethods {
 			continue
 		}
-		for _, print := range []func(*schema.Struct, *record){p.equalMethod, p.cloneMethods, p.sizeMethod} {
-			print(s, r)
+		for _, declare := range []func(*schema.Struct, *record){p.equalMethod, p.cloneMethods, p.sizeMethod} {
+			declare(s, r)
 			p.endDeclaration()
 		}
 	}
@@ -46,7 +46,7 @@ func (p *printer) textMethods(r *record) {
 	if !p.options.NoMethods {
 		p.P()
 		p.doc("String returns a text for logs.")
-		p.P("func (s *", r.goName, ") String() string { return ", p.imports.thrift("Text"), "(s) }")
+		p.P("func (s *", r.goName, ") String() string { return ", p.imports.methods("Text"), "(s) }")
 	}
 	unknown, arguments := false, ""
 	for _, m := range r.members {
@@ -63,11 +63,11 @@ func (p *printer) textMethods(r *record) {
 	}
 	p.P()
 	p.doc("MarshalJSON returns the fields as an object.")
-	p.P("func (s ", r.goName, ") MarshalJSON() ([]byte, error) { return ", p.imports.thrift("MarshalJSON"), "(s", arguments, ") }")
+	p.P("func (s ", r.goName, ") MarshalJSON() ([]byte, error) { return ", p.imports.methods("MarshalJSON"), "(s", arguments, ") }")
 	p.P()
 	p.doc("UnmarshalJSON sets the fields that the object has.")
 	p.P("func (s *", r.goName, ") UnmarshalJSON(text []byte) error {")
-	p.P("return ", p.imports.thrift("UnmarshalJSON"), "(text, s", arguments, ")")
+	p.P("return ", p.imports.methods("UnmarshalJSON"), "(text, s", arguments, ")")
 	p.P("}")
 }
 
@@ -109,12 +109,12 @@ func (p *printer) enumTextMethods(enum *schema.Enum) {
 	p.P()
 	p.doc("UnmarshalText takes what String returns.")
 	p.P("func (e *", enum.GoName, ") UnmarshalText(text []byte) error {")
-	p.P("return ", p.imports.thrift("UnmarshalEnumText"), "(text, e, ", parser, ")")
+	p.P("return ", p.imports.methods("UnmarshalEnumText"), "(text, e, ", parser, ")")
 	p.P("}")
 	p.P()
 	p.doc("UnmarshalJSON takes what String returns, and numbers.")
 	p.P("func (e *", enum.GoName, ") UnmarshalJSON(text []byte) error {")
-	p.P("return ", p.imports.thrift("UnmarshalEnumJSON"), "(text, e, ", parser, ")")
+	p.P("return ", p.imports.methods("UnmarshalEnumJSON"), "(text, e, ", parser, ")")
 	p.P("}")
 }
 

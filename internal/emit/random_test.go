@@ -17,7 +17,8 @@ var vocabulary = strings.Fields(`a A _ _1 a_ get_a getA GetA Geta new New NewA n
 	thrift fulmar context ctx value key list n i ok r w s v pair entries element element2 args result success Success err
 	options request reply ReadThrift writeThrift ParseA parse a_b aB AB A_B id ID Id url Server Client AServer AClient
 	NewAClient RegisterAServer AServiceDesc AServiceName AaFullMethodName AaArgs AaResult aMethod nil true_ int8 len init main goto_ package1 fmt strconv
-	errors math MustParseUUID Pair Opt ReplyError replyError implementation registrar exception missing seen set name`)
+	errors math MustParseUUID Pair Opt ReplyError replyError implementation registrar exception missing seen set name
+	equal Equal clone Clone detach depth Detach SizeThrift size marshal_json methods maps other theirs nesting String_ keyword`)
 
 // author writes definitions at random.
 type author struct {

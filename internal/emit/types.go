@@ -203,5 +203,5 @@ func (p *printer) getters(s *schema.Struct) {
 func (p *printer) errorMethod(s *schema.Struct) {
 	p.P()
 	p.doc("Error returns the name and the fields of the exception.")
-	p.P("func (s *", s.GoName, ") Error() string { return ", p.imports.thrift("Text"), "(s) }")
+	p.P("func (s *", s.GoName, ") Error() string { return ", p.imports.methods("Text"), "(s) }")
 }

@@ -18,9 +18,9 @@ func (p *printer) sizeMethod(s *schema.Struct, r *record) {
 	if head := "func (s *" + s.GoName + ") SizeThrift() int {"; p.cycles[s] == 0 {
 		p.P(head)
 	} else {
-		p.P(head, " return s.size(new(", p.imports.thrift("Nesting"), ")) }")
+		p.P(head, " return s.size(new(", p.imports.methods("Nesting"), ")) }")
 		p.P()
-		p.P("func (s *", s.GoName, ") size(nesting *", p.imports.thrift("Nesting"), ") int {")
+		p.P("func (s *", s.GoName, ") size(nesting *", p.imports.methods("Nesting"), ") int {")
 		p.P("if !nesting.Enter() {")
 		p.P("return 0")
 		p.P("}")
@@ -85,7 +85,7 @@ func (p *printer) sizeMember(s *schema.Struct, m member) {
 		p.P("if ", field, ".IsSet() {")
 		p.P("n += ", size)
 	case m.form == formOpt:
-		p.P("n += ", p.imports.thrift("SizeOptString"), "(", field, ")")
+		p.P("n += ", p.imports.methods("SizeOptString"), "(", field, ")")
 		return
 	case isText(m.Type):
 		p.P("if ", field, " != nil {")
@@ -131,11 +131,11 @@ func (p *printer) sizeList(s *schema.Struct, t *schema.Type, value string, depth
 	case isFixed(element):
 		p.P("n += ", leastSize(element), " * len(", value, ")")
 	case element.Kind == schema.KindString:
-		p.P("n += ", p.imports.thrift("SizeStrings"), "(", value, ")")
+		p.P("n += ", p.imports.methods("SizeStrings"), "(", value, ")")
 	case element.Kind == schema.KindBinary:
-		p.P("n += ", p.imports.thrift("SizeBinaries"), "(", value, ")")
+		p.P("n += ", p.imports.methods("SizeBinaries"), "(", value, ")")
 	case element.Kind == schema.KindStruct && !p.sameCycle(s, element.Struct):
-		p.P("n += ", p.imports.thrift("SizeStructs"), "(", value, ")")
+		p.P("n += ", p.imports.methods("SizeStructs"), "(", value, ")")
 	default:
 		i := numbered("i", depth)
 		if least := leastSize(element); least > 0 {

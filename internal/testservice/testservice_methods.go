@@ -5,14 +5,14 @@ package testservice
 import (
 	"maps"
 
-	"github.com/fulmar-rpc/fulmar/thrift"
+	"github.com/fulmar-rpc/fulmar/thrift/methods"
 )
 
 // String returns a text for logs.
-func (s *Message) String() string { return thrift.Text(s) }
+func (s *Message) String() string { return methods.Text(s) }
 
 // Equal reports whether both hold the same.
-func (s *Message) Equal(other *Message) bool { return s.equal(other, thrift.ValueDepth) }
+func (s *Message) Equal(other *Message) bool { return s.equal(other, methods.ValueDepth) }
 
 func (s *Message) equal(other *Message, depth int) bool {
 	if s == other || s == nil || other == nil || depth == 0 {
@@ -45,24 +45,24 @@ func (s *Message) Clone() *Message {
 }
 
 // Detach gives s memory of its own.
-func (s *Message) Detach() { s.detach(thrift.ValueDepth) }
+func (s *Message) Detach() { s.detach(methods.ValueDepth) }
 
 func (s *Message) detach(depth int) {
 	if depth == 0 {
-		thrift.FailDepth("testservice.Message")
+		methods.FailDepth("testservice.Message")
 	}
-	thrift.DetachString(&s.Text)
-	thrift.DetachList(&s.Parts)
+	methods.DetachString(&s.Text)
+	methods.DetachList(&s.Parts)
 	for i := range s.Parts {
 		s.Parts[i].detach(depth - 1)
 	}
-	thrift.DetachMap(&s.Labels, thrift.DetachString, thrift.DetachString)
+	methods.DetachMap(&s.Labels, methods.DetachString, methods.DetachString)
 }
 
 // SizeThrift returns how many bytes WriteThrift writes.
-func (s *Message) SizeThrift() int { return s.size(new(thrift.Nesting)) }
+func (s *Message) SizeThrift() int { return s.size(new(methods.Nesting)) }
 
-func (s *Message) size(nesting *thrift.Nesting) int {
+func (s *Message) size(nesting *methods.Nesting) int {
 	if !nesting.Enter() {
 		return 0
 	}
@@ -82,7 +82,7 @@ func (s *Message) size(nesting *thrift.Nesting) int {
 }
 
 // String returns a text for logs.
-func (s *Refused) String() string { return thrift.Text(s) }
+func (s *Refused) String() string { return methods.Text(s) }
 
 // Equal reports whether both hold the same.
 func (s *Refused) Equal(other *Refused) bool {
@@ -101,7 +101,7 @@ func (s *Refused) Clone() *Refused {
 
 // Detach gives s memory of its own.
 func (s *Refused) Detach() {
-	thrift.DetachString(&s.Reason)
+	methods.DetachString(&s.Reason)
 }
 
 // SizeThrift returns how many bytes WriteThrift writes.
@@ -110,34 +110,34 @@ func (s *Refused) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *BaseVersionArgs) String() string { return thrift.Text(s) }
+func (s *BaseVersionArgs) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *BaseVersionResult) String() string { return thrift.Text(s) }
+func (s *BaseVersionResult) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *EchoEchoArgs) String() string { return thrift.Text(s) }
+func (s *EchoEchoArgs) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *EchoEchoResult) String() string { return thrift.Text(s) }
+func (s *EchoEchoResult) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *EchoAddArgs) String() string { return thrift.Text(s) }
+func (s *EchoAddArgs) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *EchoAddResult) String() string { return thrift.Text(s) }
+func (s *EchoAddResult) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *EchoNothingArgs) String() string { return thrift.Text(s) }
+func (s *EchoNothingArgs) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *EchoNothingResult) String() string { return thrift.Text(s) }
+func (s *EchoNothingResult) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *EchoNotifyArgs) String() string { return thrift.Text(s) }
+func (s *EchoNotifyArgs) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *CalculatorAddArgs) String() string { return thrift.Text(s) }
+func (s *CalculatorAddArgs) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *CalculatorAddResult) String() string { return thrift.Text(s) }
+func (s *CalculatorAddResult) String() string { return methods.Text(s) }

@@ -7,6 +7,7 @@ package testservice
 
 import (
 	"github.com/fulmar-rpc/fulmar/thrift"
+	"github.com/fulmar-rpc/fulmar/thrift/methods"
 )
 
 type Message struct {
@@ -33,4 +34,4 @@ func NewRefused() *Refused {
 }
 
 // Error returns the name and the fields of the exception.
-func (s *Refused) Error() string { return thrift.Text(s) }
+func (s *Refused) Error() string { return methods.Text(s) }

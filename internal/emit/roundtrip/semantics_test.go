@@ -213,7 +213,7 @@ func TestSemantics_ExceptionsAreErrors(t *testing.T) {
 	if got, ok := errors.AsType[*names.Error](err); !ok || !reflect.DeepEqual(got, sent) {
 		t.Errorf("arrived as %#v", err)
 	}
-	if want := `names.error(error: "a", Error: "b", message: "c")`; err.Error() != want {
+	if want := `names.Error(error: "a", Error: "b", message: "c")`; err.Error() != want {
 		t.Errorf("%s, want %s", err, want)
 	}
 }

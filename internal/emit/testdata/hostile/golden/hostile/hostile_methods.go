@@ -3,11 +3,11 @@
 package hostile
 
 import (
-	"github.com/fulmar-rpc/fulmar/thrift"
+	"github.com/fulmar-rpc/fulmar/thrift/methods"
 )
 
 // String returns a text for logs.
-func (s *Target) String() string { return thrift.Text(s) }
+func (s *Target) String() string { return methods.Text(s) }
 
 // Equal reports whether both hold the same.
 func (s *Target) Equal(other *Target) bool {
@@ -26,8 +26,8 @@ func (s *Target) Clone() *Target {
 
 // Detach gives s memory of its own.
 func (s *Target) Detach() {
-	thrift.DetachString(&s.Plain)
-	thrift.DetachString(&s.Text)
+	methods.DetachString(&s.Plain)
+	methods.DetachString(&s.Text)
 }
 
 // SizeThrift returns how many bytes WriteThrift writes.
@@ -36,7 +36,7 @@ func (s *Target) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *CommandsRunArgs) String() string { return thrift.Text(s) }
+func (s *CommandsRunArgs) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *CommandsRunResult) String() string { return thrift.Text(s) }
+func (s *CommandsRunResult) String() string { return methods.Text(s) }

@@ -4,9 +4,8 @@
 package ids
 
 import (
-	"fmt"
-
 	"github.com/fulmar-rpc/fulmar/thrift"
+	"github.com/fulmar-rpc/fulmar/thrift/methods"
 )
 
 // Ids where an encoding of them could go wrong.
@@ -52,9 +51,4 @@ func NewRefused() *Refused {
 }
 
 // Error returns the name and the fields of the exception.
-func (s *Refused) Error() string {
-	if s == nil {
-		return "ids.Refused"
-	}
-	return fmt.Sprintf("ids.Refused(reason: %q)", s.Reason)
-}
+func (s *Refused) Error() string { return methods.Text(s) }

@@ -5,18 +5,18 @@ package inherit
 import (
 	inheritthrift "github.com/fulmar-rpc/fulmar/internal/emit/testdata/inherit/golden/inherit/thrift"
 	inheritvalue "github.com/fulmar-rpc/fulmar/internal/emit/testdata/inherit/golden/inherit/value"
-	"github.com/fulmar-rpc/fulmar/thrift"
+	"github.com/fulmar-rpc/fulmar/thrift/methods"
 )
 
 // String returns a text for logs.
-func (s *Mixed) String() string { return thrift.Text(s) }
+func (s *Mixed) String() string { return methods.Text(s) }
 
 // MarshalJSON returns the fields as an object.
-func (s Mixed) MarshalJSON() ([]byte, error) { return thrift.MarshalJSON(s) }
+func (s Mixed) MarshalJSON() ([]byte, error) { return methods.MarshalJSON(s) }
 
 // UnmarshalJSON sets the fields that the object has.
 func (s *Mixed) UnmarshalJSON(text []byte) error {
-	return thrift.UnmarshalJSON(text, s)
+	return methods.UnmarshalJSON(text, s)
 }
 
 // Equal reports whether both hold the same.
@@ -28,7 +28,7 @@ func (s *Mixed) Equal(other *Mixed) bool {
 		!s.V.Equal(&other.V) ||
 		s.Kind != other.Kind ||
 		s.Limit != other.Limit ||
-		!thrift.EqualStructMap(s.Keyed, other.Keyed) ||
+		!methods.EqualStructMap(s.Keyed, other.Keyed) ||
 		!s.Deep.Equal(&other.Deep) ||
 		!s.Wrapped.Equal(&other.Wrapped) {
 		return false
@@ -38,7 +38,7 @@ func (s *Mixed) Equal(other *Mixed) bool {
 	}
 	for key, value := range s.Value2 {
 		theirs, ok := other.Value2[key]
-		if !ok || !thrift.EqualStructs(value, theirs) {
+		if !ok || !methods.EqualStructs(value, theirs) {
 			return false
 		}
 	}
@@ -59,8 +59,8 @@ func (s *Mixed) Clone() *Mixed {
 func (s *Mixed) Detach() {
 	s.Common.Detach()
 	s.V.Detach()
-	thrift.DetachMap(&s.Value2, thrift.DetachString, thrift.DetachStructs)
-	thrift.DetachMap(&s.Keyed, (*inheritvalue.Key).Detach, (*inheritthrift.Common).Detach)
+	methods.DetachMap(&s.Value2, methods.DetachString, methods.DetachStructs)
+	methods.DetachMap(&s.Keyed, (*inheritvalue.Key).Detach, (*inheritthrift.Common).Detach)
 	s.Deep.Detach()
 	s.Wrapped.Detach()
 }
@@ -73,7 +73,7 @@ func (s *Mixed) SizeThrift() int {
 	n += 9 * len(s.Value2)
 	for key, value := range s.Value2 {
 		n += len(key)
-		n += thrift.SizeStructs(value)
+		n += methods.SizeStructs(value)
 	}
 	if s.Kind.IsSet() {
 		n += 7
@@ -88,13 +88,13 @@ func (s *Mixed) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *ChildCombineArgs) String() string { return thrift.Text(s) }
+func (s *ChildCombineArgs) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *ChildCombineResult) String() string { return thrift.Text(s) }
+func (s *ChildCombineResult) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *ChildAllArgs) String() string { return thrift.Text(s) }
+func (s *ChildAllArgs) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *ChildAllResult) String() string { return thrift.Text(s) }
+func (s *ChildAllResult) String() string { return methods.Text(s) }

@@ -5,11 +5,11 @@ package names
 import (
 	"maps"
 
-	"github.com/fulmar-rpc/fulmar/thrift"
+	"github.com/fulmar-rpc/fulmar/thrift/methods"
 )
 
 // String returns a text for logs.
-func (s *User) String() string { return thrift.Text(s) }
+func (s *User) String() string { return methods.Text(s) }
 
 // Equal reports whether both hold the same.
 func (s *User) Equal(other *User) bool {
@@ -21,7 +21,7 @@ func (s *User) Equal(other *User) bool {
 		s.UserID_ == other.UserID_ &&
 		s.URL == other.URL &&
 		s.HomeURL == other.HomeURL &&
-		thrift.EqualList(s.OrderIDs, other.OrderIDs)
+		methods.EqualList(s.OrderIDs, other.OrderIDs)
 }
 
 // Clone returns a copy that shares no memory with s.
@@ -36,12 +36,12 @@ func (s *User) Clone() *User {
 
 // Detach gives s memory of its own.
 func (s *User) Detach() {
-	thrift.DetachString(&s.ID)
-	thrift.DetachString(&s.UserID)
-	thrift.DetachString(&s.UserID_)
-	thrift.DetachString(&s.URL)
-	thrift.DetachString(&s.HomeURL)
-	thrift.DetachList(&s.OrderIDs)
+	methods.DetachString(&s.ID)
+	methods.DetachString(&s.UserID)
+	methods.DetachString(&s.UserID_)
+	methods.DetachString(&s.URL)
+	methods.DetachString(&s.HomeURL)
+	methods.DetachList(&s.OrderIDs)
 }
 
 // SizeThrift returns how many bytes WriteThrift writes.
@@ -52,7 +52,7 @@ func (s *User) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *NewUser) String() string { return thrift.Text(s) }
+func (s *NewUser) String() string { return methods.Text(s) }
 
 // Equal reports whether both hold the same.
 func (s *NewUser) Equal(other *NewUser) bool {
@@ -71,9 +71,9 @@ func (s *NewUser) Clone() *NewUser {
 
 // Detach gives s memory of its own.
 func (s *NewUser) Detach() {
-	thrift.DetachString(&s.Type)
-	thrift.DetachString(&s.Func)
-	thrift.DetachString(&s.Error)
+	methods.DetachString(&s.Type)
+	methods.DetachString(&s.Func)
+	methods.DetachString(&s.Error)
 }
 
 // SizeThrift returns how many bytes WriteThrift writes.
@@ -82,7 +82,7 @@ func (s *NewUser) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *User_) String() string { return thrift.Text(s) }
+func (s *User_) String() string { return methods.Text(s) }
 
 // Equal reports whether both hold the same.
 func (s *User_) Equal(other *User_) bool {
@@ -101,21 +101,21 @@ func (s *User_) Clone() *User_ {
 
 // Detach gives s memory of its own.
 func (s *User_) Detach() {
-	thrift.DetachOptString(&s.Name)
-	thrift.DetachString(&s.GetName)
-	thrift.DetachOptString(&s.GetName_)
+	methods.DetachOptString(&s.Name)
+	methods.DetachString(&s.GetName)
+	methods.DetachOptString(&s.GetName_)
 }
 
 // SizeThrift returns how many bytes WriteThrift writes.
 func (s *User_) SizeThrift() int {
 	n := 8 + len(s.GetName)
-	n += thrift.SizeOptString(s.Name)
-	n += thrift.SizeOptString(s.GetName_)
+	n += methods.SizeOptString(s.Name)
+	n += methods.SizeOptString(s.GetName_)
 	return n
 }
 
 // String returns a text for logs.
-func (s *WriteThrift) String() string { return thrift.Text(s) }
+func (s *WriteThrift) String() string { return methods.Text(s) }
 
 // Equal reports whether both hold the same.
 func (s *WriteThrift) Equal(other *WriteThrift) bool {
@@ -141,7 +141,7 @@ func (s *WriteThrift) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *HTTPServer) String() string { return thrift.Text(s) }
+func (s *HTTPServer) String() string { return methods.Text(s) }
 
 // Equal reports whether both hold the same.
 func (s *HTTPServer) Equal(other *HTTPServer) bool {
@@ -160,8 +160,8 @@ func (s *HTTPServer) Clone() *HTTPServer {
 
 // Detach gives s memory of its own.
 func (s *HTTPServer) Detach() {
-	thrift.DetachString(&s.HTTPURL)
-	thrift.DetachString(&s.X509Cert)
+	methods.DetachString(&s.HTTPURL)
+	methods.DetachString(&s.X509Cert)
 }
 
 // SizeThrift returns how many bytes WriteThrift writes.
@@ -170,7 +170,7 @@ func (s *HTTPServer) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *OrdersServer) String() string { return thrift.Text(s) }
+func (s *OrdersServer) String() string { return methods.Text(s) }
 
 // Equal reports whether both hold the same.
 func (s *OrdersServer) Equal(other *OrdersServer) bool {
@@ -196,7 +196,7 @@ func (s *OrdersServer) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *OrdersPlaceArgs) String() string { return thrift.Text(s) }
+func (s *OrdersPlaceArgs) String() string { return methods.Text(s) }
 
 // Equal reports whether both hold the same.
 func (s *OrdersPlaceArgs) Equal(other *OrdersPlaceArgs) bool {
@@ -222,7 +222,7 @@ func (s *OrdersPlaceArgs) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *Thrift) String() string { return thrift.Text(s) }
+func (s *Thrift) String() string { return methods.Text(s) }
 
 // Equal reports whether both hold the same.
 func (s *Thrift) Equal(other *Thrift) bool {
@@ -256,7 +256,7 @@ func (s *Thrift) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *Thrift2) String() string { return thrift.Text(s) }
+func (s *Thrift2) String() string { return methods.Text(s) }
 
 // Equal reports whether both hold the same.
 func (s *Thrift2) Equal(other *Thrift2) bool {
@@ -264,7 +264,7 @@ func (s *Thrift2) Equal(other *Thrift2) bool {
 		return s == other
 	}
 	return s.Key == other.Key &&
-		thrift.EqualList(s.List, other.List) &&
+		methods.EqualList(s.List, other.List) &&
 		maps.Equal(s.Value, other.Value)
 }
 
@@ -280,8 +280,8 @@ func (s *Thrift2) Clone() *Thrift2 {
 
 // Detach gives s memory of its own.
 func (s *Thrift2) Detach() {
-	thrift.DetachList(&s.List)
-	thrift.DetachMap(&s.Value, nil, nil)
+	methods.DetachList(&s.List)
+	methods.DetachMap(&s.Value, nil, nil)
 }
 
 // SizeThrift returns how many bytes WriteThrift writes.
@@ -293,7 +293,7 @@ func (s *Thrift2) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *Given) String() string { return thrift.Text(s) }
+func (s *Given) String() string { return methods.Text(s) }
 
 // Equal reports whether both hold the same.
 func (s *Given) Equal(other *Given) bool {
@@ -319,7 +319,7 @@ func (s *Given) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *Error) String() string { return thrift.Text(s) }
+func (s *Error) String() string { return methods.Text(s) }
 
 // Equal reports whether both hold the same.
 func (s *Error) Equal(other *Error) bool {
@@ -338,9 +338,9 @@ func (s *Error) Clone() *Error {
 
 // Detach gives s memory of its own.
 func (s *Error) Detach() {
-	thrift.DetachString(&s.Error_)
-	thrift.DetachString(&s.Error_2)
-	thrift.DetachString(&s.Message)
+	methods.DetachString(&s.Error_)
+	methods.DetachString(&s.Error_2)
+	methods.DetachString(&s.Message)
 }
 
 // SizeThrift returns how many bytes WriteThrift writes.
@@ -349,7 +349,7 @@ func (s *Error) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *Failed) String() string { return thrift.Text(s) }
+func (s *Failed) String() string { return methods.Text(s) }
 
 // Equal reports whether both hold the same.
 func (s *Failed) Equal(other *Failed) bool {
@@ -368,7 +368,7 @@ func (s *Failed) Clone() *Failed {
 
 // Detach gives s memory of its own.
 func (s *Failed) Detach() {
-	thrift.DetachString(&s.Message)
+	methods.DetachString(&s.Message)
 }
 
 // SizeThrift returns how many bytes WriteThrift writes.
@@ -377,55 +377,55 @@ func (s *Failed) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *Orders_PlaceArgs) String() string { return thrift.Text(s) }
+func (s *Orders_PlaceArgs) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *Orders_PlaceResult) String() string { return thrift.Text(s) }
+func (s *Orders_PlaceResult) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *Orders_Place_Args) String() string { return thrift.Text(s) }
+func (s *Orders_Place_Args) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *Orders_Place_Result) String() string { return thrift.Text(s) }
+func (s *Orders_Place_Result) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *Orders_RegisterArgs) String() string { return thrift.Text(s) }
+func (s *Orders_RegisterArgs) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *Orders_RegisterResult) String() string { return thrift.Text(s) }
+func (s *Orders_RegisterResult) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *Orders_GetXArgs) String() string { return thrift.Text(s) }
+func (s *Orders_GetXArgs) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *Orders_GetXResult) String() string { return thrift.Text(s) }
+func (s *Orders_GetXResult) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *Orders_GetX_Args) String() string { return thrift.Text(s) }
+func (s *Orders_GetX_Args) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *Orders_GetX_Result) String() string { return thrift.Text(s) }
+func (s *Orders_GetX_Result) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *OrdersPlaceItArgs) String() string { return thrift.Text(s) }
+func (s *OrdersPlaceItArgs) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *OrdersPlaceItResult) String() string { return thrift.Text(s) }
+func (s *OrdersPlaceItResult) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *OrdersPlaceOtherArgs) String() string { return thrift.Text(s) }
+func (s *OrdersPlaceOtherArgs) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *OrdersPlaceOtherResult) String() string { return thrift.Text(s) }
+func (s *OrdersPlaceOtherResult) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *Orders_2PlaceItArgs) String() string { return thrift.Text(s) }
+func (s *Orders_2PlaceItArgs) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *Orders_2PlaceItResult) String() string { return thrift.Text(s) }
+func (s *Orders_2PlaceItResult) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *URLShortenerShortenArgs) String() string { return thrift.Text(s) }
+func (s *URLShortenerShortenArgs) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *URLShortenerShortenResult) String() string { return thrift.Text(s) }
+func (s *URLShortenerShortenResult) String() string { return methods.Text(s) }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/fulmar-rpc/fulmar/thrift"
+	"github.com/fulmar-rpc/fulmar/thrift/methods"
 )
 
 const (
@@ -237,7 +238,7 @@ func NewError() *Error {
 }
 
 // Error returns the name and the fields of the exception.
-func (s *Error) Error() string { return thrift.Text(s) }
+func (s *Error) Error() string { return methods.Text(s) }
 
 type Failed struct {
 	Message string `json:"message"`
@@ -248,4 +249,4 @@ func NewFailed() *Failed {
 }
 
 // Error returns the name and the fields of the exception.
-func (s *Failed) Error() string { return thrift.Text(s) }
+func (s *Failed) Error() string { return methods.Text(s) }

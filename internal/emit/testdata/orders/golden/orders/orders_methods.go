@@ -5,11 +5,11 @@ package orders
 import (
 	"maps"
 
-	"github.com/fulmar-rpc/fulmar/thrift"
+	"github.com/fulmar-rpc/fulmar/thrift/methods"
 )
 
 // String returns a text for logs.
-func (s *Item) String() string { return thrift.Text(s) }
+func (s *Item) String() string { return methods.Text(s) }
 
 // Equal reports whether both hold the same.
 func (s *Item) Equal(other *Item) bool {
@@ -28,19 +28,19 @@ func (s *Item) Clone() *Item {
 
 // Detach gives s memory of its own.
 func (s *Item) Detach() {
-	thrift.DetachString(&s.Sku)
-	thrift.DetachOptString(&s.Note)
+	methods.DetachString(&s.Sku)
+	methods.DetachOptString(&s.Note)
 }
 
 // SizeThrift returns how many bytes WriteThrift writes.
 func (s *Item) SizeThrift() int {
 	n := 15 + len(s.Sku)
-	n += thrift.SizeOptString(s.Note)
+	n += methods.SizeOptString(s.Note)
 	return n
 }
 
 // String returns a text for logs.
-func (s *PlaceRequest) String() string { return thrift.Text(s) }
+func (s *PlaceRequest) String() string { return methods.Text(s) }
 
 // Equal reports whether both hold the same.
 func (s *PlaceRequest) Equal(other *PlaceRequest) bool {
@@ -48,7 +48,7 @@ func (s *PlaceRequest) Equal(other *PlaceRequest) bool {
 		return s == other
 	}
 	return s.Customer == other.Customer &&
-		thrift.EqualStructs(s.Items, other.Items) &&
+		methods.EqualStructs(s.Items, other.Items) &&
 		(s.Labels == nil) == (other.Labels == nil) &&
 		maps.Equal(s.Labels, other.Labels)
 }
@@ -65,15 +65,15 @@ func (s *PlaceRequest) Clone() *PlaceRequest {
 
 // Detach gives s memory of its own.
 func (s *PlaceRequest) Detach() {
-	thrift.DetachString(&s.Customer)
-	thrift.DetachStructs(&s.Items)
-	thrift.DetachMap(&s.Labels, thrift.DetachString, thrift.DetachString)
+	methods.DetachString(&s.Customer)
+	methods.DetachStructs(&s.Items)
+	methods.DetachMap(&s.Labels, methods.DetachString, methods.DetachString)
 }
 
 // SizeThrift returns how many bytes WriteThrift writes.
 func (s *PlaceRequest) SizeThrift() int {
 	n := 16 + len(s.Customer)
-	n += thrift.SizeStructs(s.Items)
+	n += methods.SizeStructs(s.Items)
 	if s.Labels != nil {
 		n += 9
 		n += 8 * len(s.Labels)
@@ -85,7 +85,7 @@ func (s *PlaceRequest) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *Order) String() string { return thrift.Text(s) }
+func (s *Order) String() string { return methods.Text(s) }
 
 // Equal reports whether both hold the same.
 func (s *Order) Equal(other *Order) bool {
@@ -94,7 +94,7 @@ func (s *Order) Equal(other *Order) bool {
 	}
 	return s.ID == other.ID &&
 		s.Status == other.Status &&
-		thrift.EqualStructs(s.Items, other.Items) &&
+		methods.EqualStructs(s.Items, other.Items) &&
 		maps.Equal(s.Totals, other.Totals) &&
 		s.Gift.Equal(other.Gift)
 }
@@ -111,15 +111,15 @@ func (s *Order) Clone() *Order {
 
 // Detach gives s memory of its own.
 func (s *Order) Detach() {
-	thrift.DetachStructs(&s.Items)
-	thrift.DetachMap(&s.Totals, thrift.DetachString, nil)
+	methods.DetachStructs(&s.Items)
+	methods.DetachMap(&s.Totals, methods.DetachString, nil)
 	s.Gift = s.Gift.Clone()
 }
 
 // SizeThrift returns how many bytes WriteThrift writes.
 func (s *Order) SizeThrift() int {
 	n := 36
-	n += thrift.SizeStructs(s.Items)
+	n += methods.SizeStructs(s.Items)
 	n += 12 * len(s.Totals)
 	for key := range s.Totals {
 		n += len(key)
@@ -131,7 +131,7 @@ func (s *Order) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *OutOfStock) String() string { return thrift.Text(s) }
+func (s *OutOfStock) String() string { return methods.Text(s) }
 
 // Equal reports whether both hold the same.
 func (s *OutOfStock) Equal(other *OutOfStock) bool {
@@ -150,7 +150,7 @@ func (s *OutOfStock) Clone() *OutOfStock {
 
 // Detach gives s memory of its own.
 func (s *OutOfStock) Detach() {
-	thrift.DetachString(&s.Sku)
+	methods.DetachString(&s.Sku)
 }
 
 // SizeThrift returns how many bytes WriteThrift writes.
@@ -159,7 +159,7 @@ func (s *OutOfStock) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *Forbidden) String() string { return thrift.Text(s) }
+func (s *Forbidden) String() string { return methods.Text(s) }
 
 // Equal reports whether both hold the same.
 func (s *Forbidden) Equal(other *Forbidden) bool {
@@ -185,52 +185,52 @@ func (s *Forbidden) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *OrdersPlaceArgs) String() string { return thrift.Text(s) }
+func (s *OrdersPlaceArgs) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *OrdersPlaceResult) String() string { return thrift.Text(s) }
+func (s *OrdersPlaceResult) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *OrdersViewedArgs) String() string { return thrift.Text(s) }
+func (s *OrdersViewedArgs) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *OrdersCountArgs) String() string { return thrift.Text(s) }
+func (s *OrdersCountArgs) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *OrdersCountResult) String() string { return thrift.Text(s) }
+func (s *OrdersCountResult) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *OrdersAllArgs) String() string { return thrift.Text(s) }
+func (s *OrdersAllArgs) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *OrdersAllResult) String() string { return thrift.Text(s) }
+func (s *OrdersAllResult) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *OrdersCancelArgs) String() string { return thrift.Text(s) }
+func (s *OrdersCancelArgs) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *OrdersCancelResult) String() string { return thrift.Text(s) }
+func (s *OrdersCancelResult) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *OrdersPingArgs) String() string { return thrift.Text(s) }
+func (s *OrdersPingArgs) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *OrdersPingResult) String() string { return thrift.Text(s) }
+func (s *OrdersPingResult) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *OrdersTouchArgs) String() string { return thrift.Text(s) }
+func (s *OrdersTouchArgs) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *OrdersTouchResult) String() string { return thrift.Text(s) }
+func (s *OrdersTouchResult) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *OrdersStatusOfArgs) String() string { return thrift.Text(s) }
+func (s *OrdersStatusOfArgs) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *OrdersStatusOfResult) String() string { return thrift.Text(s) }
+func (s *OrdersStatusOfResult) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *OrdersInvoiceArgs) String() string { return thrift.Text(s) }
+func (s *OrdersInvoiceArgs) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *OrdersInvoiceResult) String() string { return thrift.Text(s) }
+func (s *OrdersInvoiceResult) String() string { return methods.Text(s) }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/fulmar-rpc/fulmar/thrift"
+	"github.com/fulmar-rpc/fulmar/thrift/methods"
 )
 
 type OrderID = int64
@@ -106,7 +107,7 @@ func NewOutOfStock() *OutOfStock {
 }
 
 // Error returns the name and the fields of the exception.
-func (s *OutOfStock) Error() string { return thrift.Text(s) }
+func (s *OutOfStock) Error() string { return methods.Text(s) }
 
 type Forbidden struct{}
 
@@ -115,4 +116,4 @@ func NewForbidden() *Forbidden {
 }
 
 // Error returns the name and the fields of the exception.
-func (s *Forbidden) Error() string { return thrift.Text(s) }
+func (s *Forbidden) Error() string { return methods.Text(s) }

@@ -3,14 +3,14 @@
 package recursion
 
 import (
-	"github.com/fulmar-rpc/fulmar/thrift"
+	"github.com/fulmar-rpc/fulmar/thrift/methods"
 )
 
 // String returns a text for logs.
-func (s *Node) String() string { return thrift.Text(s) }
+func (s *Node) String() string { return methods.Text(s) }
 
 // Equal reports whether both hold the same.
-func (s *Node) Equal(other *Node) bool { return s.equal(other, thrift.ValueDepth) }
+func (s *Node) Equal(other *Node) bool { return s.equal(other, methods.ValueDepth) }
 
 func (s *Node) equal(other *Node, depth int) bool {
 	if s == other || s == nil || other == nil || depth == 0 {
@@ -52,25 +52,25 @@ func (s *Node) Clone() *Node {
 }
 
 // Detach gives s memory of its own.
-func (s *Node) Detach() { s.detach(thrift.ValueDepth) }
+func (s *Node) Detach() { s.detach(methods.ValueDepth) }
 
 func (s *Node) detach(depth int) {
 	if depth == 0 {
-		thrift.FailDepth("recursion.Node")
+		methods.FailDepth("recursion.Node")
 	}
 	if s.Next != nil {
 		c := *s.Next
 		c.detach(depth - 1)
 		s.Next = &c
 	}
-	thrift.DetachList(&s.Children)
+	methods.DetachList(&s.Children)
 	for i := range s.Children {
 		s.Children[i].detach(depth - 1)
 	}
 	if s.Named != nil {
 		entries := make(map[string]Node, len(s.Named))
 		for key, value := range s.Named {
-			thrift.DetachString(&key)
+			methods.DetachString(&key)
 			value.detach(depth - 1)
 			entries[key] = value
 		}
@@ -84,9 +84,9 @@ func (s *Node) detach(depth int) {
 }
 
 // SizeThrift returns how many bytes WriteThrift writes.
-func (s *Node) SizeThrift() int { return s.size(new(thrift.Nesting)) }
+func (s *Node) SizeThrift() int { return s.size(new(methods.Nesting)) }
 
-func (s *Node) size(nesting *thrift.Nesting) int {
+func (s *Node) size(nesting *methods.Nesting) int {
 	if !nesting.Enter() {
 		return 0
 	}
@@ -110,10 +110,10 @@ func (s *Node) size(nesting *thrift.Nesting) int {
 }
 
 // String returns a text for logs.
-func (s *A) String() string { return thrift.Text(s) }
+func (s *A) String() string { return methods.Text(s) }
 
 // Equal reports whether both hold the same.
-func (s *A) Equal(other *A) bool { return s.equal(other, thrift.ValueDepth) }
+func (s *A) Equal(other *A) bool { return s.equal(other, methods.ValueDepth) }
 
 func (s *A) equal(other *A, depth int) bool {
 	if s == other || s == nil || other == nil || depth == 0 {
@@ -134,19 +134,19 @@ func (s *A) Clone() *A {
 }
 
 // Detach gives s memory of its own.
-func (s *A) Detach() { s.detach(thrift.ValueDepth) }
+func (s *A) Detach() { s.detach(methods.ValueDepth) }
 
 func (s *A) detach(depth int) {
 	if depth == 0 {
-		thrift.FailDepth("recursion.A")
+		methods.FailDepth("recursion.A")
 	}
 	s.B.detach(depth - 1)
 }
 
 // SizeThrift returns how many bytes WriteThrift writes.
-func (s *A) SizeThrift() int { return s.size(new(thrift.Nesting)) }
+func (s *A) SizeThrift() int { return s.size(new(methods.Nesting)) }
 
-func (s *A) size(nesting *thrift.Nesting) int {
+func (s *A) size(nesting *methods.Nesting) int {
 	if !nesting.Enter() {
 		return 0
 	}
@@ -157,10 +157,10 @@ func (s *A) size(nesting *thrift.Nesting) int {
 }
 
 // String returns a text for logs.
-func (s *B) String() string { return thrift.Text(s) }
+func (s *B) String() string { return methods.Text(s) }
 
 // Equal reports whether both hold the same.
-func (s *B) Equal(other *B) bool { return s.equal(other, thrift.ValueDepth) }
+func (s *B) Equal(other *B) bool { return s.equal(other, methods.ValueDepth) }
 
 func (s *B) equal(other *B, depth int) bool {
 	if s == other || s == nil || other == nil || depth == 0 {
@@ -180,19 +180,19 @@ func (s *B) Clone() *B {
 }
 
 // Detach gives s memory of its own.
-func (s *B) Detach() { s.detach(thrift.ValueDepth) }
+func (s *B) Detach() { s.detach(methods.ValueDepth) }
 
 func (s *B) detach(depth int) {
 	if depth == 0 {
-		thrift.FailDepth("recursion.B")
+		methods.FailDepth("recursion.B")
 	}
 	s.C.detach(depth - 1)
 }
 
 // SizeThrift returns how many bytes WriteThrift writes.
-func (s *B) SizeThrift() int { return s.size(new(thrift.Nesting)) }
+func (s *B) SizeThrift() int { return s.size(new(methods.Nesting)) }
 
-func (s *B) size(nesting *thrift.Nesting) int {
+func (s *B) size(nesting *methods.Nesting) int {
 	if !nesting.Enter() {
 		return 0
 	}
@@ -203,10 +203,10 @@ func (s *B) size(nesting *thrift.Nesting) int {
 }
 
 // String returns a text for logs.
-func (s *C) String() string { return thrift.Text(s) }
+func (s *C) String() string { return methods.Text(s) }
 
 // Equal reports whether both hold the same.
-func (s *C) Equal(other *C) bool { return s.equal(other, thrift.ValueDepth) }
+func (s *C) Equal(other *C) bool { return s.equal(other, methods.ValueDepth) }
 
 func (s *C) equal(other *C, depth int) bool {
 	if s == other || s == nil || other == nil || depth == 0 {
@@ -227,11 +227,11 @@ func (s *C) Clone() *C {
 }
 
 // Detach gives s memory of its own.
-func (s *C) Detach() { s.detach(thrift.ValueDepth) }
+func (s *C) Detach() { s.detach(methods.ValueDepth) }
 
 func (s *C) detach(depth int) {
 	if depth == 0 {
-		thrift.FailDepth("recursion.C")
+		methods.FailDepth("recursion.C")
 	}
 	if s.A != nil {
 		c := *s.A
@@ -242,9 +242,9 @@ func (s *C) detach(depth int) {
 }
 
 // SizeThrift returns how many bytes WriteThrift writes.
-func (s *C) SizeThrift() int { return s.size(new(thrift.Nesting)) }
+func (s *C) SizeThrift() int { return s.size(new(methods.Nesting)) }
 
-func (s *C) size(nesting *thrift.Nesting) int {
+func (s *C) size(nesting *methods.Nesting) int {
 	if !nesting.Enter() {
 		return 0
 	}
@@ -258,7 +258,7 @@ func (s *C) size(nesting *thrift.Nesting) int {
 }
 
 // String returns a text for logs.
-func (s *Leaf) String() string { return thrift.Text(s) }
+func (s *Leaf) String() string { return methods.Text(s) }
 
 // Equal reports whether both hold the same.
 func (s *Leaf) Equal(other *Leaf) bool {
@@ -277,7 +277,7 @@ func (s *Leaf) Clone() *Leaf {
 
 // Detach gives s memory of its own.
 func (s *Leaf) Detach() {
-	thrift.DetachString(&s.Name)
+	methods.DetachString(&s.Name)
 }
 
 // SizeThrift returns how many bytes WriteThrift writes.
@@ -286,10 +286,10 @@ func (s *Leaf) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *Tree) String() string { return thrift.Text(s) }
+func (s *Tree) String() string { return methods.Text(s) }
 
 // Equal reports whether both hold the same.
-func (s *Tree) Equal(other *Tree) bool { return s.equal(other, thrift.ValueDepth) }
+func (s *Tree) Equal(other *Tree) bool { return s.equal(other, methods.ValueDepth) }
 
 func (s *Tree) equal(other *Tree, depth int) bool {
 	if s == other || s == nil || other == nil || depth == 0 {
@@ -311,11 +311,11 @@ func (s *Tree) Clone() *Tree {
 }
 
 // Detach gives s memory of its own.
-func (s *Tree) Detach() { s.detach(thrift.ValueDepth) }
+func (s *Tree) Detach() { s.detach(methods.ValueDepth) }
 
 func (s *Tree) detach(depth int) {
 	if depth == 0 {
-		thrift.FailDepth("recursion.Tree")
+		methods.FailDepth("recursion.Tree")
 	}
 	if s.Left != nil {
 		c := *s.Left
@@ -330,9 +330,9 @@ func (s *Tree) detach(depth int) {
 }
 
 // SizeThrift returns how many bytes WriteThrift writes.
-func (s *Tree) SizeThrift() int { return s.size(new(thrift.Nesting)) }
+func (s *Tree) SizeThrift() int { return s.size(new(methods.Nesting)) }
 
-func (s *Tree) size(nesting *thrift.Nesting) int {
+func (s *Tree) size(nesting *methods.Nesting) int {
 	if !nesting.Enter() {
 		return 0
 	}
@@ -351,10 +351,10 @@ func (s *Tree) size(nesting *thrift.Nesting) int {
 }
 
 // String returns a text for logs.
-func (s *Expression) String() string { return thrift.Text(s) }
+func (s *Expression) String() string { return methods.Text(s) }
 
 // Equal reports whether both hold the same.
-func (s *Expression) Equal(other *Expression) bool { return s.equal(other, thrift.ValueDepth) }
+func (s *Expression) Equal(other *Expression) bool { return s.equal(other, methods.ValueDepth) }
 
 func (s *Expression) equal(other *Expression, depth int) bool {
 	if s == other || s == nil || other == nil || depth == 0 {
@@ -376,11 +376,11 @@ func (s *Expression) Clone() *Expression {
 }
 
 // Detach gives s memory of its own.
-func (s *Expression) Detach() { s.detach(thrift.ValueDepth) }
+func (s *Expression) Detach() { s.detach(methods.ValueDepth) }
 
 func (s *Expression) detach(depth int) {
 	if depth == 0 {
-		thrift.FailDepth("recursion.Expression")
+		methods.FailDepth("recursion.Expression")
 	}
 	if s.Sum != nil {
 		c := *s.Sum
@@ -395,9 +395,9 @@ func (s *Expression) detach(depth int) {
 }
 
 // SizeThrift returns how many bytes WriteThrift writes.
-func (s *Expression) SizeThrift() int { return s.size(new(thrift.Nesting)) }
+func (s *Expression) SizeThrift() int { return s.size(new(methods.Nesting)) }
 
-func (s *Expression) size(nesting *thrift.Nesting) int {
+func (s *Expression) size(nesting *methods.Nesting) int {
 	if !nesting.Enter() {
 		return 0
 	}
@@ -416,10 +416,10 @@ func (s *Expression) size(nesting *thrift.Nesting) int {
 }
 
 // String returns a text for logs.
-func (s *Sum) String() string { return thrift.Text(s) }
+func (s *Sum) String() string { return methods.Text(s) }
 
 // Equal reports whether both hold the same.
-func (s *Sum) Equal(other *Sum) bool { return s.equal(other, thrift.ValueDepth) }
+func (s *Sum) Equal(other *Sum) bool { return s.equal(other, methods.ValueDepth) }
 
 func (s *Sum) equal(other *Sum, depth int) bool {
 	if s == other || s == nil || other == nil || depth == 0 {
@@ -447,22 +447,22 @@ func (s *Sum) Clone() *Sum {
 }
 
 // Detach gives s memory of its own.
-func (s *Sum) Detach() { s.detach(thrift.ValueDepth) }
+func (s *Sum) Detach() { s.detach(methods.ValueDepth) }
 
 func (s *Sum) detach(depth int) {
 	if depth == 0 {
-		thrift.FailDepth("recursion.Sum")
+		methods.FailDepth("recursion.Sum")
 	}
-	thrift.DetachList(&s.Terms)
+	methods.DetachList(&s.Terms)
 	for i := range s.Terms {
 		s.Terms[i].detach(depth - 1)
 	}
 }
 
 // SizeThrift returns how many bytes WriteThrift writes.
-func (s *Sum) SizeThrift() int { return s.size(new(thrift.Nesting)) }
+func (s *Sum) SizeThrift() int { return s.size(new(methods.Nesting)) }
 
-func (s *Sum) size(nesting *thrift.Nesting) int {
+func (s *Sum) size(nesting *methods.Nesting) int {
 	if !nesting.Enter() {
 		return 0
 	}
@@ -475,10 +475,10 @@ func (s *Sum) size(nesting *thrift.Nesting) int {
 }
 
 // String returns a text for logs.
-func (s *Outer) String() string { return thrift.Text(s) }
+func (s *Outer) String() string { return methods.Text(s) }
 
 // Equal reports whether both hold the same.
-func (s *Outer) Equal(other *Outer) bool { return s.equal(other, thrift.ValueDepth) }
+func (s *Outer) Equal(other *Outer) bool { return s.equal(other, methods.ValueDepth) }
 
 func (s *Outer) equal(other *Outer, depth int) bool {
 	if s == other || s == nil || other == nil || depth == 0 {
@@ -498,11 +498,11 @@ func (s *Outer) Clone() *Outer {
 }
 
 // Detach gives s memory of its own.
-func (s *Outer) Detach() { s.detach(thrift.ValueDepth) }
+func (s *Outer) Detach() { s.detach(methods.ValueDepth) }
 
 func (s *Outer) detach(depth int) {
 	if depth == 0 {
-		thrift.FailDepth("recursion.Outer")
+		methods.FailDepth("recursion.Outer")
 	}
 	if s.Inner != nil {
 		c := *s.Inner
@@ -512,9 +512,9 @@ func (s *Outer) detach(depth int) {
 }
 
 // SizeThrift returns how many bytes WriteThrift writes.
-func (s *Outer) SizeThrift() int { return s.size(new(thrift.Nesting)) }
+func (s *Outer) SizeThrift() int { return s.size(new(methods.Nesting)) }
 
-func (s *Outer) size(nesting *thrift.Nesting) int {
+func (s *Outer) size(nesting *methods.Nesting) int {
 	if !nesting.Enter() {
 		return 0
 	}
@@ -527,10 +527,10 @@ func (s *Outer) size(nesting *thrift.Nesting) int {
 }
 
 // String returns a text for logs.
-func (s *Inner) String() string { return thrift.Text(s) }
+func (s *Inner) String() string { return methods.Text(s) }
 
 // Equal reports whether both hold the same.
-func (s *Inner) Equal(other *Inner) bool { return s.equal(other, thrift.ValueDepth) }
+func (s *Inner) Equal(other *Inner) bool { return s.equal(other, methods.ValueDepth) }
 
 func (s *Inner) equal(other *Inner, depth int) bool {
 	if s == other || s == nil || other == nil || depth == 0 {
@@ -551,19 +551,19 @@ func (s *Inner) Clone() *Inner {
 }
 
 // Detach gives s memory of its own.
-func (s *Inner) Detach() { s.detach(thrift.ValueDepth) }
+func (s *Inner) Detach() { s.detach(methods.ValueDepth) }
 
 func (s *Inner) detach(depth int) {
 	if depth == 0 {
-		thrift.FailDepth("recursion.Inner")
+		methods.FailDepth("recursion.Inner")
 	}
 	s.Outer.detach(depth - 1)
 }
 
 // SizeThrift returns how many bytes WriteThrift writes.
-func (s *Inner) SizeThrift() int { return s.size(new(thrift.Nesting)) }
+func (s *Inner) SizeThrift() int { return s.size(new(methods.Nesting)) }
 
-func (s *Inner) size(nesting *thrift.Nesting) int {
+func (s *Inner) size(nesting *methods.Nesting) int {
 	if !nesting.Enter() {
 		return 0
 	}
@@ -577,10 +577,10 @@ func (s *Inner) size(nesting *thrift.Nesting) int {
 }
 
 // String returns a text for logs.
-func (s *Keyed) String() string { return thrift.Text(s) }
+func (s *Keyed) String() string { return methods.Text(s) }
 
 // Equal reports whether both hold the same.
-func (s *Keyed) Equal(other *Keyed) bool { return s.equal(other, thrift.ValueDepth) }
+func (s *Keyed) Equal(other *Keyed) bool { return s.equal(other, methods.ValueDepth) }
 
 func (s *Keyed) equal(other *Keyed, depth int) bool {
 	if s == other || s == nil || other == nil || depth == 0 {
@@ -625,19 +625,19 @@ func (s *Keyed) Clone() *Keyed {
 }
 
 // Detach gives s memory of its own.
-func (s *Keyed) Detach() { s.detach(thrift.ValueDepth) }
+func (s *Keyed) Detach() { s.detach(methods.ValueDepth) }
 
 func (s *Keyed) detach(depth int) {
 	if depth == 0 {
-		thrift.FailDepth("recursion.Keyed")
+		methods.FailDepth("recursion.Keyed")
 	}
-	thrift.DetachList(&s.Weights)
+	methods.DetachList(&s.Weights)
 	for i := range s.Weights {
 		s.Weights[i].Key.detach(depth - 1)
 	}
-	thrift.DetachList(&s.More)
+	methods.DetachList(&s.More)
 	for i := range s.More {
-		thrift.DetachList(&s.More[i].Key)
+		methods.DetachList(&s.More[i].Key)
 		for i2 := range s.More[i].Key {
 			s.More[i].Key[i2].detach(depth - 1)
 		}
@@ -646,9 +646,9 @@ func (s *Keyed) detach(depth int) {
 }
 
 // SizeThrift returns how many bytes WriteThrift writes.
-func (s *Keyed) SizeThrift() int { return s.size(new(thrift.Nesting)) }
+func (s *Keyed) SizeThrift() int { return s.size(new(methods.Nesting)) }
 
-func (s *Keyed) size(nesting *thrift.Nesting) int {
+func (s *Keyed) size(nesting *methods.Nesting) int {
 	if !nesting.Enter() {
 		return 0
 	}
@@ -669,10 +669,10 @@ func (s *Keyed) size(nesting *thrift.Nesting) int {
 }
 
 // String returns a text for logs.
-func (s *Caused) String() string { return thrift.Text(s) }
+func (s *Caused) String() string { return methods.Text(s) }
 
 // Equal reports whether both hold the same.
-func (s *Caused) Equal(other *Caused) bool { return s.equal(other, thrift.ValueDepth) }
+func (s *Caused) Equal(other *Caused) bool { return s.equal(other, methods.ValueDepth) }
 
 func (s *Caused) equal(other *Caused, depth int) bool {
 	if s == other || s == nil || other == nil || depth == 0 {
@@ -693,13 +693,13 @@ func (s *Caused) Clone() *Caused {
 }
 
 // Detach gives s memory of its own.
-func (s *Caused) Detach() { s.detach(thrift.ValueDepth) }
+func (s *Caused) Detach() { s.detach(methods.ValueDepth) }
 
 func (s *Caused) detach(depth int) {
 	if depth == 0 {
-		thrift.FailDepth("recursion.Caused")
+		methods.FailDepth("recursion.Caused")
 	}
-	thrift.DetachString(&s.Message)
+	methods.DetachString(&s.Message)
 	if s.Cause != nil {
 		c := *s.Cause
 		c.detach(depth - 1)
@@ -708,9 +708,9 @@ func (s *Caused) detach(depth int) {
 }
 
 // SizeThrift returns how many bytes WriteThrift writes.
-func (s *Caused) SizeThrift() int { return s.size(new(thrift.Nesting)) }
+func (s *Caused) SizeThrift() int { return s.size(new(methods.Nesting)) }
 
-func (s *Caused) size(nesting *thrift.Nesting) int {
+func (s *Caused) size(nesting *methods.Nesting) int {
 	if !nesting.Enter() {
 		return 0
 	}

@@ -5,6 +5,7 @@ package recursion
 
 import (
 	"github.com/fulmar-rpc/fulmar/thrift"
+	"github.com/fulmar-rpc/fulmar/thrift/methods"
 )
 
 type Subtree = Tree
@@ -132,4 +133,4 @@ func NewCaused() *Caused {
 }
 
 // Error returns the name and the fields of the exception.
-func (s *Caused) Error() string { return thrift.Text(s) }
+func (s *Caused) Error() string { return methods.Text(s) }

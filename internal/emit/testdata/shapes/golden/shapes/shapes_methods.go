@@ -5,11 +5,11 @@ package shapes
 import (
 	"maps"
 
-	"github.com/fulmar-rpc/fulmar/thrift"
+	"github.com/fulmar-rpc/fulmar/thrift/methods"
 )
 
 // String returns a text for logs.
-func (s *Point) String() string { return thrift.Text(s) }
+func (s *Point) String() string { return methods.Text(s) }
 
 // Equal reports whether both hold the same.
 func (s *Point) Equal(other *Point) bool {
@@ -28,18 +28,18 @@ func (s *Point) Clone() *Point {
 
 // Detach gives s memory of its own.
 func (s *Point) Detach() {
-	thrift.DetachOptString(&s.Label)
+	methods.DetachOptString(&s.Label)
 }
 
 // SizeThrift returns how many bytes WriteThrift writes.
 func (s *Point) SizeThrift() int {
 	n := 15
-	n += thrift.SizeOptString(s.Label)
+	n += methods.SizeOptString(s.Label)
 	return n
 }
 
 // String returns a text for logs.
-func (s *Plain) String() string { return thrift.Text(s) }
+func (s *Plain) String() string { return methods.Text(s) }
 
 // Equal reports whether both hold the same.
 func (s *Plain) Equal(other *Plain) bool {
@@ -51,14 +51,14 @@ func (s *Plain) Equal(other *Plain) bool {
 		s.AnI16 == other.AnI16 &&
 		s.AnI32 == other.AnI32 &&
 		s.AnI64 == other.AnI64 &&
-		thrift.EqualDouble(s.ADouble, other.ADouble) &&
+		methods.EqualDouble(s.ADouble, other.ADouble) &&
 		s.AString == other.AString &&
 		string(s.ABinary) == string(other.ABinary) &&
 		s.AUUID == other.AUUID &&
 		s.AnEnum == other.AnEnum &&
 		s.AStruct.Equal(&other.AStruct) &&
-		thrift.EqualList(s.AList, other.AList) &&
-		thrift.EqualList(s.ASet, other.ASet) &&
+		methods.EqualList(s.AList, other.AList) &&
+		methods.EqualList(s.ASet, other.ASet) &&
 		maps.Equal(s.AMap, other.AMap) &&
 		s.AUnion.Equal(&other.AUnion) &&
 		s.AnException.Equal(&other.AnException) &&
@@ -77,15 +77,15 @@ func (s *Plain) Clone() *Plain {
 
 // Detach gives s memory of its own.
 func (s *Plain) Detach() {
-	thrift.DetachString(&s.AString)
-	thrift.DetachBinary(&s.ABinary)
+	methods.DetachString(&s.AString)
+	methods.DetachBinary(&s.ABinary)
 	s.AStruct.Detach()
-	thrift.DetachList(&s.AList)
-	thrift.DetachStrings(&s.ASet)
-	thrift.DetachMap(&s.AMap, thrift.DetachString, nil)
+	methods.DetachList(&s.AList)
+	methods.DetachStrings(&s.ASet)
+	methods.DetachMap(&s.AMap, methods.DetachString, nil)
 	s.AUnion.Detach()
 	s.AnException.Detach()
-	thrift.DetachBinary(&s.ABlob)
+	methods.DetachBinary(&s.ABlob)
 }
 
 // SizeThrift returns how many bytes WriteThrift writes.
@@ -93,7 +93,7 @@ func (s *Plain) SizeThrift() int {
 	n := 124 + len(s.AString) + len(s.ABinary) + len(s.ABlob)
 	n += s.AStruct.SizeThrift()
 	n += 4 * len(s.AList)
-	n += thrift.SizeStrings(s.ASet)
+	n += methods.SizeStrings(s.ASet)
 	n += 12 * len(s.AMap)
 	for key := range s.AMap {
 		n += len(key)
@@ -104,7 +104,7 @@ func (s *Plain) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *Optional) String() string { return thrift.Text(s) }
+func (s *Optional) String() string { return methods.Text(s) }
 
 // Equal reports whether both hold the same.
 func (s *Optional) Equal(other *Optional) bool {
@@ -116,7 +116,7 @@ func (s *Optional) Equal(other *Optional) bool {
 		s.AnI16 == other.AnI16 &&
 		s.AnI32 == other.AnI32 &&
 		s.AnI64 == other.AnI64 &&
-		thrift.EqualOptDouble(s.ADouble, other.ADouble) &&
+		methods.EqualOptDouble(s.ADouble, other.ADouble) &&
 		s.AString == other.AString &&
 		(s.ABinary == nil) == (other.ABinary == nil) &&
 		string(s.ABinary) == string(other.ABinary) &&
@@ -124,9 +124,9 @@ func (s *Optional) Equal(other *Optional) bool {
 		s.AnEnum == other.AnEnum &&
 		s.AStruct.Equal(other.AStruct) &&
 		(s.AList == nil) == (other.AList == nil) &&
-		thrift.EqualList(s.AList, other.AList) &&
+		methods.EqualList(s.AList, other.AList) &&
 		(s.ASet == nil) == (other.ASet == nil) &&
-		thrift.EqualList(s.ASet, other.ASet) &&
+		methods.EqualList(s.ASet, other.ASet) &&
 		(s.AMap == nil) == (other.AMap == nil) &&
 		maps.Equal(s.AMap, other.AMap) &&
 		s.AUnion.Equal(other.AUnion) &&
@@ -147,15 +147,15 @@ func (s *Optional) Clone() *Optional {
 
 // Detach gives s memory of its own.
 func (s *Optional) Detach() {
-	thrift.DetachOptString(&s.AString)
-	thrift.DetachBinary(&s.ABinary)
+	methods.DetachOptString(&s.AString)
+	methods.DetachBinary(&s.ABinary)
 	s.AStruct = s.AStruct.Clone()
-	thrift.DetachList(&s.AList)
-	thrift.DetachStrings(&s.ASet)
-	thrift.DetachMap(&s.AMap, thrift.DetachString, nil)
+	methods.DetachList(&s.AList)
+	methods.DetachStrings(&s.ASet)
+	methods.DetachMap(&s.AMap, methods.DetachString, nil)
 	s.AUnion = s.AUnion.Clone()
 	s.AnException = s.AnException.Clone()
-	thrift.DetachBinary(&s.ABlob)
+	methods.DetachBinary(&s.ABlob)
 }
 
 // SizeThrift returns how many bytes WriteThrift writes.
@@ -179,7 +179,7 @@ func (s *Optional) SizeThrift() int {
 	if s.ADouble.IsSet() {
 		n += 11
 	}
-	n += thrift.SizeOptString(s.AString)
+	n += methods.SizeOptString(s.AString)
 	if s.ABinary != nil {
 		n += 7 + len(s.ABinary)
 	}
@@ -198,7 +198,7 @@ func (s *Optional) SizeThrift() int {
 	}
 	if s.ASet != nil {
 		n += 8
-		n += thrift.SizeStrings(s.ASet)
+		n += methods.SizeStrings(s.ASet)
 	}
 	if s.AMap != nil {
 		n += 9
@@ -220,7 +220,7 @@ func (s *Optional) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *Required) String() string { return thrift.Text(s) }
+func (s *Required) String() string { return methods.Text(s) }
 
 // Equal reports whether both hold the same.
 func (s *Required) Equal(other *Required) bool {
@@ -232,14 +232,14 @@ func (s *Required) Equal(other *Required) bool {
 		s.AnI16 == other.AnI16 &&
 		s.AnI32 == other.AnI32 &&
 		s.AnI64 == other.AnI64 &&
-		thrift.EqualDouble(s.ADouble, other.ADouble) &&
+		methods.EqualDouble(s.ADouble, other.ADouble) &&
 		s.AString == other.AString &&
 		string(s.ABinary) == string(other.ABinary) &&
 		s.AUUID == other.AUUID &&
 		s.AnEnum == other.AnEnum &&
 		s.AStruct.Equal(&other.AStruct) &&
-		thrift.EqualList(s.AList, other.AList) &&
-		thrift.EqualList(s.ASet, other.ASet) &&
+		methods.EqualList(s.AList, other.AList) &&
+		methods.EqualList(s.ASet, other.ASet) &&
 		maps.Equal(s.AMap, other.AMap) &&
 		s.AUnion.Equal(&other.AUnion) &&
 		s.AnException.Equal(&other.AnException) &&
@@ -258,15 +258,15 @@ func (s *Required) Clone() *Required {
 
 // Detach gives s memory of its own.
 func (s *Required) Detach() {
-	thrift.DetachString(&s.AString)
-	thrift.DetachBinary(&s.ABinary)
+	methods.DetachString(&s.AString)
+	methods.DetachBinary(&s.ABinary)
 	s.AStruct.Detach()
-	thrift.DetachList(&s.AList)
-	thrift.DetachStrings(&s.ASet)
-	thrift.DetachMap(&s.AMap, thrift.DetachString, nil)
+	methods.DetachList(&s.AList)
+	methods.DetachStrings(&s.ASet)
+	methods.DetachMap(&s.AMap, methods.DetachString, nil)
 	s.AUnion.Detach()
 	s.AnException.Detach()
-	thrift.DetachBinary(&s.ABlob)
+	methods.DetachBinary(&s.ABlob)
 }
 
 // SizeThrift returns how many bytes WriteThrift writes.
@@ -274,7 +274,7 @@ func (s *Required) SizeThrift() int {
 	n := 124 + len(s.AString) + len(s.ABinary) + len(s.ABlob)
 	n += s.AStruct.SizeThrift()
 	n += 4 * len(s.AList)
-	n += thrift.SizeStrings(s.ASet)
+	n += methods.SizeStrings(s.ASet)
 	n += 12 * len(s.AMap)
 	for key := range s.AMap {
 		n += len(key)
@@ -285,10 +285,10 @@ func (s *Required) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *Shape) String() string { return thrift.Text(s) }
+func (s *Shape) String() string { return methods.Text(s) }
 
 // Equal reports whether both hold the same.
-func (s *Shape) Equal(other *Shape) bool { return s.equal(other, thrift.ValueDepth) }
+func (s *Shape) Equal(other *Shape) bool { return s.equal(other, methods.ValueDepth) }
 
 func (s *Shape) equal(other *Shape, depth int) bool {
 	if s == other || s == nil || other == nil || depth == 0 {
@@ -299,7 +299,7 @@ func (s *Shape) equal(other *Shape, depth int) bool {
 		s.AnI16 != other.AnI16 ||
 		s.AnI32 != other.AnI32 ||
 		s.AnI64 != other.AnI64 ||
-		!thrift.EqualOptDouble(s.ADouble, other.ADouble) ||
+		!methods.EqualOptDouble(s.ADouble, other.ADouble) ||
 		s.AString != other.AString ||
 		(s.ABinary == nil) != (other.ABinary == nil) ||
 		string(s.ABinary) != string(other.ABinary) ||
@@ -307,9 +307,9 @@ func (s *Shape) equal(other *Shape, depth int) bool {
 		s.AnEnum != other.AnEnum ||
 		!s.AStruct.Equal(other.AStruct) ||
 		(s.AList == nil) != (other.AList == nil) ||
-		!thrift.EqualList(s.AList, other.AList) ||
+		!methods.EqualList(s.AList, other.AList) ||
 		(s.ASet == nil) != (other.ASet == nil) ||
-		!thrift.EqualList(s.ASet, other.ASet) ||
+		!methods.EqualList(s.ASet, other.ASet) ||
 		(s.AMap == nil) != (other.AMap == nil) ||
 		!maps.Equal(s.AMap, other.AMap) ||
 		!s.AUnion.equal(other.AUnion, depth-1) ||
@@ -321,7 +321,7 @@ func (s *Shape) equal(other *Shape, depth int) bool {
 		return false
 	}
 	for i := range s.Pairs {
-		if !thrift.EqualList(s.Pairs[i].Key, other.Pairs[i].Key) ||
+		if !methods.EqualList(s.Pairs[i].Key, other.Pairs[i].Key) ||
 			!s.Pairs[i].Value.Equal(&other.Pairs[i].Value) {
 			return false
 		}
@@ -340,35 +340,35 @@ func (s *Shape) Clone() *Shape {
 }
 
 // Detach gives s memory of its own.
-func (s *Shape) Detach() { s.detach(thrift.ValueDepth) }
+func (s *Shape) Detach() { s.detach(methods.ValueDepth) }
 
 func (s *Shape) detach(depth int) {
 	if depth == 0 {
-		thrift.FailDepth("shapes.Shape")
+		methods.FailDepth("shapes.Shape")
 	}
-	thrift.DetachOptString(&s.AString)
-	thrift.DetachBinary(&s.ABinary)
+	methods.DetachOptString(&s.AString)
+	methods.DetachBinary(&s.ABinary)
 	s.AStruct = s.AStruct.Clone()
-	thrift.DetachList(&s.AList)
-	thrift.DetachStrings(&s.ASet)
-	thrift.DetachMap(&s.AMap, thrift.DetachString, nil)
+	methods.DetachList(&s.AList)
+	methods.DetachStrings(&s.ASet)
+	methods.DetachMap(&s.AMap, methods.DetachString, nil)
 	if s.AUnion != nil {
 		c := *s.AUnion
 		c.detach(depth - 1)
 		s.AUnion = &c
 	}
 	s.AnException = s.AnException.Clone()
-	thrift.DetachList(&s.Pairs)
+	methods.DetachList(&s.Pairs)
 	for i := range s.Pairs {
-		thrift.DetachList(&s.Pairs[i].Key)
+		methods.DetachList(&s.Pairs[i].Key)
 		s.Pairs[i].Value.Detach()
 	}
 }
 
 // SizeThrift returns how many bytes WriteThrift writes.
-func (s *Shape) SizeThrift() int { return s.size(new(thrift.Nesting)) }
+func (s *Shape) SizeThrift() int { return s.size(new(methods.Nesting)) }
 
-func (s *Shape) size(nesting *thrift.Nesting) int {
+func (s *Shape) size(nesting *methods.Nesting) int {
 	if !nesting.Enter() {
 		return 0
 	}
@@ -391,7 +391,7 @@ func (s *Shape) size(nesting *thrift.Nesting) int {
 	if s.ADouble.IsSet() {
 		n += 11
 	}
-	n += thrift.SizeOptString(s.AString)
+	n += methods.SizeOptString(s.AString)
 	if s.ABinary != nil {
 		n += 7 + len(s.ABinary)
 	}
@@ -410,7 +410,7 @@ func (s *Shape) size(nesting *thrift.Nesting) int {
 	}
 	if s.ASet != nil {
 		n += 8
-		n += thrift.SizeStrings(s.ASet)
+		n += methods.SizeStrings(s.ASet)
 	}
 	if s.AMap != nil {
 		n += 9
@@ -438,7 +438,7 @@ func (s *Shape) size(nesting *thrift.Nesting) int {
 }
 
 // String returns a text for logs.
-func (s *Failure) String() string { return thrift.Text(s) }
+func (s *Failure) String() string { return methods.Text(s) }
 
 // Equal reports whether both hold the same.
 func (s *Failure) Equal(other *Failure) bool {
@@ -462,34 +462,34 @@ func (s *Failure) Clone() *Failure {
 
 // Detach gives s memory of its own.
 func (s *Failure) Detach() {
-	thrift.DetachOptString(&s.Reason)
-	thrift.DetachBinary(&s.Dump)
+	methods.DetachOptString(&s.Reason)
+	methods.DetachBinary(&s.Dump)
 }
 
 // SizeThrift returns how many bytes WriteThrift writes.
 func (s *Failure) SizeThrift() int {
 	n := 15 + len(s.Dump)
-	n += thrift.SizeOptString(s.Reason)
+	n += methods.SizeOptString(s.Reason)
 	return n
 }
 
 // String returns a text for logs.
-func (s *Containers) String() string { return thrift.Text(s) }
+func (s *Containers) String() string { return methods.Text(s) }
 
 // Equal reports whether both hold the same.
 func (s *Containers) Equal(other *Containers) bool {
 	if s == other || s == nil || other == nil {
 		return s == other
 	}
-	if !thrift.EqualList(s.Bools, other.Bools) ||
-		!thrift.EqualList(s.Bytes, other.Bytes) ||
-		!thrift.EqualDoubles(s.Doubles, other.Doubles) ||
-		!thrift.EqualBinaries(s.Blobs, other.Blobs) ||
-		!thrift.EqualList(s.UUIDs, other.UUIDs) ||
-		!thrift.EqualList(s.Colors, other.Colors) ||
-		!thrift.EqualStructs(s.Points, other.Points) ||
-		!thrift.EqualStructs(s.Shapes, other.Shapes) ||
-		!thrift.EqualStructs(s.Path, other.Path) {
+	if !methods.EqualList(s.Bools, other.Bools) ||
+		!methods.EqualList(s.Bytes, other.Bytes) ||
+		!methods.EqualDoubles(s.Doubles, other.Doubles) ||
+		!methods.EqualBinaries(s.Blobs, other.Blobs) ||
+		!methods.EqualList(s.UUIDs, other.UUIDs) ||
+		!methods.EqualList(s.Colors, other.Colors) ||
+		!methods.EqualStructs(s.Points, other.Points) ||
+		!methods.EqualStructs(s.Shapes, other.Shapes) ||
+		!methods.EqualStructs(s.Path, other.Path) {
 		return false
 	}
 	if len(s.Cube) != len(other.Cube) {
@@ -500,7 +500,7 @@ func (s *Containers) Equal(other *Containers) bool {
 			return false
 		}
 		for i2 := range s.Cube[i] {
-			if !thrift.EqualList(s.Cube[i][i2], other.Cube[i][i2]) {
+			if !methods.EqualList(s.Cube[i][i2], other.Cube[i][i2]) {
 				return false
 			}
 		}
@@ -514,7 +514,7 @@ func (s *Containers) Equal(other *Containers) bool {
 		}
 		for key2, value2 := range s.Mixed[i] {
 			theirs2, ok := other.Mixed[i][key2]
-			if !ok || !thrift.EqualStructs(value2, theirs2) {
+			if !ok || !methods.EqualStructs(value2, theirs2) {
 				return false
 			}
 		}
@@ -532,7 +532,7 @@ func (s *Containers) Equal(other *Containers) bool {
 		}
 		for key2, value2 := range value {
 			theirs2, ok := theirs[key2]
-			if !ok || !thrift.EqualDoubles(value2, theirs2) {
+			if !ok || !methods.EqualDoubles(value2, theirs2) {
 				return false
 			}
 		}
@@ -541,7 +541,7 @@ func (s *Containers) Equal(other *Containers) bool {
 		return false
 	}
 	for i := range s.Paths {
-		if !thrift.EqualStructs(s.Paths[i], other.Paths[i]) {
+		if !methods.EqualStructs(s.Paths[i], other.Paths[i]) {
 			return false
 		}
 	}
@@ -560,37 +560,37 @@ func (s *Containers) Clone() *Containers {
 
 // Detach gives s memory of its own.
 func (s *Containers) Detach() {
-	thrift.DetachList(&s.Bools)
-	thrift.DetachList(&s.Bytes)
-	thrift.DetachList(&s.Doubles)
-	thrift.DetachBinaries(&s.Blobs)
-	thrift.DetachList(&s.UUIDs)
-	thrift.DetachList(&s.Colors)
-	thrift.DetachStructs(&s.Points)
-	thrift.DetachStructs(&s.Shapes)
-	thrift.DetachList(&s.Cube)
+	methods.DetachList(&s.Bools)
+	methods.DetachList(&s.Bytes)
+	methods.DetachList(&s.Doubles)
+	methods.DetachBinaries(&s.Blobs)
+	methods.DetachList(&s.UUIDs)
+	methods.DetachList(&s.Colors)
+	methods.DetachStructs(&s.Points)
+	methods.DetachStructs(&s.Shapes)
+	methods.DetachList(&s.Cube)
 	for i := range s.Cube {
-		thrift.DetachList(&s.Cube[i])
+		methods.DetachList(&s.Cube[i])
 		for i2 := range s.Cube[i] {
-			thrift.DetachList(&s.Cube[i][i2])
+			methods.DetachList(&s.Cube[i][i2])
 		}
 	}
-	thrift.DetachList(&s.Mixed)
+	methods.DetachList(&s.Mixed)
 	for i := range s.Mixed {
-		thrift.DetachMap(&s.Mixed[i], thrift.DetachString, thrift.DetachStructs)
+		methods.DetachMap(&s.Mixed[i], methods.DetachString, methods.DetachStructs)
 	}
 	if s.Maps != nil {
 		entries := make(map[int16]map[int64][]float64, len(s.Maps))
 		for key, value := range s.Maps {
-			thrift.DetachMap(&value, nil, thrift.DetachList)
+			methods.DetachMap(&value, nil, methods.DetachList)
 			entries[key] = value
 		}
 		s.Maps = entries
 	}
-	thrift.DetachStructs(&s.Path)
-	thrift.DetachList(&s.Paths)
+	methods.DetachStructs(&s.Path)
+	methods.DetachList(&s.Paths)
 	for i := range s.Paths {
-		thrift.DetachStructs(&s.Paths[i])
+		methods.DetachStructs(&s.Paths[i])
 	}
 }
 
@@ -600,11 +600,11 @@ func (s *Containers) SizeThrift() int {
 	n += len(s.Bools)
 	n += len(s.Bytes)
 	n += 8 * len(s.Doubles)
-	n += thrift.SizeBinaries(s.Blobs)
+	n += methods.SizeBinaries(s.Blobs)
 	n += 16 * len(s.UUIDs)
 	n += 4 * len(s.Colors)
-	n += thrift.SizeStructs(s.Points)
-	n += thrift.SizeStructs(s.Shapes)
+	n += methods.SizeStructs(s.Points)
+	n += methods.SizeStructs(s.Shapes)
 	n += 5 * len(s.Cube)
 	for i := range s.Cube {
 		n += 5 * len(s.Cube[i])
@@ -617,7 +617,7 @@ func (s *Containers) SizeThrift() int {
 		n += 9 * len(s.Mixed[i])
 		for key2, value2 := range s.Mixed[i] {
 			n += len(key2)
-			n += thrift.SizeStructs(value2)
+			n += methods.SizeStructs(value2)
 		}
 	}
 	n += 8 * len(s.Maps)
@@ -627,23 +627,23 @@ func (s *Containers) SizeThrift() int {
 			n += 8 * len(value2)
 		}
 	}
-	n += thrift.SizeStructs(s.Path)
+	n += methods.SizeStructs(s.Path)
 	n += 5 * len(s.Paths)
 	for i := range s.Paths {
-		n += thrift.SizeStructs(s.Paths[i])
+		n += methods.SizeStructs(s.Paths[i])
 	}
 	return n
 }
 
 // String returns a text for logs.
-func (s *Keys) String() string { return thrift.Text(s) }
+func (s *Keys) String() string { return methods.Text(s) }
 
 // MarshalJSON returns the fields as an object.
-func (s Keys) MarshalJSON() ([]byte, error) { return thrift.MarshalJSON(s, "Blobs", "Must") }
+func (s Keys) MarshalJSON() ([]byte, error) { return methods.MarshalJSON(s, "Blobs", "Must") }
 
 // UnmarshalJSON sets the fields that the object has.
 func (s *Keys) UnmarshalJSON(text []byte) error {
-	return thrift.UnmarshalJSON(text, s, "Blobs", "Must")
+	return methods.UnmarshalJSON(text, s, "Blobs", "Must")
 }
 
 // Equal reports whether both hold the same.
@@ -665,7 +665,7 @@ func (s *Keys) Equal(other *Keys) bool {
 		return false
 	}
 	for i := range s.Lists {
-		if !thrift.EqualList(s.Lists[i].Key, other.Lists[i].Key) ||
+		if !methods.EqualList(s.Lists[i].Key, other.Lists[i].Key) ||
 			s.Lists[i].Value != other.Lists[i].Value {
 			return false
 		}
@@ -674,8 +674,8 @@ func (s *Keys) Equal(other *Keys) bool {
 		return false
 	}
 	for i := range s.Sets {
-		if !thrift.EqualList(s.Sets[i].Key, other.Sets[i].Key) ||
-			!thrift.EqualStructs(s.Sets[i].Value, other.Sets[i].Value) {
+		if !methods.EqualList(s.Sets[i].Key, other.Sets[i].Key) ||
+			!methods.EqualStructs(s.Sets[i].Value, other.Sets[i].Value) {
 			return false
 		}
 	}
@@ -690,7 +690,7 @@ func (s *Keys) Equal(other *Keys) bool {
 			return false
 		}
 		for i2 := range s.Maps[i].Value {
-			if !thrift.EqualList(s.Maps[i].Value[i2].Key, other.Maps[i].Value[i2].Key) ||
+			if !methods.EqualList(s.Maps[i].Value[i2].Key, other.Maps[i].Value[i2].Key) ||
 				!s.Maps[i].Value[i2].Value.Equal(&other.Maps[i].Value[i2].Value) {
 				return false
 			}
@@ -718,7 +718,7 @@ func (s *Keys) Equal(other *Keys) bool {
 		}
 		for key2, value2 := range value {
 			theirs2, ok := theirs[key2]
-			if !ok || !thrift.EqualStructs(value2, theirs2) {
+			if !ok || !methods.EqualStructs(value2, theirs2) {
 				return false
 			}
 		}
@@ -727,7 +727,7 @@ func (s *Keys) Equal(other *Keys) bool {
 		return false
 	}
 	for i := range s.Maybe {
-		if !thrift.EqualList(s.Maybe[i].Key, other.Maybe[i].Key) ||
+		if !methods.EqualList(s.Maybe[i].Key, other.Maybe[i].Key) ||
 			s.Maybe[i].Value != other.Maybe[i].Value {
 			return false
 		}
@@ -737,7 +737,7 @@ func (s *Keys) Equal(other *Keys) bool {
 	}
 	for key, value := range s.Must {
 		theirs, ok := other.Must[key]
-		if !ok || !thrift.EqualBinaries(value, theirs) {
+		if !ok || !methods.EqualBinaries(value, theirs) {
 			return false
 		}
 	}
@@ -756,33 +756,33 @@ func (s *Keys) Clone() *Keys {
 
 // Detach gives s memory of its own.
 func (s *Keys) Detach() {
-	thrift.DetachMap(&s.Bools, nil, thrift.DetachString)
-	thrift.DetachMap(&s.Bytes, nil, nil)
-	thrift.DetachMap(&s.Doubles, nil, thrift.DetachString)
-	thrift.DetachMap(&s.Blobs, thrift.DetachString, thrift.DetachString)
-	thrift.DetachMap(&s.UUIDs, nil, nil)
-	thrift.DetachMap(&s.Colors, nil, nil)
-	thrift.DetachMap(&s.Painting, (*Point).Detach, nil)
-	thrift.DetachList(&s.Lists)
+	methods.DetachMap(&s.Bools, nil, methods.DetachString)
+	methods.DetachMap(&s.Bytes, nil, nil)
+	methods.DetachMap(&s.Doubles, nil, methods.DetachString)
+	methods.DetachMap(&s.Blobs, methods.DetachString, methods.DetachString)
+	methods.DetachMap(&s.UUIDs, nil, nil)
+	methods.DetachMap(&s.Colors, nil, nil)
+	methods.DetachMap(&s.Painting, (*Point).Detach, nil)
+	methods.DetachList(&s.Lists)
 	for i := range s.Lists {
-		thrift.DetachList(&s.Lists[i].Key)
-		thrift.DetachString(&s.Lists[i].Value)
+		methods.DetachList(&s.Lists[i].Key)
+		methods.DetachString(&s.Lists[i].Value)
 	}
-	thrift.DetachList(&s.Sets)
+	methods.DetachList(&s.Sets)
 	for i := range s.Sets {
-		thrift.DetachStrings(&s.Sets[i].Key)
-		thrift.DetachStructs(&s.Sets[i].Value)
+		methods.DetachStrings(&s.Sets[i].Key)
+		methods.DetachStructs(&s.Sets[i].Value)
 	}
-	thrift.DetachList(&s.Maps)
+	methods.DetachList(&s.Maps)
 	for i := range s.Maps {
-		thrift.DetachMap(&s.Maps[i].Key, thrift.DetachString, nil)
-		thrift.DetachList(&s.Maps[i].Value)
+		methods.DetachMap(&s.Maps[i].Key, methods.DetachString, nil)
+		methods.DetachList(&s.Maps[i].Value)
 		for i2 := range s.Maps[i].Value {
-			thrift.DetachStrings(&s.Maps[i].Value[i2].Key)
+			methods.DetachStrings(&s.Maps[i].Value[i2].Key)
 			s.Maps[i].Value[i2].Value.Detach()
 		}
 	}
-	thrift.DetachList(&s.Structs)
+	methods.DetachList(&s.Structs)
 	for i := range s.Structs {
 		s.Structs[i].Key.Detach()
 		s.Structs[i].Value.Detach()
@@ -790,16 +790,16 @@ func (s *Keys) Detach() {
 	if s.Nested != nil {
 		entries := make(map[int64]map[Point][]Point, len(s.Nested))
 		for key, value := range s.Nested {
-			thrift.DetachMap(&value, (*Point).Detach, thrift.DetachStructs)
+			methods.DetachMap(&value, (*Point).Detach, methods.DetachStructs)
 			entries[key] = value
 		}
 		s.Nested = entries
 	}
-	thrift.DetachList(&s.Maybe)
+	methods.DetachList(&s.Maybe)
 	for i := range s.Maybe {
-		thrift.DetachList(&s.Maybe[i].Key)
+		methods.DetachList(&s.Maybe[i].Key)
 	}
-	thrift.DetachMap(&s.Must, thrift.DetachString, thrift.DetachBinaries)
+	methods.DetachMap(&s.Must, methods.DetachString, methods.DetachBinaries)
 }
 
 // SizeThrift returns how many bytes WriteThrift writes.
@@ -831,8 +831,8 @@ func (s *Keys) SizeThrift() int {
 	}
 	n += 10 * len(s.Sets)
 	for i := range s.Sets {
-		n += thrift.SizeStrings(s.Sets[i].Key)
-		n += thrift.SizeStructs(s.Sets[i].Value)
+		n += methods.SizeStrings(s.Sets[i].Key)
+		n += methods.SizeStructs(s.Sets[i].Value)
 	}
 	n += 12 * len(s.Maps)
 	for i := range s.Maps {
@@ -842,7 +842,7 @@ func (s *Keys) SizeThrift() int {
 		}
 		n += 5 * len(s.Maps[i].Value)
 		for i2 := range s.Maps[i].Value {
-			n += thrift.SizeStrings(s.Maps[i].Value[i2].Key)
+			n += methods.SizeStrings(s.Maps[i].Value[i2].Key)
 			n += s.Maps[i].Value[i2].Value.SizeThrift()
 		}
 	}
@@ -855,7 +855,7 @@ func (s *Keys) SizeThrift() int {
 		n += 5 * len(value)
 		for key2, value2 := range value {
 			n += key2.SizeThrift()
-			n += thrift.SizeStructs(value2)
+			n += methods.SizeStructs(value2)
 		}
 	}
 	if s.Maybe != nil {
@@ -868,13 +868,13 @@ func (s *Keys) SizeThrift() int {
 	n += 9 * len(s.Must)
 	for key, value := range s.Must {
 		n += len(key)
-		n += thrift.SizeBinaries(value)
+		n += methods.SizeBinaries(value)
 	}
 	return n
 }
 
 // String returns a text for logs.
-func (s *Wide) String() string { return thrift.Text(s) }
+func (s *Wide) String() string { return methods.Text(s) }
 
 // Equal reports whether both hold the same.
 func (s *Wide) Equal(other *Wide) bool {
@@ -900,7 +900,7 @@ func (s *Wide) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *Empty) String() string { return thrift.Text(s) }
+func (s *Empty) String() string { return methods.Text(s) }
 
 // Equal reports whether both hold the same.
 func (s *Empty) Equal(other *Empty) bool {
@@ -926,101 +926,101 @@ func (s *Empty) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *EchoABoolArgs) String() string { return thrift.Text(s) }
+func (s *EchoABoolArgs) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *EchoABoolResult) String() string { return thrift.Text(s) }
+func (s *EchoABoolResult) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *EchoAnI8Args) String() string { return thrift.Text(s) }
+func (s *EchoAnI8Args) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *EchoAnI8Result) String() string { return thrift.Text(s) }
+func (s *EchoAnI8Result) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *EchoADoubleArgs) String() string { return thrift.Text(s) }
+func (s *EchoADoubleArgs) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *EchoADoubleResult) String() string { return thrift.Text(s) }
+func (s *EchoADoubleResult) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *EchoAStringArgs) String() string { return thrift.Text(s) }
+func (s *EchoAStringArgs) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *EchoAStringResult) String() string { return thrift.Text(s) }
+func (s *EchoAStringResult) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *EchoABinaryArgs) String() string { return thrift.Text(s) }
+func (s *EchoABinaryArgs) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *EchoABinaryResult) String() string { return thrift.Text(s) }
+func (s *EchoABinaryResult) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *EchoAUUIDArgs) String() string { return thrift.Text(s) }
+func (s *EchoAUUIDArgs) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *EchoAUUIDResult) String() string { return thrift.Text(s) }
+func (s *EchoAUUIDResult) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *EchoAnEnumArgs) String() string { return thrift.Text(s) }
+func (s *EchoAnEnumArgs) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *EchoAnEnumResult) String() string { return thrift.Text(s) }
+func (s *EchoAnEnumResult) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *EchoAStructArgs) String() string { return thrift.Text(s) }
+func (s *EchoAStructArgs) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *EchoAStructResult) String() string { return thrift.Text(s) }
+func (s *EchoAStructResult) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *EchoAListArgs) String() string { return thrift.Text(s) }
+func (s *EchoAListArgs) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *EchoAListResult) String() string { return thrift.Text(s) }
+func (s *EchoAListResult) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *EchoASetArgs) String() string { return thrift.Text(s) }
+func (s *EchoASetArgs) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *EchoASetResult) String() string { return thrift.Text(s) }
+func (s *EchoASetResult) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *EchoAMapArgs) String() string { return thrift.Text(s) }
+func (s *EchoAMapArgs) String() string { return methods.Text(s) }
 
 // MarshalJSON returns the fields as an object.
-func (s EchoAMapArgs) MarshalJSON() ([]byte, error) { return thrift.MarshalJSON(s) }
+func (s EchoAMapArgs) MarshalJSON() ([]byte, error) { return methods.MarshalJSON(s) }
 
 // UnmarshalJSON sets the fields that the object has.
 func (s *EchoAMapArgs) UnmarshalJSON(text []byte) error {
-	return thrift.UnmarshalJSON(text, s)
+	return methods.UnmarshalJSON(text, s)
 }
 
 // String returns a text for logs.
-func (s *EchoAMapResult) String() string { return thrift.Text(s) }
+func (s *EchoAMapResult) String() string { return methods.Text(s) }
 
 // MarshalJSON returns the fields as an object.
-func (s EchoAMapResult) MarshalJSON() ([]byte, error) { return thrift.MarshalJSON(s) }
+func (s EchoAMapResult) MarshalJSON() ([]byte, error) { return methods.MarshalJSON(s) }
 
 // UnmarshalJSON sets the fields that the object has.
 func (s *EchoAMapResult) UnmarshalJSON(text []byte) error {
-	return thrift.UnmarshalJSON(text, s)
+	return methods.UnmarshalJSON(text, s)
 }
 
 // String returns a text for logs.
-func (s *EchoPairsArgs) String() string { return thrift.Text(s) }
+func (s *EchoPairsArgs) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *EchoPairsResult) String() string { return thrift.Text(s) }
+func (s *EchoPairsResult) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *EchoAUnionArgs) String() string { return thrift.Text(s) }
+func (s *EchoAUnionArgs) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *EchoAUnionResult) String() string { return thrift.Text(s) }
+func (s *EchoAUnionResult) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *EchoAnExceptionArgs) String() string { return thrift.Text(s) }
+func (s *EchoAnExceptionArgs) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *EchoAnExceptionResult) String() string { return thrift.Text(s) }
+func (s *EchoAnExceptionResult) String() string { return methods.Text(s) }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/fulmar-rpc/fulmar/thrift"
+	"github.com/fulmar-rpc/fulmar/thrift/methods"
 )
 
 type Blob = []byte
@@ -230,7 +231,7 @@ func NewFailure() *Failure {
 func (s *Failure) GetReason() string { return s.Reason.Or("") }
 
 // Error returns the name and the fields of the exception.
-func (s *Failure) Error() string { return thrift.Text(s) }
+func (s *Failure) Error() string { return methods.Text(s) }
 
 type Containers struct {
 	Bools   []bool                        `json:"bools"`

@@ -3,11 +3,11 @@
 package values
 
 import (
-	"github.com/fulmar-rpc/fulmar/thrift"
+	"github.com/fulmar-rpc/fulmar/thrift/methods"
 )
 
 // String returns a text for logs.
-func (s *Point) String() string { return thrift.Text(s) }
+func (s *Point) String() string { return methods.Text(s) }
 
 // Equal reports whether both hold the same.
 func (s *Point) Equal(other *Point) bool {
@@ -26,13 +26,13 @@ func (s *Point) Clone() *Point {
 
 // Detach gives s memory of its own.
 func (s *Point) Detach() {
-	thrift.DetachOptString(&s.Label)
+	methods.DetachOptString(&s.Label)
 }
 
 // SizeThrift returns how many bytes WriteThrift writes.
 func (s *Point) SizeThrift() int {
 	n := 15
-	n += thrift.SizeOptString(s.Label)
+	n += methods.SizeOptString(s.Label)
 	if s.Weight.IsSet() {
 		n += 5
 	}
@@ -43,7 +43,7 @@ func (s *Point) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *Choice) String() string { return thrift.Text(s) }
+func (s *Choice) String() string { return methods.Text(s) }
 
 // Equal reports whether both hold the same.
 func (s *Choice) Equal(other *Choice) bool {
@@ -67,7 +67,7 @@ func (s *Choice) Clone() *Choice {
 
 // Detach gives s memory of its own.
 func (s *Choice) Detach() {
-	thrift.DetachOptString(&s.Text)
+	methods.DetachOptString(&s.Text)
 	s.Point = s.Point.Clone()
 }
 
@@ -77,7 +77,7 @@ func (s *Choice) SizeThrift() int {
 	if s.Number.IsSet() {
 		n += 7
 	}
-	n += thrift.SizeOptString(s.Text)
+	n += methods.SizeOptString(s.Text)
 	if s.Point != nil {
 		n += 3 + s.Point.SizeThrift()
 	}
@@ -85,7 +85,7 @@ func (s *Choice) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *Settings) String() string { return thrift.Text(s) }
+func (s *Settings) String() string { return methods.Text(s) }
 
 // Equal reports whether both hold the same.
 func (s *Settings) Equal(other *Settings) bool {
@@ -94,16 +94,16 @@ func (s *Settings) Equal(other *Settings) bool {
 	}
 	if s.Verbose != other.Verbose ||
 		s.Retries != other.Retries ||
-		!thrift.EqualDouble(s.Ratio, other.Ratio) ||
+		!methods.EqualDouble(s.Ratio, other.Ratio) ||
 		s.Name != other.Name ||
 		string(s.Raw) != string(other.Raw) ||
 		s.ID != other.ID ||
 		s.Level != other.Level ||
 		!s.Point.Equal(&other.Point) ||
 		!s.Corner.Equal(&other.Corner) ||
-		!thrift.EqualList(s.List, other.List) ||
-		!thrift.EqualList(s.Tags, other.Tags) ||
-		!thrift.EqualStructMap(s.Named, other.Named) ||
+		!methods.EqualList(s.List, other.List) ||
+		!methods.EqualList(s.Tags, other.Tags) ||
+		!methods.EqualStructMap(s.Named, other.Named) ||
 		s.Limit != other.Limit ||
 		!s.Choice.Equal(&other.Choice) {
 		return false
@@ -112,7 +112,7 @@ func (s *Settings) Equal(other *Settings) bool {
 		return false
 	}
 	for i := range s.Pairs {
-		if !thrift.EqualList(s.Pairs[i].Key, other.Pairs[i].Key) ||
+		if !methods.EqualList(s.Pairs[i].Key, other.Pairs[i].Key) ||
 			s.Pairs[i].Value != other.Pairs[i].Value {
 			return false
 		}
@@ -132,17 +132,17 @@ func (s *Settings) Clone() *Settings {
 
 // Detach gives s memory of its own.
 func (s *Settings) Detach() {
-	thrift.DetachString(&s.Name)
-	thrift.DetachBinary(&s.Raw)
+	methods.DetachString(&s.Name)
+	methods.DetachBinary(&s.Raw)
 	s.Point.Detach()
 	s.Corner.Detach()
-	thrift.DetachList(&s.List)
-	thrift.DetachStrings(&s.Tags)
-	thrift.DetachMap(&s.Named, thrift.DetachString, (*Point).Detach)
-	thrift.DetachList(&s.Pairs)
+	methods.DetachList(&s.List)
+	methods.DetachStrings(&s.Tags)
+	methods.DetachMap(&s.Named, methods.DetachString, (*Point).Detach)
+	methods.DetachList(&s.Pairs)
 	for i := range s.Pairs {
-		thrift.DetachList(&s.Pairs[i].Key)
-		thrift.DetachString(&s.Pairs[i].Value)
+		methods.DetachList(&s.Pairs[i].Key)
+		methods.DetachString(&s.Pairs[i].Value)
 	}
 	s.Choice.Detach()
 }
@@ -153,7 +153,7 @@ func (s *Settings) SizeThrift() int {
 	n += s.Point.SizeThrift()
 	n += s.Corner.SizeThrift()
 	n += 4 * len(s.List)
-	n += thrift.SizeStrings(s.Tags)
+	n += methods.SizeStrings(s.Tags)
 	n += 4 * len(s.Named)
 	for key, value := range s.Named {
 		n += len(key)
@@ -169,7 +169,7 @@ func (s *Settings) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *Optionals) String() string { return thrift.Text(s) }
+func (s *Optionals) String() string { return methods.Text(s) }
 
 // Equal reports whether both hold the same.
 func (s *Optionals) Equal(other *Optionals) bool {
@@ -178,7 +178,7 @@ func (s *Optionals) Equal(other *Optionals) bool {
 	}
 	return s.Verbose == other.Verbose &&
 		s.Retries == other.Retries &&
-		thrift.EqualOptDouble(s.Ratio, other.Ratio) &&
+		methods.EqualOptDouble(s.Ratio, other.Ratio) &&
 		s.Name == other.Name &&
 		(s.Raw == nil) == (other.Raw == nil) &&
 		string(s.Raw) == string(other.Raw) &&
@@ -186,9 +186,9 @@ func (s *Optionals) Equal(other *Optionals) bool {
 		s.Level == other.Level &&
 		s.Point.Equal(other.Point) &&
 		(s.List == nil) == (other.List == nil) &&
-		thrift.EqualList(s.List, other.List) &&
+		methods.EqualList(s.List, other.List) &&
 		(s.Named == nil) == (other.Named == nil) &&
-		thrift.EqualStructMap(s.Named, other.Named) &&
+		methods.EqualStructMap(s.Named, other.Named) &&
 		s.Unknown == other.Unknown &&
 		s.Settings.Equal(other.Settings) &&
 		(s.Plain == nil) == (other.Plain == nil) &&
@@ -207,13 +207,13 @@ func (s *Optionals) Clone() *Optionals {
 
 // Detach gives s memory of its own.
 func (s *Optionals) Detach() {
-	thrift.DetachOptString(&s.Name)
-	thrift.DetachBinary(&s.Raw)
+	methods.DetachOptString(&s.Name)
+	methods.DetachBinary(&s.Raw)
 	s.Point = s.Point.Clone()
-	thrift.DetachList(&s.List)
-	thrift.DetachMap(&s.Named, thrift.DetachString, (*Point).Detach)
+	methods.DetachList(&s.List)
+	methods.DetachMap(&s.Named, methods.DetachString, (*Point).Detach)
 	s.Settings = s.Settings.Clone()
-	thrift.DetachBinary(&s.Plain)
+	methods.DetachBinary(&s.Plain)
 }
 
 // SizeThrift returns how many bytes WriteThrift writes.
@@ -228,7 +228,7 @@ func (s *Optionals) SizeThrift() int {
 	if s.Ratio.IsSet() {
 		n += 11
 	}
-	n += thrift.SizeOptString(s.Name)
+	n += methods.SizeOptString(s.Name)
 	if s.Raw != nil {
 		n += 7 + len(s.Raw)
 	}
@@ -266,7 +266,7 @@ func (s *Optionals) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *Holder) String() string { return thrift.Text(s) }
+func (s *Holder) String() string { return methods.Text(s) }
 
 // Equal reports whether both hold the same.
 func (s *Holder) Equal(other *Holder) bool {
@@ -274,8 +274,8 @@ func (s *Holder) Equal(other *Holder) bool {
 		return s == other
 	}
 	if !s.Settings.Equal(&other.Settings) ||
-		!thrift.EqualStructs(s.List, other.List) ||
-		!thrift.EqualStructMap(s.Map, other.Map) ||
+		!methods.EqualStructs(s.List, other.List) ||
+		!methods.EqualStructMap(s.Map, other.Map) ||
 		!s.Maybe.Equal(other.Maybe) {
 		return false
 	}
@@ -283,7 +283,7 @@ func (s *Holder) Equal(other *Holder) bool {
 		return false
 	}
 	for i := range s.Pairs {
-		if !thrift.EqualList(s.Pairs[i].Key, other.Pairs[i].Key) ||
+		if !methods.EqualList(s.Pairs[i].Key, other.Pairs[i].Key) ||
 			!s.Pairs[i].Value.Equal(&other.Pairs[i].Value) {
 			return false
 		}
@@ -304,12 +304,12 @@ func (s *Holder) Clone() *Holder {
 // Detach gives s memory of its own.
 func (s *Holder) Detach() {
 	s.Settings.Detach()
-	thrift.DetachStructs(&s.List)
-	thrift.DetachMap(&s.Map, nil, (*Settings).Detach)
+	methods.DetachStructs(&s.List)
+	methods.DetachMap(&s.Map, nil, (*Settings).Detach)
 	s.Maybe = s.Maybe.Clone()
-	thrift.DetachList(&s.Pairs)
+	methods.DetachList(&s.Pairs)
 	for i := range s.Pairs {
-		thrift.DetachList(&s.Pairs[i].Key)
+		methods.DetachList(&s.Pairs[i].Key)
 		s.Pairs[i].Value.Detach()
 	}
 }
@@ -318,7 +318,7 @@ func (s *Holder) Detach() {
 func (s *Holder) SizeThrift() int {
 	n := 30
 	n += s.Settings.SizeThrift()
-	n += thrift.SizeStructs(s.List)
+	n += methods.SizeStructs(s.List)
 	n += 4 * len(s.Map)
 	for _, value := range s.Map {
 		n += value.SizeThrift()
@@ -335,7 +335,7 @@ func (s *Holder) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *Refused) String() string { return thrift.Text(s) }
+func (s *Refused) String() string { return methods.Text(s) }
 
 // Equal reports whether both hold the same.
 func (s *Refused) Equal(other *Refused) bool {
@@ -354,7 +354,7 @@ func (s *Refused) Clone() *Refused {
 
 // Detach gives s memory of its own.
 func (s *Refused) Detach() {
-	thrift.DetachString(&s.Why)
+	methods.DetachString(&s.Why)
 }
 
 // SizeThrift returns how many bytes WriteThrift writes.
@@ -363,7 +363,7 @@ func (s *Refused) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *DefaultsGetArgs) String() string { return thrift.Text(s) }
+func (s *DefaultsGetArgs) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *DefaultsGetResult) String() string { return thrift.Text(s) }
+func (s *DefaultsGetResult) String() string { return methods.Text(s) }

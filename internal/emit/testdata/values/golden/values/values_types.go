@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/fulmar-rpc/fulmar/thrift"
+	"github.com/fulmar-rpc/fulmar/thrift/methods"
 )
 
 const (
@@ -281,4 +282,4 @@ func NewRefused() *Refused {
 }
 
 // Error returns the name and the fields of the exception.
-func (s *Refused) Error() string { return thrift.Text(s) }
+func (s *Refused) Error() string { return methods.Text(s) }

@@ -3,11 +3,11 @@
 package thrift
 
 import (
-	"github.com/fulmar-rpc/fulmar/thrift"
+	"github.com/fulmar-rpc/fulmar/thrift/methods"
 )
 
 // String returns a text for logs.
-func (s *Common) String() string { return thrift.Text(s) }
+func (s *Common) String() string { return methods.Text(s) }
 
 // Equal reports whether both hold the same.
 func (s *Common) Equal(other *Common) bool {
@@ -33,7 +33,7 @@ func (s *Common) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *Gone) String() string { return thrift.Text(s) }
+func (s *Gone) String() string { return methods.Text(s) }
 
 // Equal reports whether both hold the same.
 func (s *Gone) Equal(other *Gone) bool {
@@ -52,7 +52,7 @@ func (s *Gone) Clone() *Gone {
 
 // Detach gives s memory of its own.
 func (s *Gone) Detach() {
-	thrift.DetachString(&s.What)
+	methods.DetachString(&s.What)
 }
 
 // SizeThrift returns how many bytes WriteThrift writes.
@@ -61,7 +61,7 @@ func (s *Gone) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *Wrapped) String() string { return thrift.Text(s) }
+func (s *Wrapped) String() string { return methods.Text(s) }
 
 // Equal reports whether both hold the same.
 func (s *Wrapped) Equal(other *Wrapped) bool {
@@ -95,16 +95,16 @@ func (s *Wrapped) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *BasePingArgs) String() string { return thrift.Text(s) }
+func (s *BasePingArgs) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *BasePingResult) String() string { return thrift.Text(s) }
+func (s *BasePingResult) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *BaseGetArgs) String() string { return thrift.Text(s) }
+func (s *BaseGetArgs) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *BaseGetResult) String() string { return thrift.Text(s) }
+func (s *BaseGetResult) String() string { return methods.Text(s) }
 
 // String returns a text for logs.
-func (s *MiddleTouchArgs) String() string { return thrift.Text(s) }
+func (s *MiddleTouchArgs) String() string { return methods.Text(s) }

@@ -5,7 +5,7 @@ package thrift
 
 import (
 	inheritvalue "github.com/fulmar-rpc/fulmar/internal/emit/testdata/inherit/golden/inherit/value"
-	"github.com/fulmar-rpc/fulmar/thrift"
+	"github.com/fulmar-rpc/fulmar/thrift/methods"
 )
 
 const LIMIT int32 = 10
@@ -30,7 +30,7 @@ func NewGone() *Gone {
 }
 
 // Error returns the name and the fields of the exception.
-func (s *Gone) Error() string { return thrift.Text(s) }
+func (s *Gone) Error() string { return methods.Text(s) }
 
 type Wrapped struct {
 	Inner inheritvalue.Inner `json:"inner"`

@@ -3,11 +3,11 @@
 package value
 
 import (
-	"github.com/fulmar-rpc/fulmar/thrift"
+	"github.com/fulmar-rpc/fulmar/thrift/methods"
 )
 
 // String returns a text for logs.
-func (s *Key) String() string { return thrift.Text(s) }
+func (s *Key) String() string { return methods.Text(s) }
 
 // Equal reports whether both hold the same.
 func (s *Key) Equal(other *Key) bool {
@@ -26,18 +26,18 @@ func (s *Key) Clone() *Key {
 
 // Detach gives s memory of its own.
 func (s *Key) Detach() {
-	thrift.DetachOptString(&s.B)
+	methods.DetachOptString(&s.B)
 }
 
 // SizeThrift returns how many bytes WriteThrift writes.
 func (s *Key) SizeThrift() int {
 	n := 8
-	n += thrift.SizeOptString(s.B)
+	n += methods.SizeOptString(s.B)
 	return n
 }
 
 // String returns a text for logs.
-func (s *Value) String() string { return thrift.Text(s) }
+func (s *Value) String() string { return methods.Text(s) }
 
 // Equal reports whether both hold the same.
 func (s *Value) Equal(other *Value) bool {
@@ -63,7 +63,7 @@ func (s *Value) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *Inner) String() string { return thrift.Text(s) }
+func (s *Inner) String() string { return methods.Text(s) }
 
 // Equal reports whether both hold the same.
 func (s *Inner) Equal(other *Inner) bool {

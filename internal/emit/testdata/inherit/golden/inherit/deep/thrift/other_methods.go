@@ -3,11 +3,11 @@
 package thrift
 
 import (
-	"github.com/fulmar-rpc/fulmar/thrift"
+	"github.com/fulmar-rpc/fulmar/thrift/methods"
 )
 
 // String returns a text for logs.
-func (s *Deep) String() string { return thrift.Text(s) }
+func (s *Deep) String() string { return methods.Text(s) }
 
 // Equal reports whether both hold the same.
 func (s *Deep) Equal(other *Deep) bool {

@@ -1,9 +1,10 @@
-package thrift
+package methods
 
 import (
 	"math"
 
 	"github.com/fulmar-rpc/fulmar/internal/limits"
+	"github.com/fulmar-rpc/fulmar/thrift"
 )
 
 // SizeStrings returns how many bytes the elements of a list of strings take on the
@@ -20,11 +21,11 @@ func SizeStrings(list []string) int {
 // string.
 //
 //go:noinline
-func SizeOptString(o Opt[string]) int {
-	if !o.set {
-		return 0
+func SizeOptString(o thrift.Opt[string]) int {
+	if v, set := o.Get(); set {
+		return 7 + len(v)
 	}
-	return 7 + len(o.value)
+	return 0
 }
 
 // SizeBinaries is SizeStrings for binaries.

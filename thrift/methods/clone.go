@@ -1,10 +1,12 @@
-package thrift
+package methods
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/fulmar-rpc/fulmar/internal/limits"
+	"github.com/fulmar-rpc/fulmar/thrift"
 )
 
 // ValueDepth is how deep structs of a type that can contain itself may nest in Equal,
@@ -16,9 +18,8 @@ func FailDepth(name string) {
 	panic(fmt.Sprintf("thrift: %s cannot be copied: it contains itself, or nests more than %d levels deep", name, ValueDepth))
 }
 
-// What follows gives values memory of their own for the Detach methods of generated
-// code, which also copy: Clone is an assignment and Detach. Nil stays nil, and what is
-// made has no spare capacity.
+// What follows gives values memory of their own for Detach, which also copies: Clone is
+// an assignment and Detach. Nil stays nil, and what is made has no spare capacity.
 //
 // It takes pointers and is not inlined because of the size of its callers, which are
 // many: the address of a field and a call are 15 bytes of code, an assignment with its
@@ -32,7 +33,11 @@ func DetachString(v *string) { *v = strings.Clone(*v) }
 // DetachOptString gives an optional string memory of its own.
 //
 //go:noinline
-func DetachOptString(o *Opt[string]) { o.value = strings.Clone(o.value) }
+func DetachOptString(o *thrift.Opt[string]) {
+	if v, set := o.Get(); set {
+		o.Set(strings.Clone(v))
+	}
+}
 
 // DetachBinary gives a binary memory of its own.
 //
@@ -83,6 +88,10 @@ func DetachStructs[T any, P interface {
 // it. What there is no function for stays where it is.
 func DetachMap[K comparable, V any](m *map[K]V, detachKey func(*K), detachValue func(*V)) {
 	if *m == nil {
+		return
+	}
+	if detachKey == nil && detachValue == nil {
+		*m = maps.Clone(*m) // without hashing
 		return
 	}
 	c := make(map[K]V, len(*m))

@@ -1,9 +1,11 @@
-package thrift
+package methods
 
-import "slices"
+import (
+	"slices"
 
-// What follows compares values for the Equal methods of generated code.
-//
+	"github.com/fulmar-rpc/fulmar/thrift"
+)
+
 // Two values are equal if nothing that a peer could tell apart is different, with
 // three exceptions: zero and negative zero are equal, NaN equals NaN, and the entries
 // of a map have no order. Lists of pairs and sets do have one, as in Go: to compare
@@ -13,7 +15,9 @@ import "slices"
 func EqualDouble(a, b float64) bool { return a == b || a != a && b != b }
 
 // EqualOptDouble is EqualDouble for optional fields.
-func EqualOptDouble(a, b Opt[float64]) bool { return a.set == b.set && EqualDouble(a.value, b.value) }
+func EqualOptDouble(a, b thrift.Opt[float64]) bool {
+	return a.IsSet() == b.IsSet() && EqualDouble(a.Or(0), b.Or(0))
+}
 
 // EqualDoubles is EqualDouble for all elements of lists.
 func EqualDoubles(a, b []float64) bool {

@@ -1,4 +1,4 @@
-package thrift
+package methods
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/fulmar-rpc/fulmar/internal/limits"
+	"github.com/fulmar-rpc/fulmar/thrift"
 )
 
 // Text returns a generated struct as a text of one line for logs, such as
@@ -16,10 +17,10 @@ import (
 //	orders.Order(id: 7, status: PAID, items: [(sku: "a", quantity: 1)], totals: {"x": 3})
 //
 // Fields are called as in JSON, and those that hold nothing are left out. Entries of
-// maps of up to 32 entries (TextElements) are in the order of their texts. Containers
-// with more elements, strings and binaries beyond 1 KiB (TextStringBytes), and what is
-// deeper than 10 structs (TextDepth) are cut, and so is a text that becomes longer
-// than 4 KiB (TextBytes). It never panics.
+// maps are in the order of their texts, unless there are more than 32 (TextElements).
+// Containers with more elements, strings and binaries beyond 1 KiB (TextStringBytes),
+// and what is deeper than 10 structs (TextDepth) are cut, and so is a text that becomes
+// longer than 4 KiB (TextBytes). It never panics.
 func Text(s any) string {
 	v := reflect.ValueOf(s)
 	switch {
@@ -54,21 +55,15 @@ func (p *textPrinter) full() bool { return len(p.b) > limits.TextBytes }
 
 func (p *textPrinter) print(text string) { p.b = append(p.b, text...) }
 
-// optional is Opt of whatever type.
-type optional interface{ optionalValue() any }
+// isOpt says that t is thrift.Opt of some type.
+func isOpt(t reflect.Type) bool { return isOfThrift(t, "Opt[") }
 
-// optionalValue returns the value, nil if there is none.
-func (o Opt[T]) optionalValue() any {
-	if !o.set {
-		return nil
-	}
-	return o.value
+// isPair says that t is thrift.Pair of some types.
+func isPair(t reflect.Type) bool { return isOfThrift(t, "Pair[") }
+
+func isOfThrift(t reflect.Type, prefix string) bool {
+	return t.PkgPath() == reflect.TypeFor[thrift.UUID]().PkgPath() && strings.HasPrefix(t.Name(), prefix)
 }
-
-// pair is Pair of whatever types.
-type pair interface{ isPair() }
-
-func (Pair[K, V]) isPair() {}
 
 func (p *textPrinter) fields(s reflect.Value) {
 	if p.depth == limits.TextDepth {
@@ -92,14 +87,9 @@ func (p *textPrinter) fields(s reflect.Value) {
 				continue
 			}
 		case reflect.Struct:
-			if !v.Type().Implements(reflect.TypeFor[optional]()) {
-				break
-			}
-			held := v.Interface().(optional).optionalValue()
-			if held == nil {
+			if isOpt(v.Type()) && v.IsZero() {
 				continue
 			}
-			v = reflect.ValueOf(held)
 		}
 		p.print(separator + fieldName(field) + ": ")
 		separator = ", "
@@ -127,12 +117,16 @@ func (p *textPrinter) value(v reflect.Value) {
 		}
 		p.value(v.Elem())
 	case reflect.Struct:
-		p.fields(v)
+		if isOpt(v.Type()) {
+			p.opt(v)
+		} else {
+			p.fields(v)
+		}
 	case reflect.Slice:
 		switch element := v.Type().Elem(); {
 		case element.Kind() == reflect.Uint8:
 			p.quote(string(v.Bytes()[:min(v.Len(), limits.TextStringBytes+utf8.UTFMax)]), v.Len())
-		case element.Implements(reflect.TypeFor[pair]()):
+		case isPair(element):
 			p.elements("{", v.Len(), "}", func(i int) { p.entry(v.Index(i).Field(0), v.Index(i).Field(1)) })
 		default:
 			p.elements("[", v.Len(), "]", func(i int) { p.value(v.Index(i)) })
@@ -146,6 +140,15 @@ func (p *textPrinter) value(v reflect.Value) {
 	default: // bool, numbers, enums, uuids
 		p.print(fmt.Sprint(v.Interface()))
 	}
+}
+
+// opt prints the value of an Opt that is set.
+func (p *textPrinter) opt(o reflect.Value) {
+	if value := o.Field(0); value.Kind() == reflect.String {
+		p.quote(value.String(), value.Len())
+		return
+	}
+	p.print(o.Interface().(fmt.Stringer).String())
 }
 
 // quote prints the beginning of a text that has size bytes in all.

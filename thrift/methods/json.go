@@ -1,4 +1,4 @@
-package thrift
+package methods
 
 import (
 	"bytes"
@@ -9,6 +9,8 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+
+	"github.com/fulmar-rpc/fulmar/thrift"
 )
 
 // MarshalJSON returns s, a generated struct, as encoding/json would if that knew
@@ -93,7 +95,7 @@ func jsonType(t reflect.Type, binaryKeys bool) reflect.Type {
 		if element := jsonType(t.Elem(), binaryKeys); element != t.Elem() {
 			return reflect.SliceOf(element)
 		}
-	case t.Implements(reflect.TypeFor[pair]()):
+	case isPair(t):
 		key, value := t.Field(0).Type, t.Field(1).Type
 		jsonKey, jsonValue := jsonType(key, binaryKeys), jsonType(value, binaryKeys)
 		if jsonKey != key || jsonValue != value {
@@ -105,7 +107,7 @@ func jsonType(t reflect.Type, binaryKeys bool) reflect.Type {
 
 // jsonPair returns a struct like Pair.
 func jsonPair(key, value reflect.Type) reflect.Type {
-	like := reflect.TypeFor[Pair[bool, bool]]()
+	like := reflect.TypeFor[thrift.Pair[bool, bool]]()
 	return reflect.StructOf([]reflect.StructField{
 		{Name: "Key", Type: key, Tag: like.Field(0).Tag},
 		{Name: "Value", Type: value, Tag: like.Field(1).Tag},
