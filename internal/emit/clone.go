@@ -73,6 +73,8 @@ func (p *printer) detacher(s *schema.Struct, t *schema.Type) (function string, o
 		return p.imports.methods("DetachBinary"), true
 	case t.Kind == schema.KindStruct:
 		return "", !p.sameCycle(s, t.Struct)
+	case t.Kind == schema.KindMap && p.isPairs(t) && p.typePlainness(t.Key).detached && p.typePlainness(t.Element).detached:
+		return p.imports.methods("DetachList"), true
 	case t.Kind == schema.KindMap:
 		return "", false
 	}

@@ -56,6 +56,23 @@ func TestGenerate_Compiles(t *testing.T) {
 	}
 }
 
+// TestGenerate_CompilesContainersOfNothing has containers with nothing in them that
+// loops would be for.
+func TestGenerate_CompilesContainersOfNothing(t *testing.T) {
+	files := generateText(t, `namespace go x
+struct Empty {}
+struct Key { 1: Empty e }
+union None {}
+struct S {
+  1: map<Key, i64> pairs
+  2: list<map<Key, Key>> list
+  3: map<i32, map<Key, i8>> map
+  4: map<list<Empty>, None> nothing
+  5: optional set<list<map<Empty, Empty>>> deep
+}`)
+	mustCheck(t, newChecker(t), files, "example.com/gen")
+}
+
 // TestGenerate_NoMethodsLeavesThemOut wants what JSON needs to stay.
 func TestGenerate_NoMethodsLeavesThemOut(t *testing.T) {
 	const methods, prefix = "func (s *Keys) UnmarshalJSON", "example.com/gen"
