@@ -49,7 +49,7 @@ func TestMain_Generates(t *testing.T) {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
 	// The test binary is no program of a module that go run could start.
-	for _, want := range []string{"generate: 1 package, 2 files (2 written, 0 unchanged, 0 removed)\n", `-o out -I ${DOLLAR}x "idl/a b.thrift"` + "\n", "\n//go:generate "} {
+	for _, want := range []string{"generate: 1 package, 3 files (3 written, 0 unchanged, 0 removed)\n", `-o out -I ${DOLLAR}x "idl/a b.thrift"` + "\n", "\n//go:generate "} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("standard output has no %q:\n%s", want, stdout)
 		}
@@ -74,7 +74,7 @@ func TestMain_ExitCodes(t *testing.T) {
 	}{
 		{"a.thrift", 0, ""},
 		{"--check a.thrift", 0, ""},
-		{"--check -o other a.thrift", 1, "other/a/a_codec.go: is missing\nother/a/a_types.go: is missing\n"},
+		{"--check -o other a.thrift", 1, "other/a/a_codec.go: is missing\nother/a/a_methods.go: is missing\nother/a/a_types.go: is missing\n"},
 		{"bad.thrift", 1, "bad.thrift:1:15: "},
 		{"-o a.thrift a.thrift", 1, "--output a.thrift: a.thrift is a file, expected a folder\n"},
 		{"", 2, "no files to generate from"},

@@ -211,7 +211,7 @@ func TestPlugin_IsTheSameInAProgram(t *testing.T) {
 		t.Errorf("diagnostics %v", near.Diagnostics)
 	}
 	want, got := output(t, "near"), output(t, "far")
-	if len(want) != 8 || len(got) != len(want) {
+	if len(want) != 10 || len(got) != len(want) {
 		t.Errorf("%d files and %d files", len(want), len(got))
 	}
 	for name, content := range want {

@@ -164,11 +164,11 @@ func TestGen_ObeysEveryFlag(t *testing.T) {
 		},
 		"check": func(t *testing.T, flag string) {
 			folder := newFolder(t, "a.thrift", "namespace go a\nstruct S {}\nservice V {}")
-			fulmar(t, folder, "gen", flag, "a.thrift").want(t, exitFailed, "gen/a/a_types.go: is missing\n", "3 files not up to date of 3")
+			fulmar(t, folder, "gen", flag, "a.thrift").want(t, exitFailed, "gen/a/a_types.go: is missing\n", "4 files not up to date of 4")
 			wantTree(t, folder, "a.thrift")
-			fulmar(t, folder, "gen", "a.thrift").want(t, 0, "3 written")
+			fulmar(t, folder, "gen", "a.thrift").want(t, 0, "4 written")
 			result := fulmar(t, folder, "gen", flag, "a.thrift")
-			result.want(t, 0, "fulmar gen: 1 package, 3 files, all up to date\n")
+			result.want(t, 0, "fulmar gen: 1 package, 4 files, all up to date\n")
 			if strings.Contains(result.stdout, "go:generate") {
 				t.Errorf("a check is not worth a go:generate line: %s", result.stdout)
 			}
@@ -183,18 +183,8 @@ func TestGen_ObeysEveryFlag(t *testing.T) {
 		"ignore-initialisms": checkIgnoreInitialisms,
 		"implicit-ids":       checkImplicitIDs,
 		"namespace":          checkNamespace,
-		"json-enums": func(t *testing.T, flag string) {
-			folder := newFolder(t, "a.thrift", "enum E { A }")
-			fulmar(t, folder, "gen", flag, "names", "a.thrift").want(t, exitUsage, "expected number or text")
-			fulmar(t, folder, "gen", flag, "text", "a.thrift").want(t, 0, "2 written")
-			contains(t, filepath.Join(folder, "gen/a/a_methods.go"), "func (e E) MarshalText() ([]byte, error)")
-			fulmar(t, folder, "gen", flag, "number", "a.thrift").want(t, 0, "1 unchanged, 1 removed")
-		},
-		"no-methods": func(t *testing.T, flag string) {
-			folder := newFolder(t, "a.thrift", "struct S {}")
-			fulmar(t, folder, "gen", "a.thrift").want(t, 0, "3 written")
-			fulmar(t, folder, "gen", flag, "a.thrift").want(t, 0, "(0 written, 2 unchanged, 1 removed)")
-		},
+		"json-enums":         checkJSONEnums,
+		"no-methods":         checkNoMethods,
 	}
 	maps.Copy(cases, pluginFlagCases())
 	usage := regexp.MustCompile(`(?m)^ +(-\w)?(?:, )?(--([\w-]+))`)
@@ -232,7 +222,7 @@ func checkIgnoreInitialisms(t *testing.T, flag string) {
 		{nil, [2]string{"type UserID struct", "HomeURL string"}, "Get(ctx context.Context, userID int64)"},
 		{[]string{flag}, [2]string{"type UserId struct", "HomeUrl string"}, "Get(ctx context.Context, userId int64)"},
 	} {
-		fulmar(t, folder, append(append([]string{"gen"}, test.flags...), "a.thrift")...).want(t, 0, "3 files")
+		fulmar(t, folder, append(append([]string{"gen"}, test.flags...), "a.thrift")...).want(t, 0, "4 files")
 		for _, part := range test.fields {
 			contains(t, filepath.Join(folder, "gen/a/a_types.go"), part)
 		}
@@ -247,7 +237,7 @@ func checkImplicitIDs(t *testing.T, flag string) {
 	fulmar(t, folder, "gen", flag, "kitex", "a.thrift").want(t, exitUsage, `invalid argument "kitex" for "--implicit-ids" flag: expected apache or thriftgo`)
 	for counting, numbers := range map[string]string{"apache": "(-1: a, -2: b)", "thriftgo": "(1: a, 2: b)"} {
 		result := fulmar(t, folder, "gen", flag, counting, "a.thrift")
-		result.want(t, 0, "1 package, 2 files (")
+		result.want(t, 0, "1 package, 3 files (")
 		if !strings.Contains(result.stderr, "a.thrift:1:16: warning: struct S: fields without an id are numbered "+numbers) {
 			t.Errorf("stderr %q", result.stderr)
 		}
@@ -261,8 +251,8 @@ func checkNamespace(t *testing.T, flag string) {
 		"b.thrift", "namespace go acme.second\ninclude 'c.thrift'\nstruct Money { 1: c.Base base }",
 		"c.thrift", "namespace go first\nstruct Base {}")
 	fulmar(t, folder, "gen", "a.thrift").want(t, exitFailed, "or --namespace first=acme.second")
-	fulmar(t, folder, "gen", flag, "acme.second=first", "a.thrift").want(t, 0, "1 package, 6 files")
-	fulmar(t, folder, "gen", "-o", "other", flag, "acme.second=all", flag, "first=all", "a.thrift").want(t, 0, "1 package, 6 files")
+	fulmar(t, folder, "gen", flag, "acme.second=first", "a.thrift").want(t, 0, "1 package, 9 files")
+	fulmar(t, folder, "gen", "-o", "other", flag, "acme.second=all", flag, "first=all", "a.thrift").want(t, 0, "1 package, 9 files")
 	contains(t, filepath.Join(folder, "other/all/b_types.go"), "package all")
 	fulmar(t, folder, "gen", flag, "third=first", "a.thrift").want(t, exitFailed, "--namespace third=first: no file has the namespace third for Go")
 	fulmar(t, folder, "gen", flag, "first=../x", "a.thrift").want(t, exitFailed, "--namespace first=../x: has an empty component")
@@ -309,4 +299,18 @@ func TestGen_FindsThePackagePrefix(t *testing.T) {
 		folder := newFolder(t, append(files, "go.mod", "go 1.26\n")...)
 		fulmar(t, folder, "gen", "orders.thrift").want(t, exitFailed, "go.mod: has no module line")
 	})
+}
+
+func checkJSONEnums(t *testing.T, flag string) {
+	folder := newFolder(t, "a.thrift", "enum E { A }")
+	fulmar(t, folder, "gen", flag, "names", "a.thrift").want(t, exitUsage, "expected number or text")
+	fulmar(t, folder, "gen", flag, "text", "a.thrift").want(t, 0, "2 written")
+	contains(t, filepath.Join(folder, "gen/a/a_methods.go"), "func (e E) MarshalText() ([]byte, error)")
+	fulmar(t, folder, "gen", flag, "number", "a.thrift").want(t, 0, "1 unchanged, 1 removed")
+}
+
+func checkNoMethods(t *testing.T, flag string) {
+	folder := newFolder(t, "a.thrift", "struct S {}")
+	fulmar(t, folder, "gen", "a.thrift").want(t, 0, "3 written")
+	fulmar(t, folder, "gen", flag, "a.thrift").want(t, 0, "(0 written, 2 unchanged, 1 removed)")
 }
