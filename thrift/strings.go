@@ -17,7 +17,8 @@ const (
 	// that is kept keeps at most 16 KiB, or 8 times its own length. In a message of
 	// up to 16 KiB all share one copy of it; in a longer one those of at least an
 	// eighth of it have memory of their own, and shorter ones share pieces of up to
-	// 16 KiB. It is the default.
+	// 16 KiB. It is the default. Detach of a generated struct gives all of its strings
+	// memory of their own.
 	StringsAuto Strings = iota
 	// StringsMessage lets all of them share the message, or one copy of it: the
 	// fastest, if they live about as long as the struct. Each one that is kept keeps

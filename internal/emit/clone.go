@@ -23,12 +23,15 @@ func (p *printer) cloneMethods(s *schema.Struct, r *record) {
 	p.doc("Detach gives s memory of its own.")
 	switch {
 	case p.plainness(s).detached:
-		p.P("func (s *", s.GoName, ") Detach() {}")
+		p.P("func (s *", s.GoName, ") Detach() {")
+		p.P("}")
 		return
 	case p.cycles[s] == 0:
 		p.P("func (s *", s.GoName, ") Detach() {")
 	default:
-		p.P("func (s *", s.GoName, ") Detach() { s.detach(", p.imports.methods("ValueDepth"), ") }")
+		p.P("func (s *", s.GoName, ") Detach() {")
+		p.P("s.detach(", p.imports.methods("ValueDepth"), ")")
+		p.P("}")
 		p.P()
 		p.P("func (s *", s.GoName, ") detach(depth int) {")
 		p.P("if depth == 0 {")

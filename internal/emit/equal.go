@@ -17,7 +17,9 @@ func (p *printer) equalMethod(s *schema.Struct, r *record) {
 	case p.cycles[s] == 0:
 		p.P(head)
 	default:
-		p.P(head, " return s.equal(other, ", p.imports.methods("ValueDepth"), ") }")
+		p.P(head)
+		p.P("return s.equal(other, ", p.imports.methods("ValueDepth"), ")")
+		p.P("}")
 		p.P()
 		p.P("func (s *", s.GoName, ") equal(other *", s.GoName, ", depth int) bool {")
 		stop += " || depth == 0"

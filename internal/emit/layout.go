@@ -35,6 +35,9 @@ func indent(source []byte) ([]byte, error) {
 	number, continued := 0, false
 	for line := range bytes.Lines(source) {
 		number++
+		if bytes.HasPrefix(line, []byte("func ")) && !bytes.HasSuffix(line, []byte("{\n")) {
+			return nil, fmt.Errorf("line %d: a function on one line, which gofmt breaks if names are long", number)
+		}
 		level := len(open)
 		if err := open.pass(line); err != nil {
 			return nil, fmt.Errorf("line %d: %w", number, err)

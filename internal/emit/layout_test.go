@@ -58,6 +58,7 @@ func TestIndent_RefusesWhatIsNotInPairs(t *testing.T) {
 		"x\r\n":                     `line 1: unexpected '\r'`,
 		"x = \"}\"\n{ // {\n":       `line 2: the end, expected "}"`,
 		"//go:embed (\nvar x int\n": `line 2: the end, expected ")"`,
+		"func f() { return }\n":     "line 1: a function on one line, which gofmt breaks if names are long",
 	} {
 		out, err := indent([]byte(source))
 		if err == nil || err.Error() != want || out != nil {

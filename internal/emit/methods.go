@@ -46,7 +46,9 @@ func (p *printer) textMethods(r *record) {
 	if !p.options.NoMethods {
 		p.P()
 		p.doc("String returns a text for logs.")
-		p.P("func (s *", r.goName, ") String() string { return ", p.imports.methods("Text"), "(s) }")
+		p.P("func (s *", r.goName, ") String() string {")
+		p.P("return ", p.imports.methods("Text"), "(s)")
+		p.P("}")
 	}
 	unknown, arguments := false, ""
 	for _, m := range r.members {
@@ -63,7 +65,9 @@ func (p *printer) textMethods(r *record) {
 	}
 	p.P()
 	p.doc("MarshalJSON returns the fields as an object.")
-	p.P("func (s ", r.goName, ") MarshalJSON() ([]byte, error) { return ", p.imports.methods("MarshalJSON"), "(s", arguments, ") }")
+	p.P("func (s ", r.goName, ") MarshalJSON() ([]byte, error) {")
+	p.P("return ", p.imports.methods("MarshalJSON"), "(s", arguments, ")")
+	p.P("}")
 	p.P()
 	p.doc("UnmarshalJSON sets the fields that the object has.")
 	p.P("func (s *", r.goName, ") UnmarshalJSON(text []byte) error {")
@@ -105,7 +109,9 @@ func (p *printer) enumTextMethods(enum *schema.Enum) {
 	parser := p.names.parsers[enum]
 	p.P()
 	p.doc("MarshalText returns what String does.")
-	p.P("func (e ", enum.GoName, ") MarshalText() ([]byte, error) { return []byte(e.String()), nil }")
+	p.P("func (e ", enum.GoName, ") MarshalText() ([]byte, error) {")
+	p.P("return []byte(e.String()), nil")
+	p.P("}")
 	p.P()
 	p.doc("UnmarshalText takes what String returns.")
 	p.P("func (e *", enum.GoName, ") UnmarshalText(text []byte) error {")

@@ -18,7 +18,9 @@ func (p *printer) sizeMethod(s *schema.Struct, r *record) {
 	if head := "func (s *" + s.GoName + ") SizeThrift() int {"; p.cycles[s] == 0 {
 		p.P(head)
 	} else {
-		p.P(head, " return s.size(new(", p.imports.methods("Nesting"), ")) }")
+		p.P(head)
+		p.P("return s.size(new(", p.imports.methods("Nesting"), "))")
+		p.P("}")
 		p.P()
 		p.P("func (s *", s.GoName, ") size(nesting *", p.imports.methods("Nesting"), ") int {")
 		p.P("if !nesting.Enter() {")

@@ -9,10 +9,14 @@ import (
 )
 
 // String returns a text for logs.
-func (s *Message) String() string { return methods.Text(s) }
+func (s *Message) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
-func (s *Message) Equal(other *Message) bool { return s.equal(other, methods.ValueDepth) }
+func (s *Message) Equal(other *Message) bool {
+	return s.equal(other, methods.ValueDepth)
+}
 
 func (s *Message) equal(other *Message, depth int) bool {
 	if s == other || s == nil || other == nil || depth == 0 {
@@ -45,7 +49,9 @@ func (s *Message) Clone() *Message {
 }
 
 // Detach gives s memory of its own.
-func (s *Message) Detach() { s.detach(methods.ValueDepth) }
+func (s *Message) Detach() {
+	s.detach(methods.ValueDepth)
+}
 
 func (s *Message) detach(depth int) {
 	if depth == 0 {
@@ -60,7 +66,9 @@ func (s *Message) detach(depth int) {
 }
 
 // SizeThrift returns how many bytes WriteThrift writes.
-func (s *Message) SizeThrift() int { return s.size(new(methods.Nesting)) }
+func (s *Message) SizeThrift() int {
+	return s.size(new(methods.Nesting))
+}
 
 func (s *Message) size(nesting *methods.Nesting) int {
 	if !nesting.Enter() {
@@ -82,7 +90,9 @@ func (s *Message) size(nesting *methods.Nesting) int {
 }
 
 // String returns a text for logs.
-func (s *Refused) String() string { return methods.Text(s) }
+func (s *Refused) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
 func (s *Refused) Equal(other *Refused) bool {
@@ -110,34 +120,56 @@ func (s *Refused) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *BaseVersionArgs) String() string { return methods.Text(s) }
+func (s *BaseVersionArgs) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *BaseVersionResult) String() string { return methods.Text(s) }
+func (s *BaseVersionResult) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *EchoEchoArgs) String() string { return methods.Text(s) }
+func (s *EchoEchoArgs) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *EchoEchoResult) String() string { return methods.Text(s) }
+func (s *EchoEchoResult) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *EchoAddArgs) String() string { return methods.Text(s) }
+func (s *EchoAddArgs) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *EchoAddResult) String() string { return methods.Text(s) }
+func (s *EchoAddResult) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *EchoNothingArgs) String() string { return methods.Text(s) }
+func (s *EchoNothingArgs) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *EchoNothingResult) String() string { return methods.Text(s) }
+func (s *EchoNothingResult) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *EchoNotifyArgs) String() string { return methods.Text(s) }
+func (s *EchoNotifyArgs) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *CalculatorAddArgs) String() string { return methods.Text(s) }
+func (s *CalculatorAddArgs) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *CalculatorAddResult) String() string { return methods.Text(s) }
+func (s *CalculatorAddResult) String() string {
+	return methods.Text(s)
+}

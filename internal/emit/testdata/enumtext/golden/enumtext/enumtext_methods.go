@@ -9,7 +9,9 @@ import (
 )
 
 // MarshalText returns what String does.
-func (e Color) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
+func (e Color) MarshalText() ([]byte, error) {
+	return []byte(e.String()), nil
+}
 
 // UnmarshalText takes what String returns.
 func (e *Color) UnmarshalText(text []byte) error {
@@ -22,7 +24,9 @@ func (e *Color) UnmarshalJSON(text []byte) error {
 }
 
 // MarshalText returns what String does.
-func (e Nothing) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
+func (e Nothing) MarshalText() ([]byte, error) {
+	return []byte(e.String()), nil
+}
 
 // UnmarshalText takes what String returns.
 func (e *Nothing) UnmarshalText(text []byte) error {
@@ -35,10 +39,14 @@ func (e *Nothing) UnmarshalJSON(text []byte) error {
 }
 
 // String returns a text for logs.
-func (s *Paint) String() string { return methods.Text(s) }
+func (s *Paint) String() string {
+	return methods.Text(s)
+}
 
 // MarshalJSON returns the fields as an object.
-func (s Paint) MarshalJSON() ([]byte, error) { return methods.MarshalJSON(s) }
+func (s Paint) MarshalJSON() ([]byte, error) {
+	return methods.MarshalJSON(s)
+}
 
 // UnmarshalJSON sets the fields that the object has.
 func (s *Paint) UnmarshalJSON(text []byte) error {

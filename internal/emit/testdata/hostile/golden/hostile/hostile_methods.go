@@ -7,7 +7,9 @@ import (
 )
 
 // String returns a text for logs.
-func (s *Target) String() string { return methods.Text(s) }
+func (s *Target) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
 func (s *Target) Equal(other *Target) bool {
@@ -36,7 +38,11 @@ func (s *Target) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *CommandsRunArgs) String() string { return methods.Text(s) }
+func (s *CommandsRunArgs) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *CommandsRunResult) String() string { return methods.Text(s) }
+func (s *CommandsRunResult) String() string {
+	return methods.Text(s)
+}

@@ -7,7 +7,9 @@ import (
 )
 
 // String returns a text for logs.
-func (s *Extremes) String() string { return methods.Text(s) }
+func (s *Extremes) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
 func (s *Extremes) Equal(other *Extremes) bool {
@@ -52,7 +54,9 @@ func (s *Extremes) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *Either) String() string { return methods.Text(s) }
+func (s *Either) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
 func (s *Either) Equal(other *Either) bool {
@@ -85,7 +89,9 @@ func (s *Either) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *Refused) String() string { return methods.Text(s) }
+func (s *Refused) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
 func (s *Refused) Equal(other *Refused) bool {
@@ -113,7 +119,11 @@ func (s *Refused) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *NegativeSwapArgs) String() string { return methods.Text(s) }
+func (s *NegativeSwapArgs) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *NegativeSwapResult) String() string { return methods.Text(s) }
+func (s *NegativeSwapResult) String() string {
+	return methods.Text(s)
+}

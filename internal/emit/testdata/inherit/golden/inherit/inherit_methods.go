@@ -9,10 +9,14 @@ import (
 )
 
 // String returns a text for logs.
-func (s *Mixed) String() string { return methods.Text(s) }
+func (s *Mixed) String() string {
+	return methods.Text(s)
+}
 
 // MarshalJSON returns the fields as an object.
-func (s Mixed) MarshalJSON() ([]byte, error) { return methods.MarshalJSON(s) }
+func (s Mixed) MarshalJSON() ([]byte, error) {
+	return methods.MarshalJSON(s)
+}
 
 // UnmarshalJSON sets the fields that the object has.
 func (s *Mixed) UnmarshalJSON(text []byte) error {
@@ -88,13 +92,21 @@ func (s *Mixed) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *ChildCombineArgs) String() string { return methods.Text(s) }
+func (s *ChildCombineArgs) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *ChildCombineResult) String() string { return methods.Text(s) }
+func (s *ChildCombineResult) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *ChildAllArgs) String() string { return methods.Text(s) }
+func (s *ChildAllArgs) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *ChildAllResult) String() string { return methods.Text(s) }
+func (s *ChildAllResult) String() string {
+	return methods.Text(s)
+}

@@ -9,7 +9,9 @@ import (
 )
 
 // String returns a text for logs.
-func (s *User) String() string { return methods.Text(s) }
+func (s *User) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
 func (s *User) Equal(other *User) bool {
@@ -52,7 +54,9 @@ func (s *User) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *NewUser) String() string { return methods.Text(s) }
+func (s *NewUser) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
 func (s *NewUser) Equal(other *NewUser) bool {
@@ -82,7 +86,9 @@ func (s *NewUser) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *User_) String() string { return methods.Text(s) }
+func (s *User_) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
 func (s *User_) Equal(other *User_) bool {
@@ -115,7 +121,9 @@ func (s *User_) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *WriteThrift) String() string { return methods.Text(s) }
+func (s *WriteThrift) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
 func (s *WriteThrift) Equal(other *WriteThrift) bool {
@@ -133,7 +141,8 @@ func (s *WriteThrift) Clone() *WriteThrift {
 }
 
 // Detach gives s memory of its own.
-func (s *WriteThrift) Detach() {}
+func (s *WriteThrift) Detach() {
+}
 
 // SizeThrift returns how many bytes WriteThrift writes.
 func (s *WriteThrift) SizeThrift() int {
@@ -141,7 +150,9 @@ func (s *WriteThrift) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *HTTPServer) String() string { return methods.Text(s) }
+func (s *HTTPServer) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
 func (s *HTTPServer) Equal(other *HTTPServer) bool {
@@ -170,7 +181,9 @@ func (s *HTTPServer) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *OrdersServer) String() string { return methods.Text(s) }
+func (s *OrdersServer) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
 func (s *OrdersServer) Equal(other *OrdersServer) bool {
@@ -188,7 +201,8 @@ func (s *OrdersServer) Clone() *OrdersServer {
 }
 
 // Detach gives s memory of its own.
-func (s *OrdersServer) Detach() {}
+func (s *OrdersServer) Detach() {
+}
 
 // SizeThrift returns how many bytes WriteThrift writes.
 func (s *OrdersServer) SizeThrift() int {
@@ -196,7 +210,9 @@ func (s *OrdersServer) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *OrdersPlaceArgs) String() string { return methods.Text(s) }
+func (s *OrdersPlaceArgs) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
 func (s *OrdersPlaceArgs) Equal(other *OrdersPlaceArgs) bool {
@@ -214,7 +230,8 @@ func (s *OrdersPlaceArgs) Clone() *OrdersPlaceArgs {
 }
 
 // Detach gives s memory of its own.
-func (s *OrdersPlaceArgs) Detach() {}
+func (s *OrdersPlaceArgs) Detach() {
+}
 
 // SizeThrift returns how many bytes WriteThrift writes.
 func (s *OrdersPlaceArgs) SizeThrift() int {
@@ -222,7 +239,9 @@ func (s *OrdersPlaceArgs) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *Thrift) String() string { return methods.Text(s) }
+func (s *Thrift) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
 func (s *Thrift) Equal(other *Thrift) bool {
@@ -256,7 +275,9 @@ func (s *Thrift) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *Thrift2) String() string { return methods.Text(s) }
+func (s *Thrift2) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
 func (s *Thrift2) Equal(other *Thrift2) bool {
@@ -293,7 +314,9 @@ func (s *Thrift2) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *Given) String() string { return methods.Text(s) }
+func (s *Given) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
 func (s *Given) Equal(other *Given) bool {
@@ -311,7 +334,8 @@ func (s *Given) Clone() *Given {
 }
 
 // Detach gives s memory of its own.
-func (s *Given) Detach() {}
+func (s *Given) Detach() {
+}
 
 // SizeThrift returns how many bytes WriteThrift writes.
 func (s *Given) SizeThrift() int {
@@ -319,7 +343,9 @@ func (s *Given) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *Error) String() string { return methods.Text(s) }
+func (s *Error) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
 func (s *Error) Equal(other *Error) bool {
@@ -349,7 +375,9 @@ func (s *Error) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *Failed) String() string { return methods.Text(s) }
+func (s *Failed) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
 func (s *Failed) Equal(other *Failed) bool {
@@ -377,55 +405,91 @@ func (s *Failed) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *Orders_PlaceArgs) String() string { return methods.Text(s) }
+func (s *Orders_PlaceArgs) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *Orders_PlaceResult) String() string { return methods.Text(s) }
+func (s *Orders_PlaceResult) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *Orders_Place_Args) String() string { return methods.Text(s) }
+func (s *Orders_Place_Args) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *Orders_Place_Result) String() string { return methods.Text(s) }
+func (s *Orders_Place_Result) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *Orders_RegisterArgs) String() string { return methods.Text(s) }
+func (s *Orders_RegisterArgs) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *Orders_RegisterResult) String() string { return methods.Text(s) }
+func (s *Orders_RegisterResult) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *Orders_GetXArgs) String() string { return methods.Text(s) }
+func (s *Orders_GetXArgs) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *Orders_GetXResult) String() string { return methods.Text(s) }
+func (s *Orders_GetXResult) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *Orders_GetX_Args) String() string { return methods.Text(s) }
+func (s *Orders_GetX_Args) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *Orders_GetX_Result) String() string { return methods.Text(s) }
+func (s *Orders_GetX_Result) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *OrdersPlaceItArgs) String() string { return methods.Text(s) }
+func (s *OrdersPlaceItArgs) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *OrdersPlaceItResult) String() string { return methods.Text(s) }
+func (s *OrdersPlaceItResult) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *OrdersPlaceOtherArgs) String() string { return methods.Text(s) }
+func (s *OrdersPlaceOtherArgs) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *OrdersPlaceOtherResult) String() string { return methods.Text(s) }
+func (s *OrdersPlaceOtherResult) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *Orders_2PlaceItArgs) String() string { return methods.Text(s) }
+func (s *Orders_2PlaceItArgs) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *Orders_2PlaceItResult) String() string { return methods.Text(s) }
+func (s *Orders_2PlaceItResult) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *URLShortenerShortenArgs) String() string { return methods.Text(s) }
+func (s *URLShortenerShortenArgs) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *URLShortenerShortenResult) String() string { return methods.Text(s) }
+func (s *URLShortenerShortenResult) String() string {
+	return methods.Text(s)
+}

@@ -9,7 +9,9 @@ import (
 )
 
 // String returns a text for logs.
-func (s *Item) String() string { return methods.Text(s) }
+func (s *Item) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
 func (s *Item) Equal(other *Item) bool {
@@ -40,7 +42,9 @@ func (s *Item) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *PlaceRequest) String() string { return methods.Text(s) }
+func (s *PlaceRequest) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
 func (s *PlaceRequest) Equal(other *PlaceRequest) bool {
@@ -85,7 +89,9 @@ func (s *PlaceRequest) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *Order) String() string { return methods.Text(s) }
+func (s *Order) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
 func (s *Order) Equal(other *Order) bool {
@@ -131,7 +137,9 @@ func (s *Order) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *OutOfStock) String() string { return methods.Text(s) }
+func (s *OutOfStock) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
 func (s *OutOfStock) Equal(other *OutOfStock) bool {
@@ -159,7 +167,9 @@ func (s *OutOfStock) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *Forbidden) String() string { return methods.Text(s) }
+func (s *Forbidden) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
 func (s *Forbidden) Equal(other *Forbidden) bool {
@@ -177,7 +187,8 @@ func (s *Forbidden) Clone() *Forbidden {
 }
 
 // Detach gives s memory of its own.
-func (s *Forbidden) Detach() {}
+func (s *Forbidden) Detach() {
+}
 
 // SizeThrift returns how many bytes WriteThrift writes.
 func (s *Forbidden) SizeThrift() int {
@@ -185,52 +196,86 @@ func (s *Forbidden) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *OrdersPlaceArgs) String() string { return methods.Text(s) }
+func (s *OrdersPlaceArgs) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *OrdersPlaceResult) String() string { return methods.Text(s) }
+func (s *OrdersPlaceResult) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *OrdersViewedArgs) String() string { return methods.Text(s) }
+func (s *OrdersViewedArgs) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *OrdersCountArgs) String() string { return methods.Text(s) }
+func (s *OrdersCountArgs) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *OrdersCountResult) String() string { return methods.Text(s) }
+func (s *OrdersCountResult) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *OrdersAllArgs) String() string { return methods.Text(s) }
+func (s *OrdersAllArgs) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *OrdersAllResult) String() string { return methods.Text(s) }
+func (s *OrdersAllResult) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *OrdersCancelArgs) String() string { return methods.Text(s) }
+func (s *OrdersCancelArgs) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *OrdersCancelResult) String() string { return methods.Text(s) }
+func (s *OrdersCancelResult) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *OrdersPingArgs) String() string { return methods.Text(s) }
+func (s *OrdersPingArgs) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *OrdersPingResult) String() string { return methods.Text(s) }
+func (s *OrdersPingResult) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *OrdersTouchArgs) String() string { return methods.Text(s) }
+func (s *OrdersTouchArgs) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *OrdersTouchResult) String() string { return methods.Text(s) }
+func (s *OrdersTouchResult) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *OrdersStatusOfArgs) String() string { return methods.Text(s) }
+func (s *OrdersStatusOfArgs) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *OrdersStatusOfResult) String() string { return methods.Text(s) }
+func (s *OrdersStatusOfResult) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *OrdersInvoiceArgs) String() string { return methods.Text(s) }
+func (s *OrdersInvoiceArgs) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *OrdersInvoiceResult) String() string { return methods.Text(s) }
+func (s *OrdersInvoiceResult) String() string {
+	return methods.Text(s)
+}

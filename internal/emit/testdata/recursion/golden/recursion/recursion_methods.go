@@ -7,10 +7,14 @@ import (
 )
 
 // String returns a text for logs.
-func (s *Node) String() string { return methods.Text(s) }
+func (s *Node) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
-func (s *Node) Equal(other *Node) bool { return s.equal(other, methods.ValueDepth) }
+func (s *Node) Equal(other *Node) bool {
+	return s.equal(other, methods.ValueDepth)
+}
 
 func (s *Node) equal(other *Node, depth int) bool {
 	if s == other || s == nil || other == nil || depth == 0 {
@@ -52,7 +56,9 @@ func (s *Node) Clone() *Node {
 }
 
 // Detach gives s memory of its own.
-func (s *Node) Detach() { s.detach(methods.ValueDepth) }
+func (s *Node) Detach() {
+	s.detach(methods.ValueDepth)
+}
 
 func (s *Node) detach(depth int) {
 	if depth == 0 {
@@ -84,7 +90,9 @@ func (s *Node) detach(depth int) {
 }
 
 // SizeThrift returns how many bytes WriteThrift writes.
-func (s *Node) SizeThrift() int { return s.size(new(methods.Nesting)) }
+func (s *Node) SizeThrift() int {
+	return s.size(new(methods.Nesting))
+}
 
 func (s *Node) size(nesting *methods.Nesting) int {
 	if !nesting.Enter() {
@@ -110,10 +118,14 @@ func (s *Node) size(nesting *methods.Nesting) int {
 }
 
 // String returns a text for logs.
-func (s *A) String() string { return methods.Text(s) }
+func (s *A) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
-func (s *A) Equal(other *A) bool { return s.equal(other, methods.ValueDepth) }
+func (s *A) Equal(other *A) bool {
+	return s.equal(other, methods.ValueDepth)
+}
 
 func (s *A) equal(other *A, depth int) bool {
 	if s == other || s == nil || other == nil || depth == 0 {
@@ -134,7 +146,9 @@ func (s *A) Clone() *A {
 }
 
 // Detach gives s memory of its own.
-func (s *A) Detach() { s.detach(methods.ValueDepth) }
+func (s *A) Detach() {
+	s.detach(methods.ValueDepth)
+}
 
 func (s *A) detach(depth int) {
 	if depth == 0 {
@@ -144,7 +158,9 @@ func (s *A) detach(depth int) {
 }
 
 // SizeThrift returns how many bytes WriteThrift writes.
-func (s *A) SizeThrift() int { return s.size(new(methods.Nesting)) }
+func (s *A) SizeThrift() int {
+	return s.size(new(methods.Nesting))
+}
 
 func (s *A) size(nesting *methods.Nesting) int {
 	if !nesting.Enter() {
@@ -157,10 +173,14 @@ func (s *A) size(nesting *methods.Nesting) int {
 }
 
 // String returns a text for logs.
-func (s *B) String() string { return methods.Text(s) }
+func (s *B) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
-func (s *B) Equal(other *B) bool { return s.equal(other, methods.ValueDepth) }
+func (s *B) Equal(other *B) bool {
+	return s.equal(other, methods.ValueDepth)
+}
 
 func (s *B) equal(other *B, depth int) bool {
 	if s == other || s == nil || other == nil || depth == 0 {
@@ -180,7 +200,9 @@ func (s *B) Clone() *B {
 }
 
 // Detach gives s memory of its own.
-func (s *B) Detach() { s.detach(methods.ValueDepth) }
+func (s *B) Detach() {
+	s.detach(methods.ValueDepth)
+}
 
 func (s *B) detach(depth int) {
 	if depth == 0 {
@@ -190,7 +212,9 @@ func (s *B) detach(depth int) {
 }
 
 // SizeThrift returns how many bytes WriteThrift writes.
-func (s *B) SizeThrift() int { return s.size(new(methods.Nesting)) }
+func (s *B) SizeThrift() int {
+	return s.size(new(methods.Nesting))
+}
 
 func (s *B) size(nesting *methods.Nesting) int {
 	if !nesting.Enter() {
@@ -203,10 +227,14 @@ func (s *B) size(nesting *methods.Nesting) int {
 }
 
 // String returns a text for logs.
-func (s *C) String() string { return methods.Text(s) }
+func (s *C) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
-func (s *C) Equal(other *C) bool { return s.equal(other, methods.ValueDepth) }
+func (s *C) Equal(other *C) bool {
+	return s.equal(other, methods.ValueDepth)
+}
 
 func (s *C) equal(other *C, depth int) bool {
 	if s == other || s == nil || other == nil || depth == 0 {
@@ -227,7 +255,9 @@ func (s *C) Clone() *C {
 }
 
 // Detach gives s memory of its own.
-func (s *C) Detach() { s.detach(methods.ValueDepth) }
+func (s *C) Detach() {
+	s.detach(methods.ValueDepth)
+}
 
 func (s *C) detach(depth int) {
 	if depth == 0 {
@@ -242,7 +272,9 @@ func (s *C) detach(depth int) {
 }
 
 // SizeThrift returns how many bytes WriteThrift writes.
-func (s *C) SizeThrift() int { return s.size(new(methods.Nesting)) }
+func (s *C) SizeThrift() int {
+	return s.size(new(methods.Nesting))
+}
 
 func (s *C) size(nesting *methods.Nesting) int {
 	if !nesting.Enter() {
@@ -258,7 +290,9 @@ func (s *C) size(nesting *methods.Nesting) int {
 }
 
 // String returns a text for logs.
-func (s *Leaf) String() string { return methods.Text(s) }
+func (s *Leaf) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
 func (s *Leaf) Equal(other *Leaf) bool {
@@ -286,10 +320,14 @@ func (s *Leaf) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *Tree) String() string { return methods.Text(s) }
+func (s *Tree) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
-func (s *Tree) Equal(other *Tree) bool { return s.equal(other, methods.ValueDepth) }
+func (s *Tree) Equal(other *Tree) bool {
+	return s.equal(other, methods.ValueDepth)
+}
 
 func (s *Tree) equal(other *Tree, depth int) bool {
 	if s == other || s == nil || other == nil || depth == 0 {
@@ -311,7 +349,9 @@ func (s *Tree) Clone() *Tree {
 }
 
 // Detach gives s memory of its own.
-func (s *Tree) Detach() { s.detach(methods.ValueDepth) }
+func (s *Tree) Detach() {
+	s.detach(methods.ValueDepth)
+}
 
 func (s *Tree) detach(depth int) {
 	if depth == 0 {
@@ -330,7 +370,9 @@ func (s *Tree) detach(depth int) {
 }
 
 // SizeThrift returns how many bytes WriteThrift writes.
-func (s *Tree) SizeThrift() int { return s.size(new(methods.Nesting)) }
+func (s *Tree) SizeThrift() int {
+	return s.size(new(methods.Nesting))
+}
 
 func (s *Tree) size(nesting *methods.Nesting) int {
 	if !nesting.Enter() {
@@ -351,10 +393,14 @@ func (s *Tree) size(nesting *methods.Nesting) int {
 }
 
 // String returns a text for logs.
-func (s *Expression) String() string { return methods.Text(s) }
+func (s *Expression) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
-func (s *Expression) Equal(other *Expression) bool { return s.equal(other, methods.ValueDepth) }
+func (s *Expression) Equal(other *Expression) bool {
+	return s.equal(other, methods.ValueDepth)
+}
 
 func (s *Expression) equal(other *Expression, depth int) bool {
 	if s == other || s == nil || other == nil || depth == 0 {
@@ -376,7 +422,9 @@ func (s *Expression) Clone() *Expression {
 }
 
 // Detach gives s memory of its own.
-func (s *Expression) Detach() { s.detach(methods.ValueDepth) }
+func (s *Expression) Detach() {
+	s.detach(methods.ValueDepth)
+}
 
 func (s *Expression) detach(depth int) {
 	if depth == 0 {
@@ -395,7 +443,9 @@ func (s *Expression) detach(depth int) {
 }
 
 // SizeThrift returns how many bytes WriteThrift writes.
-func (s *Expression) SizeThrift() int { return s.size(new(methods.Nesting)) }
+func (s *Expression) SizeThrift() int {
+	return s.size(new(methods.Nesting))
+}
 
 func (s *Expression) size(nesting *methods.Nesting) int {
 	if !nesting.Enter() {
@@ -416,10 +466,14 @@ func (s *Expression) size(nesting *methods.Nesting) int {
 }
 
 // String returns a text for logs.
-func (s *Sum) String() string { return methods.Text(s) }
+func (s *Sum) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
-func (s *Sum) Equal(other *Sum) bool { return s.equal(other, methods.ValueDepth) }
+func (s *Sum) Equal(other *Sum) bool {
+	return s.equal(other, methods.ValueDepth)
+}
 
 func (s *Sum) equal(other *Sum, depth int) bool {
 	if s == other || s == nil || other == nil || depth == 0 {
@@ -447,7 +501,9 @@ func (s *Sum) Clone() *Sum {
 }
 
 // Detach gives s memory of its own.
-func (s *Sum) Detach() { s.detach(methods.ValueDepth) }
+func (s *Sum) Detach() {
+	s.detach(methods.ValueDepth)
+}
 
 func (s *Sum) detach(depth int) {
 	if depth == 0 {
@@ -460,7 +516,9 @@ func (s *Sum) detach(depth int) {
 }
 
 // SizeThrift returns how many bytes WriteThrift writes.
-func (s *Sum) SizeThrift() int { return s.size(new(methods.Nesting)) }
+func (s *Sum) SizeThrift() int {
+	return s.size(new(methods.Nesting))
+}
 
 func (s *Sum) size(nesting *methods.Nesting) int {
 	if !nesting.Enter() {
@@ -475,10 +533,14 @@ func (s *Sum) size(nesting *methods.Nesting) int {
 }
 
 // String returns a text for logs.
-func (s *Outer) String() string { return methods.Text(s) }
+func (s *Outer) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
-func (s *Outer) Equal(other *Outer) bool { return s.equal(other, methods.ValueDepth) }
+func (s *Outer) Equal(other *Outer) bool {
+	return s.equal(other, methods.ValueDepth)
+}
 
 func (s *Outer) equal(other *Outer, depth int) bool {
 	if s == other || s == nil || other == nil || depth == 0 {
@@ -498,7 +560,9 @@ func (s *Outer) Clone() *Outer {
 }
 
 // Detach gives s memory of its own.
-func (s *Outer) Detach() { s.detach(methods.ValueDepth) }
+func (s *Outer) Detach() {
+	s.detach(methods.ValueDepth)
+}
 
 func (s *Outer) detach(depth int) {
 	if depth == 0 {
@@ -512,7 +576,9 @@ func (s *Outer) detach(depth int) {
 }
 
 // SizeThrift returns how many bytes WriteThrift writes.
-func (s *Outer) SizeThrift() int { return s.size(new(methods.Nesting)) }
+func (s *Outer) SizeThrift() int {
+	return s.size(new(methods.Nesting))
+}
 
 func (s *Outer) size(nesting *methods.Nesting) int {
 	if !nesting.Enter() {
@@ -527,10 +593,14 @@ func (s *Outer) size(nesting *methods.Nesting) int {
 }
 
 // String returns a text for logs.
-func (s *Inner) String() string { return methods.Text(s) }
+func (s *Inner) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
-func (s *Inner) Equal(other *Inner) bool { return s.equal(other, methods.ValueDepth) }
+func (s *Inner) Equal(other *Inner) bool {
+	return s.equal(other, methods.ValueDepth)
+}
 
 func (s *Inner) equal(other *Inner, depth int) bool {
 	if s == other || s == nil || other == nil || depth == 0 {
@@ -551,7 +621,9 @@ func (s *Inner) Clone() *Inner {
 }
 
 // Detach gives s memory of its own.
-func (s *Inner) Detach() { s.detach(methods.ValueDepth) }
+func (s *Inner) Detach() {
+	s.detach(methods.ValueDepth)
+}
 
 func (s *Inner) detach(depth int) {
 	if depth == 0 {
@@ -561,7 +633,9 @@ func (s *Inner) detach(depth int) {
 }
 
 // SizeThrift returns how many bytes WriteThrift writes.
-func (s *Inner) SizeThrift() int { return s.size(new(methods.Nesting)) }
+func (s *Inner) SizeThrift() int {
+	return s.size(new(methods.Nesting))
+}
 
 func (s *Inner) size(nesting *methods.Nesting) int {
 	if !nesting.Enter() {
@@ -577,10 +651,14 @@ func (s *Inner) size(nesting *methods.Nesting) int {
 }
 
 // String returns a text for logs.
-func (s *Keyed) String() string { return methods.Text(s) }
+func (s *Keyed) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
-func (s *Keyed) Equal(other *Keyed) bool { return s.equal(other, methods.ValueDepth) }
+func (s *Keyed) Equal(other *Keyed) bool {
+	return s.equal(other, methods.ValueDepth)
+}
 
 func (s *Keyed) equal(other *Keyed, depth int) bool {
 	if s == other || s == nil || other == nil || depth == 0 {
@@ -625,7 +703,9 @@ func (s *Keyed) Clone() *Keyed {
 }
 
 // Detach gives s memory of its own.
-func (s *Keyed) Detach() { s.detach(methods.ValueDepth) }
+func (s *Keyed) Detach() {
+	s.detach(methods.ValueDepth)
+}
 
 func (s *Keyed) detach(depth int) {
 	if depth == 0 {
@@ -646,7 +726,9 @@ func (s *Keyed) detach(depth int) {
 }
 
 // SizeThrift returns how many bytes WriteThrift writes.
-func (s *Keyed) SizeThrift() int { return s.size(new(methods.Nesting)) }
+func (s *Keyed) SizeThrift() int {
+	return s.size(new(methods.Nesting))
+}
 
 func (s *Keyed) size(nesting *methods.Nesting) int {
 	if !nesting.Enter() {
@@ -669,10 +751,14 @@ func (s *Keyed) size(nesting *methods.Nesting) int {
 }
 
 // String returns a text for logs.
-func (s *Caused) String() string { return methods.Text(s) }
+func (s *Caused) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
-func (s *Caused) Equal(other *Caused) bool { return s.equal(other, methods.ValueDepth) }
+func (s *Caused) Equal(other *Caused) bool {
+	return s.equal(other, methods.ValueDepth)
+}
 
 func (s *Caused) equal(other *Caused, depth int) bool {
 	if s == other || s == nil || other == nil || depth == 0 {
@@ -693,7 +779,9 @@ func (s *Caused) Clone() *Caused {
 }
 
 // Detach gives s memory of its own.
-func (s *Caused) Detach() { s.detach(methods.ValueDepth) }
+func (s *Caused) Detach() {
+	s.detach(methods.ValueDepth)
+}
 
 func (s *Caused) detach(depth int) {
 	if depth == 0 {
@@ -708,7 +796,9 @@ func (s *Caused) detach(depth int) {
 }
 
 // SizeThrift returns how many bytes WriteThrift writes.
-func (s *Caused) SizeThrift() int { return s.size(new(methods.Nesting)) }
+func (s *Caused) SizeThrift() int {
+	return s.size(new(methods.Nesting))
+}
 
 func (s *Caused) size(nesting *methods.Nesting) int {
 	if !nesting.Enter() {

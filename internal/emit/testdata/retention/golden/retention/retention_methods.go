@@ -7,7 +7,9 @@ import (
 )
 
 // String returns a text for logs.
-func (s *Inner) String() string { return methods.Text(s) }
+func (s *Inner) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
 func (s *Inner) Equal(other *Inner) bool {
@@ -35,7 +37,9 @@ func (s *Inner) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *Kept) String() string { return methods.Text(s) }
+func (s *Kept) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
 func (s *Kept) Equal(other *Kept) bool {
@@ -93,7 +97,9 @@ func (s *Kept) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *Either) String() string { return methods.Text(s) }
+func (s *Either) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
 func (s *Either) Equal(other *Either) bool {
@@ -133,19 +139,31 @@ func (s *Either) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *CachePutArgs) String() string { return methods.Text(s) }
+func (s *CachePutArgs) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *CachePutResult) String() string { return methods.Text(s) }
+func (s *CachePutResult) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *CacheGetArgs) String() string { return methods.Text(s) }
+func (s *CacheGetArgs) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *CacheGetResult) String() string { return methods.Text(s) }
+func (s *CacheGetResult) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *PlainFindArgs) String() string { return methods.Text(s) }
+func (s *PlainFindArgs) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *PlainFindResult) String() string { return methods.Text(s) }
+func (s *PlainFindResult) String() string {
+	return methods.Text(s)
+}

@@ -9,7 +9,9 @@ import (
 )
 
 // String returns a text for logs.
-func (s *Point) String() string { return methods.Text(s) }
+func (s *Point) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
 func (s *Point) Equal(other *Point) bool {
@@ -39,7 +41,9 @@ func (s *Point) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *Plain) String() string { return methods.Text(s) }
+func (s *Plain) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
 func (s *Plain) Equal(other *Plain) bool {
@@ -104,7 +108,9 @@ func (s *Plain) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *Optional) String() string { return methods.Text(s) }
+func (s *Optional) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
 func (s *Optional) Equal(other *Optional) bool {
@@ -220,7 +226,9 @@ func (s *Optional) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *Required) String() string { return methods.Text(s) }
+func (s *Required) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
 func (s *Required) Equal(other *Required) bool {
@@ -285,10 +293,14 @@ func (s *Required) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *Shape) String() string { return methods.Text(s) }
+func (s *Shape) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
-func (s *Shape) Equal(other *Shape) bool { return s.equal(other, methods.ValueDepth) }
+func (s *Shape) Equal(other *Shape) bool {
+	return s.equal(other, methods.ValueDepth)
+}
 
 func (s *Shape) equal(other *Shape, depth int) bool {
 	if s == other || s == nil || other == nil || depth == 0 {
@@ -340,7 +352,9 @@ func (s *Shape) Clone() *Shape {
 }
 
 // Detach gives s memory of its own.
-func (s *Shape) Detach() { s.detach(methods.ValueDepth) }
+func (s *Shape) Detach() {
+	s.detach(methods.ValueDepth)
+}
 
 func (s *Shape) detach(depth int) {
 	if depth == 0 {
@@ -366,7 +380,9 @@ func (s *Shape) detach(depth int) {
 }
 
 // SizeThrift returns how many bytes WriteThrift writes.
-func (s *Shape) SizeThrift() int { return s.size(new(methods.Nesting)) }
+func (s *Shape) SizeThrift() int {
+	return s.size(new(methods.Nesting))
+}
 
 func (s *Shape) size(nesting *methods.Nesting) int {
 	if !nesting.Enter() {
@@ -438,7 +454,9 @@ func (s *Shape) size(nesting *methods.Nesting) int {
 }
 
 // String returns a text for logs.
-func (s *Failure) String() string { return methods.Text(s) }
+func (s *Failure) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
 func (s *Failure) Equal(other *Failure) bool {
@@ -474,7 +492,9 @@ func (s *Failure) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *Containers) String() string { return methods.Text(s) }
+func (s *Containers) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
 func (s *Containers) Equal(other *Containers) bool {
@@ -636,10 +656,14 @@ func (s *Containers) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *Keys) String() string { return methods.Text(s) }
+func (s *Keys) String() string {
+	return methods.Text(s)
+}
 
 // MarshalJSON returns the fields as an object.
-func (s Keys) MarshalJSON() ([]byte, error) { return methods.MarshalJSON(s, "Blobs", "Must") }
+func (s Keys) MarshalJSON() ([]byte, error) {
+	return methods.MarshalJSON(s, "Blobs", "Must")
+}
 
 // UnmarshalJSON sets the fields that the object has.
 func (s *Keys) UnmarshalJSON(text []byte) error {
@@ -874,7 +898,9 @@ func (s *Keys) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *Wide) String() string { return methods.Text(s) }
+func (s *Wide) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
 func (s *Wide) Equal(other *Wide) bool {
@@ -892,7 +918,8 @@ func (s *Wide) Clone() *Wide {
 }
 
 // Detach gives s memory of its own.
-func (s *Wide) Detach() {}
+func (s *Wide) Detach() {
+}
 
 // SizeThrift returns how many bytes WriteThrift writes.
 func (s *Wide) SizeThrift() int {
@@ -900,7 +927,9 @@ func (s *Wide) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *Empty) String() string { return methods.Text(s) }
+func (s *Empty) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
 func (s *Empty) Equal(other *Empty) bool {
@@ -918,7 +947,8 @@ func (s *Empty) Clone() *Empty {
 }
 
 // Detach gives s memory of its own.
-func (s *Empty) Detach() {}
+func (s *Empty) Detach() {
+}
 
 // SizeThrift returns how many bytes WriteThrift writes.
 func (s *Empty) SizeThrift() int {
@@ -926,70 +956,114 @@ func (s *Empty) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *EchoABoolArgs) String() string { return methods.Text(s) }
+func (s *EchoABoolArgs) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *EchoABoolResult) String() string { return methods.Text(s) }
+func (s *EchoABoolResult) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *EchoAnI8Args) String() string { return methods.Text(s) }
+func (s *EchoAnI8Args) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *EchoAnI8Result) String() string { return methods.Text(s) }
+func (s *EchoAnI8Result) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *EchoADoubleArgs) String() string { return methods.Text(s) }
+func (s *EchoADoubleArgs) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *EchoADoubleResult) String() string { return methods.Text(s) }
+func (s *EchoADoubleResult) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *EchoAStringArgs) String() string { return methods.Text(s) }
+func (s *EchoAStringArgs) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *EchoAStringResult) String() string { return methods.Text(s) }
+func (s *EchoAStringResult) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *EchoABinaryArgs) String() string { return methods.Text(s) }
+func (s *EchoABinaryArgs) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *EchoABinaryResult) String() string { return methods.Text(s) }
+func (s *EchoABinaryResult) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *EchoAUUIDArgs) String() string { return methods.Text(s) }
+func (s *EchoAUUIDArgs) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *EchoAUUIDResult) String() string { return methods.Text(s) }
+func (s *EchoAUUIDResult) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *EchoAnEnumArgs) String() string { return methods.Text(s) }
+func (s *EchoAnEnumArgs) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *EchoAnEnumResult) String() string { return methods.Text(s) }
+func (s *EchoAnEnumResult) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *EchoAStructArgs) String() string { return methods.Text(s) }
+func (s *EchoAStructArgs) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *EchoAStructResult) String() string { return methods.Text(s) }
+func (s *EchoAStructResult) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *EchoAListArgs) String() string { return methods.Text(s) }
+func (s *EchoAListArgs) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *EchoAListResult) String() string { return methods.Text(s) }
+func (s *EchoAListResult) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *EchoASetArgs) String() string { return methods.Text(s) }
+func (s *EchoASetArgs) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *EchoASetResult) String() string { return methods.Text(s) }
+func (s *EchoASetResult) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *EchoAMapArgs) String() string { return methods.Text(s) }
+func (s *EchoAMapArgs) String() string {
+	return methods.Text(s)
+}
 
 // MarshalJSON returns the fields as an object.
-func (s EchoAMapArgs) MarshalJSON() ([]byte, error) { return methods.MarshalJSON(s) }
+func (s EchoAMapArgs) MarshalJSON() ([]byte, error) {
+	return methods.MarshalJSON(s)
+}
 
 // UnmarshalJSON sets the fields that the object has.
 func (s *EchoAMapArgs) UnmarshalJSON(text []byte) error {
@@ -997,10 +1071,14 @@ func (s *EchoAMapArgs) UnmarshalJSON(text []byte) error {
 }
 
 // String returns a text for logs.
-func (s *EchoAMapResult) String() string { return methods.Text(s) }
+func (s *EchoAMapResult) String() string {
+	return methods.Text(s)
+}
 
 // MarshalJSON returns the fields as an object.
-func (s EchoAMapResult) MarshalJSON() ([]byte, error) { return methods.MarshalJSON(s) }
+func (s EchoAMapResult) MarshalJSON() ([]byte, error) {
+	return methods.MarshalJSON(s)
+}
 
 // UnmarshalJSON sets the fields that the object has.
 func (s *EchoAMapResult) UnmarshalJSON(text []byte) error {
@@ -1008,19 +1086,31 @@ func (s *EchoAMapResult) UnmarshalJSON(text []byte) error {
 }
 
 // String returns a text for logs.
-func (s *EchoPairsArgs) String() string { return methods.Text(s) }
+func (s *EchoPairsArgs) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *EchoPairsResult) String() string { return methods.Text(s) }
+func (s *EchoPairsResult) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *EchoAUnionArgs) String() string { return methods.Text(s) }
+func (s *EchoAUnionArgs) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *EchoAUnionResult) String() string { return methods.Text(s) }
+func (s *EchoAUnionResult) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *EchoAnExceptionArgs) String() string { return methods.Text(s) }
+func (s *EchoAnExceptionArgs) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *EchoAnExceptionResult) String() string { return methods.Text(s) }
+func (s *EchoAnExceptionResult) String() string {
+	return methods.Text(s)
+}

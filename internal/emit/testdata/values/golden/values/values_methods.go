@@ -7,7 +7,9 @@ import (
 )
 
 // String returns a text for logs.
-func (s *Point) String() string { return methods.Text(s) }
+func (s *Point) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
 func (s *Point) Equal(other *Point) bool {
@@ -43,7 +45,9 @@ func (s *Point) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *Choice) String() string { return methods.Text(s) }
+func (s *Choice) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
 func (s *Choice) Equal(other *Choice) bool {
@@ -85,7 +89,9 @@ func (s *Choice) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *Settings) String() string { return methods.Text(s) }
+func (s *Settings) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
 func (s *Settings) Equal(other *Settings) bool {
@@ -169,7 +175,9 @@ func (s *Settings) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *Optionals) String() string { return methods.Text(s) }
+func (s *Optionals) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
 func (s *Optionals) Equal(other *Optionals) bool {
@@ -266,7 +274,9 @@ func (s *Optionals) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *Holder) String() string { return methods.Text(s) }
+func (s *Holder) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
 func (s *Holder) Equal(other *Holder) bool {
@@ -335,7 +345,9 @@ func (s *Holder) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *Refused) String() string { return methods.Text(s) }
+func (s *Refused) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
 func (s *Refused) Equal(other *Refused) bool {
@@ -363,7 +375,11 @@ func (s *Refused) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *DefaultsGetArgs) String() string { return methods.Text(s) }
+func (s *DefaultsGetArgs) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *DefaultsGetResult) String() string { return methods.Text(s) }
+func (s *DefaultsGetResult) String() string {
+	return methods.Text(s)
+}

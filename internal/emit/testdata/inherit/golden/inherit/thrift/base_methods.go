@@ -7,7 +7,9 @@ import (
 )
 
 // String returns a text for logs.
-func (s *Common) String() string { return methods.Text(s) }
+func (s *Common) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
 func (s *Common) Equal(other *Common) bool {
@@ -25,7 +27,8 @@ func (s *Common) Clone() *Common {
 }
 
 // Detach gives s memory of its own.
-func (s *Common) Detach() {}
+func (s *Common) Detach() {
+}
 
 // SizeThrift returns how many bytes WriteThrift writes.
 func (s *Common) SizeThrift() int {
@@ -33,7 +36,9 @@ func (s *Common) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *Gone) String() string { return methods.Text(s) }
+func (s *Gone) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
 func (s *Gone) Equal(other *Gone) bool {
@@ -61,7 +66,9 @@ func (s *Gone) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *Wrapped) String() string { return methods.Text(s) }
+func (s *Wrapped) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
 func (s *Wrapped) Equal(other *Wrapped) bool {
@@ -95,16 +102,26 @@ func (s *Wrapped) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *BasePingArgs) String() string { return methods.Text(s) }
+func (s *BasePingArgs) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *BasePingResult) String() string { return methods.Text(s) }
+func (s *BasePingResult) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *BaseGetArgs) String() string { return methods.Text(s) }
+func (s *BaseGetArgs) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *BaseGetResult) String() string { return methods.Text(s) }
+func (s *BaseGetResult) String() string {
+	return methods.Text(s)
+}
 
 // String returns a text for logs.
-func (s *MiddleTouchArgs) String() string { return methods.Text(s) }
+func (s *MiddleTouchArgs) String() string {
+	return methods.Text(s)
+}

@@ -7,7 +7,9 @@ import (
 )
 
 // String returns a text for logs.
-func (s *Key) String() string { return methods.Text(s) }
+func (s *Key) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
 func (s *Key) Equal(other *Key) bool {
@@ -37,7 +39,9 @@ func (s *Key) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *Value) String() string { return methods.Text(s) }
+func (s *Value) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
 func (s *Value) Equal(other *Value) bool {
@@ -55,7 +59,8 @@ func (s *Value) Clone() *Value {
 }
 
 // Detach gives s memory of its own.
-func (s *Value) Detach() {}
+func (s *Value) Detach() {
+}
 
 // SizeThrift returns how many bytes WriteThrift writes.
 func (s *Value) SizeThrift() int {
@@ -63,7 +68,9 @@ func (s *Value) SizeThrift() int {
 }
 
 // String returns a text for logs.
-func (s *Inner) String() string { return methods.Text(s) }
+func (s *Inner) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
 func (s *Inner) Equal(other *Inner) bool {
@@ -81,7 +88,8 @@ func (s *Inner) Clone() *Inner {
 }
 
 // Detach gives s memory of its own.
-func (s *Inner) Detach() {}
+func (s *Inner) Detach() {
+}
 
 // SizeThrift returns how many bytes WriteThrift writes.
 func (s *Inner) SizeThrift() int {

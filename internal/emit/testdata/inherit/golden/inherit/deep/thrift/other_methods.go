@@ -7,7 +7,9 @@ import (
 )
 
 // String returns a text for logs.
-func (s *Deep) String() string { return methods.Text(s) }
+func (s *Deep) String() string {
+	return methods.Text(s)
+}
 
 // Equal reports whether both hold the same.
 func (s *Deep) Equal(other *Deep) bool {
@@ -25,7 +27,8 @@ func (s *Deep) Clone() *Deep {
 }
 
 // Detach gives s memory of its own.
-func (s *Deep) Detach() {}
+func (s *Deep) Detach() {
+}
 
 // SizeThrift returns how many bytes WriteThrift writes.
 func (s *Deep) SizeThrift() int {
