@@ -69,6 +69,7 @@ func (r *Reader) BeginStruct() []byte {
 	return r.buf
 }
 
+// tooDeep fails; who ends the struct knows where it began.
 func (r *Reader) tooDeep() []byte {
 	r.fail(thriftwire.DepthError(r.maxDepth, -1))
 	return nil
@@ -87,7 +88,8 @@ func (k FieldKey) IsStop() bool { return k < 1<<16 }
 // name of the struct, both for errors.
 func (r *Reader) EndStruct(p int, key FieldKey, name string) int {
 	r.depth++
-	if p < len(r.buf) && r.buf[p] == 0 { // thriftwire.Stop; after an error p is the end
+	// After an error p is the end, or the start of a struct that nests too deeply.
+	if p < len(r.buf) && r.buf[p] == 0 && r.depth > 0 { // 0: thriftwire.Stop
 		return p + 1
 	}
 	return r.failStruct(p, key, name)
@@ -97,6 +99,9 @@ func (r *Reader) failStruct(p int, key FieldKey, name string) int {
 	if r.err == nil {
 		key = 0
 		r.short(p, 3, "field header")
+	}
+	if r.err.Offset < 0 {
+		r.err.Offset = p
 	}
 	if !key.IsStop() {
 		r.err.Inside(fmt.Sprintf("field %d", key.ID()))
@@ -226,7 +231,7 @@ func (r *Reader) BeginList(p int, element Type) (n, next int, ok bool) {
 	t := Type(r.buf[p])
 	n = int(int32(binary.BigEndian.Uint32(r.buf[p+1:])))
 	if n == 0 {
-		return 0, p + 5, r.enter()
+		return 0, p + 5, r.enter(p)
 	}
 	if t != element {
 		return 0, r.skip(p, List), false
@@ -234,12 +239,13 @@ func (r *Reader) BeginList(p int, element Type) (n, next int, ok bool) {
 	if int64(uint32(n))*int64(t.LeastSize()) > int64(len(r.buf)-p-5) {
 		return 0, r.fail(thriftwire.CheckCount(List, t, t, n, p, len(r.buf)-p-5).(*Error)), false
 	}
-	return n, p + 5, r.enter()
+	return n, p + 5, r.enter(p)
 }
 
-func (r *Reader) enter() bool {
+// enter starts a container whose header is at p.
+func (r *Reader) enter(p int) bool {
 	if r.depth--; r.depth < 0 {
-		r.tooDeep()
+		r.fail(thriftwire.DepthError(r.maxDepth, p))
 		r.depth++
 		return false
 	}
@@ -266,7 +272,7 @@ func (r *Reader) BeginMap(p int, key, value Type) (n, next int, ok bool) {
 	keyType, valueType := Type(r.buf[p]), Type(r.buf[p+1])
 	n = int(int32(binary.BigEndian.Uint32(r.buf[p+2:])))
 	if n == 0 {
-		return 0, p + 6, r.enter()
+		return 0, p + 6, r.enter(p)
 	}
 	if keyType != key || valueType != value {
 		return 0, r.skip(p, Map), false
@@ -274,7 +280,7 @@ func (r *Reader) BeginMap(p int, key, value Type) (n, next int, ok bool) {
 	if err := thriftwire.CheckCount(Map, keyType, valueType, n, p, len(r.buf)-p-6); err != nil {
 		return 0, r.fail(err.(*Error)), false
 	}
-	return n, p + 6, r.enter()
+	return n, p + 6, r.enter(p)
 }
 
 // EndMap ends a map that BeginMap started, the entries of which end at p.

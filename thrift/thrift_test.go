@@ -314,7 +314,8 @@ func TestUnmarshal_DepthIsBounded(t *testing.T) {
 		t.Errorf("%d levels: %v", limits.Depth, err)
 	}
 	for _, depth := range []int{limits.Depth + 1, 1_000_000} {
-		if err := thrift.Unmarshal(nest(depth), &node{}); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("deeper than %d", limits.Depth)) {
+		want := fmt.Sprintf("deeper than %d (at byte %d)", limits.Depth, 3*limits.Depth)
+		if err := thrift.Unmarshal(nest(depth), &node{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%d levels: %v; want the depth limit", depth, err)
 		}
 	}
