@@ -74,6 +74,9 @@ func (s *Skipper) push(frame skipFrame) error {
 // returns the offset behind the value once that has been reached, or 0 and how
 // many bytes b must hold for the next step, or an *Error.
 func (s *Skipper) Next(b []byte) (end, need int, err error) {
+	// A value that ends behind max gets the same error whether or not the bytes
+	// there have arrived.
+	b = b[:min(len(b), s.max)]
 	for s.level > 0 {
 		top := s.top()
 		if top.types[0] != Stop && top.left == 0 {
@@ -83,10 +86,6 @@ func (s *Skipper) Next(b []byte) (end, need int, err error) {
 		need, err := s.step(b, top)
 		if need != 0 || err != nil {
 			return 0, need, err
-		}
-		if s.pos > s.max {
-			// More arrived than one value may have.
-			return 0, 0, s.beyond(b, int64(s.pos))
 		}
 	}
 	return s.pos, 0, nil

@@ -227,8 +227,10 @@ func readPayload(message *wire.Message, payload []byte, length int, m limits.Mes
 		prefix = framed.HeaderSize
 		message.Protocol = wire.TTHeaderFramed
 	default:
+		// Only what the decision needs is named: the text must not depend on how
+		// much more has arrived.
 		invalid(message, malformed(-1, "payload behind TTHeader starts with % x%s: no strict Binary message, bare or framed",
-			payload[:shortest], known(payload)))
+			payload[:shortest], known(payload[:shortest])))
 		message.Last = message.Last || tooLong(length, m)
 		return 0, nil
 	}
