@@ -149,7 +149,7 @@ func (p *probe) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	thrift.PutI64(b[len(b):len(b)+11], 1, int64(p.decode))
 	b = w.FieldBinary(b[:len(b)+11], 2, make([]byte, p.pad))
 	if p.levels > 1 {
-		b = w.Field(b, thrift.StructType, 3)
+		b = thrift.PutField(w.Room(b, 4), thrift.Key(thrift.StructType, 3))
 		b = (&probe{levels: p.levels - 1}).WriteThrift(w, b)
 	}
 	return w.EndStruct(b)

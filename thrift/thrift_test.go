@@ -57,23 +57,20 @@ func (n *node) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if n.Blob != nil {
 		b = w.FieldBinary(b, 8, n.Blob)
 	}
-	b = w.Field(b, thrift.List, 10)
-	b = w.StringList(b, n.Labels)
-	b = w.Field(b, thrift.Map, 11)
-	b = w.BeginMap(b, thrift.String, thrift.I64, len(n.Scores))
+	b = w.StringList(b, thrift.Key(thrift.List, 10), n.Labels)
+	b = w.BeginMap(b, thrift.Key(thrift.Map, 11), thrift.String, thrift.I64, len(n.Scores))
 	for k, v := range n.Scores {
 		b = w.String(b, k)
 		b = w.I64(b, v)
 	}
 	w.EndMap()
-	b = w.Field(b, thrift.List, 12)
-	b = w.BeginList(b, thrift.StructType, len(n.Children))
+	b = w.BeginList(b, thrift.Key(thrift.List, 12), thrift.StructType, len(n.Children))
 	for i := range n.Children {
 		b = n.Children[i].WriteThrift(w, b)
 	}
 	w.EndList()
 	if n.Next != nil {
-		b = w.Field(b, thrift.StructType, 13)
+		b = thrift.PutField(w.Room(b, 4), thrift.Key(thrift.StructType, 13))
 		b = n.Next.WriteThrift(w, b)
 	}
 	return w.EndStruct(b)

@@ -8,36 +8,33 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/byteswap"
 )
 
-// plainList writes the header of a list or set whose elements hold no others: see
-// BeginList, without an end.
-func (w *Writer) plainList(b []byte, element Type, n int) []byte {
+// plainList writes the header of a list or set whose elements hold no others, and makes
+// room for more bytes behind it: see BeginList, without an end.
+func (w *Writer) plainList(b []byte, key FieldKey, element Type, n, more int) []byte {
+	if cap(b)-len(b) < longestHeader+more {
+		b = w.grow(b, longestHeader+more)
+	}
 	if w.depth < 1 || n > math.MaxInt32 {
 		w.depth--
 		w.refuse(n)
 		return b
 	}
-	return binary.BigEndian.AppendUint32(append(w.Room(b, 5), byte(element)), uint32(n))
+	return putListHeader(b, key, element, n)
 }
 
-// StringList writes a list or set of strings.
-func (w *Writer) StringList(b []byte, list []string) []byte {
-	b = w.plainList(b, String, len(list))
+// StringList writes a list or set of strings; key is as for BeginList, as in the other
+// methods for lists.
+func (w *Writer) StringList(b []byte, key FieldKey, list []string) []byte {
+	b = w.plainList(b, key, String, len(list), 0)
 	for _, v := range list {
-		start := len(b)
-		if cap(b)-start < 4+len(v) {
-			b = w.stringElsewhere(b, v)
-			continue
-		}
-		b = b[:start+4+len(v)]
-		binary.BigEndian.PutUint32(b[start:], uint32(len(v)))
-		copy(b[start+4:], v)
+		b = w.String(b, v)
 	}
 	return b
 }
 
 // BinaryList writes a list or set of binaries.
-func (w *Writer) BinaryList(b []byte, list [][]byte) []byte {
-	b = w.plainList(b, String, len(list))
+func (w *Writer) BinaryList(b []byte, key FieldKey, list [][]byte) []byte {
+	b = w.plainList(b, key, String, len(list), 0)
 	for _, v := range list {
 		b = w.Binary(b, v)
 	}
@@ -58,9 +55,12 @@ func (w *Writer) numbers(b []byte, n, size int) (int, []byte) {
 	return n, b[:len(b)+n*size]
 }
 
+// shortNumbers are written by a loop, without the calls that pay for longer lists.
+const shortNumbers = 8
+
 // BoolList writes a list or set of bools.
-func (w *Writer) BoolList(b []byte, list []bool) []byte {
-	b = w.plainList(b, Bool, len(list))
+func (w *Writer) BoolList(b []byte, key FieldKey, list []bool) []byte {
+	b = w.plainList(b, key, Bool, len(list), 0)
 	for n := 0; len(list) > 0; list = list[n:] {
 		n, b = w.numbers(b, len(list), 1)
 		to := b[len(b)-n:]
@@ -72,8 +72,8 @@ func (w *Writer) BoolList(b []byte, list []bool) []byte {
 }
 
 // I8List writes a list or set of i8.
-func (w *Writer) I8List(b []byte, list []int8) []byte {
-	b = w.plainList(b, I8, len(list))
+func (w *Writer) I8List(b []byte, key FieldKey, list []int8) []byte {
+	b = w.plainList(b, key, I8, len(list), 0)
 	for n := 0; len(list) > 0; list = list[n:] {
 		n, b = w.numbers(b, len(list), 1)
 		to := b[len(b)-n:]
@@ -85,8 +85,17 @@ func (w *Writer) I8List(b []byte, list []int8) []byte {
 }
 
 // I16List writes a list or set of i16.
-func (w *Writer) I16List(b []byte, list []int16) []byte {
-	b = w.plainList(b, I16, len(list))
+func (w *Writer) I16List(b []byte, key FieldKey, list []int16) []byte {
+	if len(list) <= shortNumbers {
+		b = w.plainList(b, key, I16, len(list), 2*len(list))
+		start := len(b)
+		b = b[:start+2*len(list)]
+		for i, v := range list {
+			binary.BigEndian.PutUint16(b[start+2*i:], uint16(v))
+		}
+		return b
+	}
+	b = w.plainList(b, key, I16, len(list), 0)
 	for n := 0; len(list) > 0; list = list[n:] {
 		n, b = w.numbers(b, len(list), 2)
 		byteswap.Put16(b[len(b)-2*n:], list[:n])
@@ -95,8 +104,17 @@ func (w *Writer) I16List(b []byte, list []int16) []byte {
 }
 
 // I32List writes a list or set of i32.
-func (w *Writer) I32List(b []byte, list []int32) []byte {
-	b = w.plainList(b, I32, len(list))
+func (w *Writer) I32List(b []byte, key FieldKey, list []int32) []byte {
+	if len(list) <= shortNumbers {
+		b = w.plainList(b, key, I32, len(list), 4*len(list))
+		start := len(b)
+		b = b[:start+4*len(list)]
+		for i, v := range list {
+			binary.BigEndian.PutUint32(b[start+4*i:], uint32(v))
+		}
+		return b
+	}
+	b = w.plainList(b, key, I32, len(list), 0)
 	for n := 0; len(list) > 0; list = list[n:] {
 		n, b = w.numbers(b, len(list), 4)
 		byteswap.Put32(b[len(b)-4*n:], list[:n])
@@ -105,13 +123,22 @@ func (w *Writer) I32List(b []byte, list []int32) []byte {
 }
 
 // WriteEnumList writes a list or set of enums.
-func WriteEnumList[E ~int32](w *Writer, b []byte, list []E) []byte {
-	return w.I32List(b, unsafe.Slice((*int32)(unsafe.Pointer(unsafe.SliceData(list))), len(list)))
+func WriteEnumList[E ~int32](w *Writer, b []byte, key FieldKey, list []E) []byte {
+	return w.I32List(b, key, unsafe.Slice((*int32)(unsafe.Pointer(unsafe.SliceData(list))), len(list)))
 }
 
 // I64List writes a list or set of i64.
-func (w *Writer) I64List(b []byte, list []int64) []byte {
-	b = w.plainList(b, I64, len(list))
+func (w *Writer) I64List(b []byte, key FieldKey, list []int64) []byte {
+	if len(list) <= shortNumbers {
+		b = w.plainList(b, key, I64, len(list), 8*len(list))
+		start := len(b)
+		b = b[:start+8*len(list)]
+		for i, v := range list {
+			binary.BigEndian.PutUint64(b[start+8*i:], uint64(v))
+		}
+		return b
+	}
+	b = w.plainList(b, key, I64, len(list), 0)
 	for n := 0; len(list) > 0; list = list[n:] {
 		n, b = w.numbers(b, len(list), 8)
 		byteswap.Put64(b[len(b)-8*n:], list[:n])
@@ -120,8 +147,17 @@ func (w *Writer) I64List(b []byte, list []int64) []byte {
 }
 
 // DoubleList writes a list or set of doubles.
-func (w *Writer) DoubleList(b []byte, list []float64) []byte {
-	b = w.plainList(b, Double, len(list))
+func (w *Writer) DoubleList(b []byte, key FieldKey, list []float64) []byte {
+	if len(list) <= shortNumbers {
+		b = w.plainList(b, key, Double, len(list), 8*len(list))
+		start := len(b)
+		b = b[:start+8*len(list)]
+		for i, v := range list {
+			binary.BigEndian.PutUint64(b[start+8*i:], math.Float64bits(v))
+		}
+		return b
+	}
+	b = w.plainList(b, key, Double, len(list), 0)
 	for n := 0; len(list) > 0; list = list[n:] {
 		n, b = w.numbers(b, len(list), 8)
 		byteswap.Put64(b[len(b)-8*n:], list[:n])
@@ -130,8 +166,8 @@ func (w *Writer) DoubleList(b []byte, list []float64) []byte {
 }
 
 // UUIDList writes a list or set of uuids.
-func (w *Writer) UUIDList(b []byte, list []UUID) []byte {
-	b = w.plainList(b, UUIDType, len(list))
+func (w *Writer) UUIDList(b []byte, key FieldKey, list []UUID) []byte {
+	b = w.plainList(b, key, UUIDType, len(list), 0)
 	for n := 0; len(list) > 0; list = list[n:] {
 		n, b = w.numbers(b, len(list), 16)
 		to := b[len(b)-16*n:]

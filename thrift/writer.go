@@ -41,10 +41,6 @@ const (
 	firstChunkMost = 64 << 10
 )
 
-// linkedString is from where on a string becomes a piece of the chain itself, which
-// is free to do: a string never changes.
-const linkedString = 32 << 10
-
 func newWriter(m limits.Message) Writer {
 	return Writer{bytes: m.Bytes, head: m.HeadBytes, depth: m.Depth, maxDepth: m.Depth, likely: m.LikelyBytes}
 }
@@ -155,6 +151,14 @@ func (w *Writer) BeginStruct() bool {
 	return true
 }
 
+// BeginLeaf is BeginStruct for a struct in which nothing nests. EndLeaf must follow.
+func (w *Writer) BeginLeaf() bool {
+	if w.depth < 1 {
+		return w.tooDeep()
+	}
+	return true
+}
+
 func (w *Writer) tooDeep() bool {
 	w.fail(thriftwire.DepthError(w.maxDepth, -1))
 	return false
@@ -163,6 +167,14 @@ func (w *Writer) tooDeep() bool {
 // EndStruct writes the end mark of a struct that BeginStruct started.
 func (w *Writer) EndStruct(b []byte) []byte {
 	w.depth++
+	if len(b) == cap(b) {
+		b = w.grow(b, 1)
+	}
+	return append(b, byte(thriftwire.Stop))
+}
+
+// EndLeaf writes the end mark of a struct that BeginLeaf started.
+func (w *Writer) EndLeaf(b []byte) []byte {
 	if len(b) == cap(b) {
 		b = w.grow(b, 1)
 	}
@@ -223,30 +235,11 @@ func boolByte(v bool) byte {
 
 // --- fields of other sizes, and values ---
 
-// Field writes the header of a field; the value must follow.
-func (w *Writer) Field(b []byte, t Type, id int16) []byte {
-	b = w.Room(b, 3)
-	return append(b, byte(t), byte(uint16(id)>>8), byte(id))
-}
-
-// FieldString writes a field of 7 bytes more than v has.
-func (w *Writer) FieldString(b []byte, id int16, v string) []byte {
-	size := 7 + len(v)
-	if cap(b)-len(b) < size {
-		return w.String(w.Field(b, String, id), v)
-	}
-	start := len(b)
-	b = b[:start+size]
-	binary.BigEndian.PutUint32(b[start:], header(String, id))
-	binary.BigEndian.PutUint32(b[start+3:], uint32(len(v)))
-	copy(b[start+7:], v)
-	return b
-}
-
-// FieldBinary writes a field of 7 bytes more than v has. It is a string on the
-// wire, and empty if v is nil.
-func (w *Writer) FieldBinary(b []byte, id int16, v []byte) []byte {
-	return w.Binary(w.Field(b, String, id), v)
+// PutField writes the header of a field. Room has made room for 4 bytes: with the
+// first byte of the value, which must follow, the header is one store.
+func PutField(b []byte, key FieldKey) []byte {
+	binary.BigEndian.PutUint32(b[len(b):len(b)+4], uint32(key)<<8)
+	return b[:len(b)+3]
 }
 
 // Bool writes 1 or 0. It and the methods below write values without headers:
@@ -279,80 +272,34 @@ func (w *Writer) Double(b []byte, v float64) []byte {
 // UUID writes 16 bytes, which no length precedes.
 func (w *Writer) UUID(b []byte, v UUID) []byte { return append(w.Room(b, len(v)), v[:]...) }
 
-// String writes a length of 4 bytes and v, which need not be UTF-8.
-func (w *Writer) String(b []byte, v string) []byte {
-	if cap(b)-len(b) < 4+len(v) {
-		return w.stringElsewhere(b, v)
-	}
-	start := len(b)
-	b = b[:start+4+len(v)]
-	binary.BigEndian.PutUint32(b[start:], uint32(len(v)))
-	copy(b[start+4:], v)
-	return b
-}
-
-// stringElsewhere writes a string for which b has no room.
-func (w *Writer) stringElsewhere(b []byte, v string) []byte {
-	if b = w.length(b, len(v)); w.err != nil {
-		return b
-	}
-	switch {
-	case w.out == nil, len(v) <= firstChunk:
-		return append(w.Room(b, len(v)), v...)
-	case len(v) >= linkedString:
-		w.flush(b)
-		w.out.InsertString(v)
-	default:
-		w.flush(b)
-		w.out.AppendString(v)
-	}
-	return w.out.Room(firstChunk)
-}
-
-// length writes the length of a string, and fails if that is too long.
-func (w *Writer) length(b []byte, n int) []byte {
-	b = w.Room(b, 4)
-	if w.err == nil {
-		if w.out != nil {
-			w.checkSize(w.out.Len() - w.start + len(b) + 4 + n)
-		} else {
-			w.checkSize(len(b) - w.start + 4 + n)
-		}
-	}
-	return binary.BigEndian.AppendUint32(b, uint32(n))
-}
-
-// Binary writes a length of 4 bytes and a copy of v. Nil is the same as empty.
-func (w *Writer) Binary(b []byte, v []byte) []byte {
-	if cap(b)-len(b) < 4+len(v) {
-		return w.binaryElsewhere(b, v)
-	}
-	b = binary.BigEndian.AppendUint32(b, uint32(len(v)))
-	return append(b, v...)
-}
-
-// binaryElsewhere writes a binary for which b has no room. It is always copied: who
-// has it may change it as soon as it was written.
-func (w *Writer) binaryElsewhere(b, v []byte) []byte {
-	if b = w.length(b, len(v)); w.err != nil {
-		return b
-	}
-	if w.out == nil || len(v) <= firstChunk {
-		return append(w.Room(b, len(v)), v...)
-	}
-	w.flush(b)
-	w.out.Append(v)
-	return w.out.Room(firstChunk)
-}
-
 // BeginList writes the header of a list or set of n elements of type element, and
-// EndList must follow these.
-func (w *Writer) BeginList(b []byte, element Type, n int) []byte {
-	if w.depth--; w.depth < 0 || n > math.MaxInt32 {
+// EndList must follow these. key is the header of the field that has the list as its
+// value, 0 if it is in another container.
+func (w *Writer) BeginList(b []byte, key FieldKey, element Type, n int) []byte {
+	w.depth--
+	b = w.Room(b, longestHeader)
+	if w.depth < 0 || n > math.MaxInt32 {
 		w.refuse(n)
 		return b
 	}
-	return binary.BigEndian.AppendUint32(append(w.Room(b, 5), byte(element)), uint32(n))
+	return putListHeader(b, key, element, n)
+}
+
+// longestHeader is that of a field and of its container.
+const longestHeader = 9
+
+// putListHeader writes what BeginList says, for which there is room.
+func putListHeader(b []byte, key FieldKey, element Type, n int) []byte {
+	start := len(b)
+	if key == 0 {
+		b = b[:start+5]
+		b[start] = byte(element)
+		binary.BigEndian.PutUint32(b[start+1:], uint32(n))
+		return b
+	}
+	b = b[:start+8]
+	binary.BigEndian.PutUint64(b[start:], uint64(key)<<40|uint64(element)<<32|uint64(uint32(n)))
+	return b
 }
 
 // refuse fails because of the nesting, or of a number of elements that the header
@@ -368,13 +315,19 @@ func (w *Writer) refuse(n int) {
 // EndList must follow the elements that BeginList announced. It writes nothing.
 func (w *Writer) EndList() { w.depth++ }
 
-// BeginMap writes the header of a map of n entries, and EndMap must follow these.
-func (w *Writer) BeginMap(b []byte, key, value Type, n int) []byte {
-	if w.depth--; w.depth < 0 || n > math.MaxInt32 {
+// BeginMap writes the header of a map of n entries, and EndMap must follow these; see
+// BeginList.
+func (w *Writer) BeginMap(b []byte, field FieldKey, key, value Type, n int) []byte {
+	w.depth--
+	b = w.Room(b, longestHeader)
+	if w.depth < 0 || n > math.MaxInt32 {
 		w.refuse(n)
 		return b
 	}
-	return binary.BigEndian.AppendUint32(append(w.Room(b, 6), byte(key), byte(value)), uint32(n))
+	if field != 0 {
+		b = append(b, byte(field>>16), byte(field>>8), byte(field))
+	}
+	return binary.BigEndian.AppendUint32(append(b, byte(key), byte(value)), uint32(n))
 }
 
 // EndMap must follow the entries that BeginMap announced. It writes nothing.

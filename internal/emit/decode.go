@@ -27,7 +27,7 @@ func (p *printer) readMethod(r *record) {
 	p.P("for len(b)-p >= ", fieldBytesLeast, " {")
 	p.P("switch field = ", p.imports.thrift("KeyAt"), "(b, p); field {")
 	for _, m := range r.members {
-		p.P(fmt.Sprintf("case %#08x: // %d: %s %s", fieldKey(m.Field), m.ID, idlType(m.Type), identifierText(m.Name)))
+		p.P(fmt.Sprintf("case %s: // %d: %s %s", keyText(m.Field), m.ID, idlType(m.Type), identifierText(m.Name)))
 		policy := ""
 		if holdsStrings(m.Type) {
 			policy = stringPolicy(m.Annotations)

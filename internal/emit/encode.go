@@ -41,7 +41,11 @@ func (p *printer) writeMethod(r *record) {
 	p.P()
 	p.doc("WriteThrift appends the fields and the end mark to b, which w fills.")
 	p.P("func (s *", r.goName, ") WriteThrift(w *", p.imports.thrift("Writer"), ", b []byte) []byte {")
-	p.P("if !w.BeginStruct() {")
+	begin, end := "BeginStruct", "EndStruct"
+	if isLeaf(r) {
+		begin, end = "BeginLeaf", "EndLeaf"
+	}
+	p.P("if !w.", begin, "() {")
 	p.P("return b")
 	p.P("}")
 	if r.union {
@@ -58,8 +62,19 @@ func (p *printer) writeMethod(r *record) {
 			p.writeMember(r, m)
 		}
 	}
-	p.P("return w.EndStruct(b)")
+	p.P("return w.", end, "(b)")
 	p.P("}")
+}
+
+// isLeaf reports whether nothing nests in a struct.
+func isLeaf(r *record) bool {
+	return !slices.ContainsFunc(r.members, func(m member) bool {
+		switch m.Type.Kind {
+		case schema.KindStruct, schema.KindList, schema.KindSet, schema.KindMap:
+			return true
+		}
+		return false
+	})
 }
 
 // runBytes is for how many bytes of fields room is made at once: what is left of a
@@ -184,9 +199,11 @@ func (p *printer) writeMember(r *record, m member) {
 // writeField prints what writes the header and the value of a field.
 func (p *printer) writeField(m member, value string) {
 	switch m.Type.Kind {
-	case schema.KindStruct, schema.KindList, schema.KindSet, schema.KindMap:
-		p.P("b = w.Field(b, ", p.wireType(m.Type), ", ", m.ID, ")")
-		p.writeValue(m.Type, value, 1)
+	case schema.KindStruct:
+		p.P("b = ", p.imports.thrift("PutField"), "(w.Room(b, 4), ", keyText(m.Field), ")")
+		p.writeValue(m.Type, value, "0", 1)
+	case schema.KindList, schema.KindSet, schema.KindMap:
+		p.writeValue(m.Type, value, keyText(m.Field), 1)
 	case schema.KindString, schema.KindBinary:
 		p.P("b = w.Field", accessor(m.Type), "(b, ", m.ID, ", ", value, ")")
 	default:
@@ -208,16 +225,17 @@ func accessor(t *schema.Type) string {
 	}
 }
 
-// writeValue prints what writes a value without a header. depth is how many
-// containers deep it is, so that inner variables have names of their own.
-func (p *printer) writeValue(t *schema.Type, value string, depth int) {
+// writeValue prints what writes a value. key is the header of the field that a
+// container is the value of, "0" if it is none. depth is how many containers deep the
+// value is, so that inner variables have names of their own.
+func (p *printer) writeValue(t *schema.Type, value, key string, depth int) {
 	switch t.Kind {
 	case schema.KindStruct:
 		p.P("b = ", value, ".WriteThrift(w, b)")
 	case schema.KindList, schema.KindSet:
-		p.writeList(t, value, depth)
+		p.writeList(t, value, key, depth)
 	case schema.KindMap:
-		p.writeMap(t, value, depth)
+		p.writeMap(t, value, key, depth)
 	case schema.KindEnum:
 		p.P("b = w.I32(b, int32(", value, "))")
 	default:
@@ -225,35 +243,35 @@ func (p *printer) writeValue(t *schema.Type, value string, depth int) {
 	}
 }
 
-func (p *printer) writeList(t *schema.Type, value string, depth int) {
+func (p *printer) writeList(t *schema.Type, value, key string, depth int) {
 	switch t.Element.Kind {
 	case schema.KindStruct, schema.KindList, schema.KindSet, schema.KindMap:
-		p.P("b = w.BeginList(b, ", p.wireType(t.Element), ", len(", value, "))")
+		p.P("b = w.BeginList(b, ", key, ", ", p.wireType(t.Element), ", len(", value, "))")
 		index := numbered("i", depth)
 		p.P("for ", index, " := range ", value, " {")
-		p.writeValue(t.Element, value+"["+index+"]", depth+1)
+		p.writeValue(t.Element, value+"["+index+"]", "0", depth+1)
 		p.P("}")
 		p.P("w.EndList()")
 	case schema.KindEnum:
-		p.P("b = ", p.imports.thrift("WriteEnumList"), "(w, b, ", value, ")")
+		p.P("b = ", p.imports.thrift("WriteEnumList"), "(w, b, ", key, ", ", value, ")")
 	default:
-		p.P("b = w.", accessor(t.Element), "List(b, ", value, ")")
+		p.P("b = w.", accessor(t.Element), "List(b, ", key, ", ", value, ")")
 	}
 }
 
-func (p *printer) writeMap(t *schema.Type, value string, depth int) {
-	p.P("b = w.BeginMap(b, ", p.wireType(t.Key), ", ", p.wireType(t.Element), ", len(", value, "))")
+func (p *printer) writeMap(t *schema.Type, value, key string, depth int) {
+	p.P("b = w.BeginMap(b, ", key, ", ", p.wireType(t.Key), ", ", p.wireType(t.Element), ", len(", value, "))")
 	if p.isPairs(t) {
 		index, pair := numbered("i", depth), numbered("pair", depth)
 		p.P("for ", index, " := range ", value, " {")
 		p.P(pair, " := &", value, "[", index, "]")
-		p.writeValue(t.Key, pair+".Key", depth+1)
-		p.writeValue(t.Element, pair+".Value", depth+1)
+		p.writeValue(t.Key, pair+".Key", "0", depth+1)
+		p.writeValue(t.Element, pair+".Value", "0", depth+1)
 	} else {
 		key, element := numbered("key", depth), numbered("value", depth)
 		p.P("for ", key, ", ", element, " := range ", value, " {")
 		p.writeKey(t.Key, key, depth+1)
-		p.writeValue(t.Element, element, depth+1)
+		p.writeValue(t.Element, element, "0", depth+1)
 	}
 	p.P("}")
 	p.P("w.EndMap()")
@@ -265,7 +283,7 @@ func (p *printer) writeKey(t *schema.Type, key string, depth int) {
 		p.P("b = w.String(b, ", key, ")")
 		return
 	}
-	p.writeValue(t, key, depth)
+	p.writeValue(t, key, "0", depth)
 }
 
 // numbered is name for what is used at depth 1, and name2 and so on inside.

@@ -1,6 +1,8 @@
 package emit
 
 import (
+	"fmt"
+
 	"github.com/fulmar-rpc/fulmar/gen/schema"
 )
 
@@ -155,3 +157,6 @@ func idlType(t *schema.Type) string {
 		return t.Kind.String()
 	}
 }
+
+// keyText is fieldKey as generated code has it.
+func keyText(field *schema.Field) string { return fmt.Sprintf("%#08x", fieldKey(field)) }

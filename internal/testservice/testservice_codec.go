@@ -21,14 +21,12 @@ func (s *Message) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		b = b[:len(b)+11]
 	}
 	b = w.FieldString(b, 1, s.Text)
-	b = w.Field(b, thrift.List, 3)
-	b = w.BeginList(b, thrift.StructType, len(s.Parts))
+	b = w.BeginList(b, 0x000f0003, thrift.StructType, len(s.Parts))
 	for i := range s.Parts {
 		b = s.Parts[i].WriteThrift(w, b)
 	}
 	w.EndList()
-	b = w.Field(b, thrift.Map, 4)
-	b = w.BeginMap(b, thrift.String, thrift.String, len(s.Labels))
+	b = w.BeginMap(b, 0x000d0004, thrift.String, thrift.String, len(s.Labels))
 	for key, value := range s.Labels {
 		b = w.String(b, key)
 		b = w.String(b, value)
@@ -95,7 +93,7 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *Refused) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	b = w.Room(b, 7)
@@ -103,7 +101,7 @@ func (s *Refused) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	thrift.PutI32(fixed[0:7], 2, s.Limit)
 	b = b[:len(b)+7]
 	b = w.FieldString(b, 1, s.Reason)
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -134,10 +132,10 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *BaseVersionArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -159,13 +157,13 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *BaseVersionResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	if v, ok := s.Success.Get(); ok {
 		b = w.FieldString(b, 0, v)
 	}
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -195,7 +193,7 @@ func (s *EchoEchoArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		return b
 	}
 	if s.Message != nil {
-		b = w.Field(b, thrift.StructType, 1)
+		b = thrift.PutField(w.Room(b, 4), 0x000c0001)
 		b = s.Message.WriteThrift(w, b)
 	} else {
 		w.FailNil("Echo.echo arguments: message")
@@ -233,11 +231,11 @@ func (s *EchoEchoResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		return b
 	}
 	if s.Success != nil {
-		b = w.Field(b, thrift.StructType, 0)
+		b = thrift.PutField(w.Room(b, 4), 0x000c0000)
 		b = s.Success.WriteThrift(w, b)
 	}
 	if s.Refused != nil {
-		b = w.Field(b, thrift.StructType, 1)
+		b = thrift.PutField(w.Room(b, 4), 0x000c0001)
 		b = s.Refused.WriteThrift(w, b)
 	}
 	return w.EndStruct(b)
@@ -270,7 +268,7 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *EchoAddArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	b = w.Room(b, 14)
@@ -278,7 +276,7 @@ func (s *EchoAddArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	thrift.PutI32(fixed[0:7], 1, s.Left)
 	thrift.PutI32(fixed[7:14], 2, s.Right)
 	b = b[:len(b)+14]
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -314,7 +312,7 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *EchoAddResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	b = w.Room(b, 7)
@@ -322,7 +320,7 @@ func (s *EchoAddResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		thrift.PutI32(b[len(b):len(b)+7], 0, v)
 		b = b[:len(b)+7]
 	}
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -351,10 +349,10 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *EchoNothingArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -376,10 +374,10 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *EchoNothingResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -401,11 +399,11 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *EchoNotifyArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	b = w.FieldString(b, 1, s.Text)
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -429,7 +427,7 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *CalculatorAddArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	b = w.Room(b, 14)
@@ -437,7 +435,7 @@ func (s *CalculatorAddArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	thrift.PutI32(fixed[0:7], 1, s.Left)
 	thrift.PutI32(fixed[7:14], 2, s.Right)
 	b = b[:len(b)+14]
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -473,7 +471,7 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *CalculatorAddResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	b = w.Room(b, 7)
@@ -481,7 +479,7 @@ func (s *CalculatorAddResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		thrift.PutI32(b[len(b):len(b)+7], 0, v)
 		b = b[:len(b)+7]
 	}
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.

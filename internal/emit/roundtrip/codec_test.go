@@ -49,8 +49,10 @@ func (m *message) FieldI8(id int16, v int8)       { put(m, 4, thrift.PutI8, id, 
 func (m *message) FieldI32(id int16, v int32)     { put(m, 7, thrift.PutI32, id, v) }
 func (m *message) FieldI64(id int16, v int64)     { put(m, 11, thrift.PutI64, id, v) }
 func (m *message) FieldString(id int16, v string) { m.b = m.w.FieldString(m.b, id, v) }
-func (m *message) Field(t thrift.Type, id int16)  { m.b = m.w.Field(m.b, t, id) }
-func (m *message) BeginList(t thrift.Type, n int) { m.b = m.w.BeginList(m.b, t, n) }
+func (m *message) Field(t thrift.Type, id int16) {
+	m.b = thrift.PutField(m.w.Room(m.b, 4), thrift.Key(t, id))
+}
+func (m *message) BeginList(t thrift.Type, n int) { m.b = m.w.BeginList(m.b, 0, t, n) }
 func (m *message) EndList()                       { m.w.EndList() }
 func (m *message) EndMap()                        { m.w.EndMap() }
 func (m *message) String(v string)                { m.b = m.w.String(m.b, v) }
@@ -60,7 +62,7 @@ func (m *message) I32(v int32)                    { m.b = m.w.I32(m.b, v) }
 func (m *message) I64(v int64)                    { m.b = m.w.I64(m.b, v) }
 func (m *message) Struct(s thrift.Struct)         { m.b = s.WriteThrift(m.w, m.b) }
 func (m *message) BeginMap(key, value thrift.Type, n int) {
-	m.b = m.w.BeginMap(m.b, key, value, n)
+	m.b = m.w.BeginMap(m.b, 0, key, value, n)
 }
 
 // read decodes what the fields write into s.

@@ -23,17 +23,14 @@ func (s *Paint) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		thrift.PutI32(b[len(b):len(b)+7], 2, int32(v))
 		b = b[:len(b)+7]
 	}
-	b = w.Field(b, thrift.List, 3)
-	b = thrift.WriteEnumList(w, b, s.Layers)
-	b = w.Field(b, thrift.Map, 4)
-	b = w.BeginMap(b, thrift.I32, thrift.I32, len(s.Names))
+	b = thrift.WriteEnumList(w, b, 0x000f0003, s.Layers)
+	b = w.BeginMap(b, 0x000d0004, thrift.I32, thrift.I32, len(s.Names))
 	for key, value := range s.Names {
 		b = w.I32(b, int32(key))
 		b = w.I32(b, int32(value))
 	}
 	w.EndMap()
-	b = w.Field(b, thrift.Map, 5)
-	b = w.BeginMap(b, thrift.Bool, thrift.I32, len(s.Flags))
+	b = w.BeginMap(b, 0x000d0005, thrift.Bool, thrift.I32, len(s.Flags))
 	for key, value := range s.Flags {
 		b = w.Bool(b, key)
 		b = w.I32(b, int32(value))

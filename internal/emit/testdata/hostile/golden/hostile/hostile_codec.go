@@ -12,7 +12,7 @@ const _ = thrift.IsAtLeastVersion0_1
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *Target) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	b = w.Room(b, 7)
@@ -21,7 +21,7 @@ func (s *Target) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	b = b[:len(b)+7]
 	b = w.FieldString(b, 1, s.Plain)
 	b = w.FieldString(b, 3, s.Text)
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -59,7 +59,7 @@ func (s *CommandsRunArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	}
 	b = w.FieldString(b, 1, s.Command)
 	if s.Target != nil {
-		b = w.Field(b, thrift.StructType, 2)
+		b = thrift.PutField(w.Room(b, 4), 0x000c0002)
 		b = s.Target.WriteThrift(w, b)
 	} else {
 		w.FailNil("Commands.run arguments: target")
@@ -96,10 +96,10 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *CommandsRunResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.

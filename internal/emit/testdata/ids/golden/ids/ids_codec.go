@@ -27,8 +27,7 @@ func (s *Extremes) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		b = b[:len(b)+4]
 	}
 	b = w.FieldString(b, -256, s.Minus256)
-	b = w.Field(b, thrift.List, -1)
-	b = w.I32List(b, s.Minus1)
+	b = w.I32List(b, 0x000fffff, s.Minus1)
 	b = w.FieldString(b, 32767, s.Highest)
 	return w.EndStruct(b)
 }
@@ -97,7 +96,7 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *Either) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	set := 0
@@ -114,7 +113,7 @@ func (s *Either) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if set != 1 {
 		w.FailUnion("ids.Either", set)
 	}
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -147,11 +146,11 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *Refused) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	b = w.FieldString(b, -2, s.Reason)
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -183,7 +182,7 @@ func (s *NegativeSwapArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	thrift.PutI32(fixed[0:7], -1, s.First)
 	b = b[:len(b)+7]
 	if s.Second != nil {
-		b = w.Field(b, thrift.StructType, 0)
+		b = thrift.PutField(w.Room(b, 4), 0x000c0000)
 		b = s.Second.WriteThrift(w, b)
 	} else {
 		w.FailNil("Negative.swap arguments: second")
@@ -233,7 +232,7 @@ func (s *NegativeSwapResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		b = b[:len(b)+7]
 	}
 	if s.Refused != nil {
-		b = w.Field(b, thrift.StructType, -1)
+		b = thrift.PutField(w.Room(b, 4), 0x000cffff)
 		b = s.Refused.WriteThrift(w, b)
 	}
 	return w.EndStruct(b)

@@ -26,31 +26,29 @@ func (s *Mixed) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		thrift.PutI32(b[len(b):len(b)+7], 4, int32(v))
 		b = b[:len(b)+7]
 	}
-	b = w.Field(b, thrift.StructType, 1)
+	b = thrift.PutField(w.Room(b, 4), 0x000c0001)
 	b = s.Common.WriteThrift(w, b)
-	b = w.Field(b, thrift.StructType, 2)
+	b = thrift.PutField(w.Room(b, 4), 0x000c0002)
 	b = s.V.WriteThrift(w, b)
-	b = w.Field(b, thrift.Map, 3)
-	b = w.BeginMap(b, thrift.String, thrift.List, len(s.Value2))
+	b = w.BeginMap(b, 0x000d0003, thrift.String, thrift.List, len(s.Value2))
 	for key, value := range s.Value2 {
 		b = w.String(b, key)
-		b = w.BeginList(b, thrift.StructType, len(value))
+		b = w.BeginList(b, 0, thrift.StructType, len(value))
 		for i2 := range value {
 			b = value[i2].WriteThrift(w, b)
 		}
 		w.EndList()
 	}
 	w.EndMap()
-	b = w.Field(b, thrift.Map, 6)
-	b = w.BeginMap(b, thrift.StructType, thrift.StructType, len(s.Keyed))
+	b = w.BeginMap(b, 0x000d0006, thrift.StructType, thrift.StructType, len(s.Keyed))
 	for key, value := range s.Keyed {
 		b = key.WriteThrift(w, b)
 		b = value.WriteThrift(w, b)
 	}
 	w.EndMap()
-	b = w.Field(b, thrift.StructType, 8)
+	b = thrift.PutField(w.Room(b, 4), 0x000c0008)
 	b = s.Deep.WriteThrift(w, b)
-	b = w.Field(b, thrift.StructType, 7)
+	b = thrift.PutField(w.Room(b, 4), 0x000c0007)
 	b = s.Wrapped.WriteThrift(w, b)
 	return w.EndStruct(b)
 }
@@ -147,13 +145,13 @@ func (s *ChildCombineArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	thrift.PutI32(fixed[0:7], 3, int32(s.Kind))
 	b = b[:len(b)+7]
 	if s.Value != nil {
-		b = w.Field(b, thrift.StructType, 1)
+		b = thrift.PutField(w.Room(b, 4), 0x000c0001)
 		b = s.Value.WriteThrift(w, b)
 	} else {
 		w.FailNil("Child.combine arguments: value")
 	}
 	if s.Common != nil {
-		b = w.Field(b, thrift.StructType, 2)
+		b = thrift.PutField(w.Room(b, 4), 0x000c0002)
 		b = s.Common.WriteThrift(w, b)
 	} else {
 		w.FailNil("Child.combine arguments: common")
@@ -206,11 +204,11 @@ func (s *ChildCombineResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		return b
 	}
 	if s.Success != nil {
-		b = w.Field(b, thrift.StructType, 0)
+		b = thrift.PutField(w.Room(b, 4), 0x000c0000)
 		b = s.Success.WriteThrift(w, b)
 	}
 	if s.Gone != nil {
-		b = w.Field(b, thrift.StructType, 1)
+		b = thrift.PutField(w.Room(b, 4), 0x000c0001)
 		b = s.Gone.WriteThrift(w, b)
 	}
 	return w.EndStruct(b)
@@ -246,8 +244,7 @@ func (s *ChildAllArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
 		return b
 	}
-	b = w.Field(b, thrift.Map, 1)
-	b = w.BeginMap(b, thrift.String, thrift.StructType, len(s.Value))
+	b = w.BeginMap(b, 0x000d0001, thrift.String, thrift.StructType, len(s.Value))
 	for key, value := range s.Value {
 		b = w.String(b, key)
 		b = value.WriteThrift(w, b)
@@ -294,8 +291,7 @@ func (s *ChildAllResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		return b
 	}
 	if s.Success != nil {
-		b = w.Field(b, thrift.List, 0)
-		b = w.BeginList(b, thrift.StructType, len(s.Success))
+		b = w.BeginList(b, 0x000f0000, thrift.StructType, len(s.Success))
 		for i := range s.Success {
 			b = s.Success[i].WriteThrift(w, b)
 		}

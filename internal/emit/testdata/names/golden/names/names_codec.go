@@ -20,8 +20,7 @@ func (s *User) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	b = w.FieldString(b, 3, s.UserID_)
 	b = w.FieldString(b, 4, s.URL)
 	b = w.FieldString(b, 5, s.HomeURL)
-	b = w.Field(b, thrift.List, 6)
-	b = w.I64List(b, s.OrderIDs)
+	b = w.I64List(b, 0x000f0006, s.OrderIDs)
 	return w.EndStruct(b)
 }
 
@@ -56,7 +55,7 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *NewUser) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	b = w.Room(b, 28)
@@ -69,7 +68,7 @@ func (s *NewUser) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	b = w.FieldString(b, 1, s.Type)
 	b = w.FieldString(b, 2, s.Func)
 	b = w.FieldString(b, 3, s.Error)
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -125,7 +124,7 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *User_) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	if v, ok := s.Name.Get(); ok {
@@ -135,7 +134,7 @@ func (s *User_) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if v, ok := s.GetName_.Get(); ok {
 		b = w.FieldString(b, 3, v)
 	}
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -167,7 +166,7 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *WriteThrift) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	b = w.Room(b, 42)
@@ -179,7 +178,7 @@ func (s *WriteThrift) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	thrift.PutI32(fixed[28:35], 5, s.W)
 	thrift.PutI32(fixed[35:42], 6, s.R)
 	b = b[:len(b)+42]
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -243,7 +242,7 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *HTTPServer) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	b = w.Room(b, 14)
@@ -253,7 +252,7 @@ func (s *HTTPServer) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	b = b[:len(b)+14]
 	b = w.FieldString(b, 1, s.HTTPURL)
 	b = w.FieldString(b, 2, s.X509Cert)
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -293,10 +292,10 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *OrdersServer) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -318,10 +317,10 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *OrdersPlaceArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -350,7 +349,7 @@ func (s *Thrift) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	fixed := (*[7]byte)(b[len(b) : len(b)+7])
 	thrift.PutI32(fixed[0:7], 1, s.Fulmar)
 	b = b[:len(b)+7]
-	b = w.Field(b, thrift.StructType, 2)
+	b = thrift.PutField(w.Room(b, 4), 0x000c0002)
 	b = s.Context.WriteThrift(w, b)
 	return w.EndStruct(b)
 }
@@ -391,10 +390,8 @@ func (s *Thrift2) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	fixed := (*[7]byte)(b[len(b) : len(b)+7])
 	thrift.PutI32(fixed[0:7], 1, s.Key)
 	b = b[:len(b)+7]
-	b = w.Field(b, thrift.List, 2)
-	b = w.I32List(b, s.List)
-	b = w.Field(b, thrift.Map, 3)
-	b = w.BeginMap(b, thrift.I32, thrift.I32, len(s.Value))
+	b = w.I32List(b, 0x000f0002, s.List)
+	b = w.BeginMap(b, 0x000d0003, thrift.I32, thrift.I32, len(s.Value))
 	for key, value := range s.Value {
 		b = w.I32(b, key)
 		b = w.I32(b, value)
@@ -444,7 +441,7 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *Given) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	b = w.Room(b, 21)
@@ -453,7 +450,7 @@ func (s *Given) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	thrift.PutI32(fixed[7:14], 2, s.B)
 	thrift.PutI32(fixed[14:21], 3, s.C)
 	b = b[:len(b)+21]
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -496,13 +493,13 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *Error) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	b = w.FieldString(b, 1, s.Error_)
 	b = w.FieldString(b, 2, s.Error_2)
 	b = w.FieldString(b, 3, s.Message)
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -530,11 +527,11 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *Failed) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	b = w.FieldString(b, 1, s.Message)
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -563,7 +560,7 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *Orders_PlaceArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	b = w.Room(b, 49)
@@ -576,7 +573,7 @@ func (s *Orders_PlaceArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	thrift.PutI32(fixed[35:42], 6, s.Result)
 	thrift.PutI32(fixed[42:49], 7, s.Fulmar)
 	b = b[:len(b)+49]
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -647,7 +644,7 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *Orders_PlaceResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	b = w.Room(b, 7)
@@ -655,7 +652,7 @@ func (s *Orders_PlaceResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		thrift.PutI32(b[len(b):len(b)+7], 0, v)
 		b = b[:len(b)+7]
 	}
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -684,7 +681,7 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *Orders_Place_Args) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	b = w.Room(b, 49)
@@ -697,7 +694,7 @@ func (s *Orders_Place_Args) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	thrift.PutI32(fixed[35:42], 6, s.URLPath_)
 	thrift.PutI32(fixed[42:49], 7, s.URLPath_2)
 	b = b[:len(b)+49]
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -768,7 +765,7 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *Orders_Place_Result) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	b = w.Room(b, 7)
@@ -776,7 +773,7 @@ func (s *Orders_Place_Result) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		thrift.PutI32(b[len(b):len(b)+7], 0, v)
 		b = b[:len(b)+7]
 	}
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -814,7 +811,7 @@ func (s *Orders_RegisterArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	thrift.PutI32(fixed[7:14], 3, s.X)
 	b = b[:len(b)+14]
 	if s.Thrift != nil {
-		b = w.Field(b, thrift.StructType, 1)
+		b = thrift.PutField(w.Room(b, 4), 0x000c0001)
 		b = s.Thrift.WriteThrift(w, b)
 	} else {
 		w.FailNil("Orders.register arguments: thrift")
@@ -862,10 +859,10 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *Orders_RegisterResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -887,10 +884,10 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *Orders_GetXArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -912,10 +909,10 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *Orders_GetXResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -937,10 +934,10 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *Orders_GetX_Args) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -966,15 +963,15 @@ func (s *Orders_GetX_Result) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		return b
 	}
 	if s.Success_ != nil {
-		b = w.Field(b, thrift.StructType, 1)
+		b = thrift.PutField(w.Room(b, 4), 0x000c0001)
 		b = s.Success_.WriteThrift(w, b)
 	}
 	if s.Success_2 != nil {
-		b = w.Field(b, thrift.StructType, 2)
+		b = thrift.PutField(w.Room(b, 4), 0x000c0002)
 		b = s.Success_2.WriteThrift(w, b)
 	}
 	if s.ReplyError_ != nil {
-		b = w.Field(b, thrift.StructType, 3)
+		b = thrift.PutField(w.Room(b, 4), 0x000c0003)
 		b = s.ReplyError_.WriteThrift(w, b)
 	}
 	return w.EndStruct(b)
@@ -1011,10 +1008,10 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *OrdersPlaceItArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -1036,10 +1033,10 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *OrdersPlaceItResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -1061,7 +1058,7 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *OrdersPlaceOtherArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	b = w.Room(b, 14)
@@ -1069,7 +1066,7 @@ func (s *OrdersPlaceOtherArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	thrift.PutI32(fixed[0:7], 1, s.OrdersPlaceOtherMethod)
 	thrift.PutI32(fixed[7:14], 2, s.OrdersPlaceClient)
 	b = b[:len(b)+14]
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -1105,10 +1102,10 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *OrdersPlaceOtherResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -1130,10 +1127,10 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *Orders_2PlaceItArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -1155,10 +1152,10 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *Orders_2PlaceItResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -1180,11 +1177,11 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *URLShortenerShortenArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	b = w.FieldString(b, 1, s.URL)
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -1208,13 +1205,13 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *URLShortenerShortenResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	if v, ok := s.Success.Get(); ok {
 		b = w.FieldString(b, 0, v)
 	}
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.

@@ -12,7 +12,7 @@ const _ = thrift.IsAtLeastVersion0_1
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *Item) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	b = w.Room(b, 7)
@@ -23,7 +23,7 @@ func (s *Item) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if v, ok := s.Note.Get(); ok {
 		b = w.FieldString(b, 3, v)
 	}
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -67,15 +67,13 @@ func (s *PlaceRequest) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		return b
 	}
 	b = w.FieldString(b, 1, s.Customer)
-	b = w.Field(b, thrift.List, 2)
-	b = w.BeginList(b, thrift.StructType, len(s.Items))
+	b = w.BeginList(b, 0x000f0002, thrift.StructType, len(s.Items))
 	for i := range s.Items {
 		b = s.Items[i].WriteThrift(w, b)
 	}
 	w.EndList()
 	if s.Labels != nil {
-		b = w.Field(b, thrift.Map, 3)
-		b = w.BeginMap(b, thrift.String, thrift.String, len(s.Labels))
+		b = w.BeginMap(b, 0x000d0003, thrift.String, thrift.String, len(s.Labels))
 		for key, value := range s.Labels {
 			b = w.String(b, key)
 			b = w.String(b, value)
@@ -144,21 +142,19 @@ func (s *Order) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	thrift.PutI64(fixed[0:11], 1, s.ID)
 	thrift.PutI32(fixed[11:18], 2, int32(s.Status))
 	b = b[:len(b)+18]
-	b = w.Field(b, thrift.List, 3)
-	b = w.BeginList(b, thrift.StructType, len(s.Items))
+	b = w.BeginList(b, 0x000f0003, thrift.StructType, len(s.Items))
 	for i := range s.Items {
 		b = s.Items[i].WriteThrift(w, b)
 	}
 	w.EndList()
-	b = w.Field(b, thrift.Map, 4)
-	b = w.BeginMap(b, thrift.String, thrift.I64, len(s.Totals))
+	b = w.BeginMap(b, 0x000d0004, thrift.String, thrift.I64, len(s.Totals))
 	for key, value := range s.Totals {
 		b = w.String(b, key)
 		b = w.I64(b, value)
 	}
 	w.EndMap()
 	if s.Gift != nil {
-		b = w.Field(b, thrift.StructType, 5)
+		b = thrift.PutField(w.Room(b, 4), 0x000c0005)
 		b = s.Gift.WriteThrift(w, b)
 	}
 	return w.EndStruct(b)
@@ -232,7 +228,7 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *OutOfStock) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	b = w.Room(b, 7)
@@ -240,7 +236,7 @@ func (s *OutOfStock) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	thrift.PutI32(fixed[0:7], 2, s.Left)
 	b = b[:len(b)+7]
 	b = w.FieldString(b, 1, s.Sku)
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -271,10 +267,10 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *Forbidden) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -300,7 +296,7 @@ func (s *OrdersPlaceArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		return b
 	}
 	if s.Request != nil {
-		b = w.Field(b, thrift.StructType, 1)
+		b = thrift.PutField(w.Room(b, 4), 0x000c0001)
 		b = s.Request.WriteThrift(w, b)
 	} else {
 		w.FailNil("Orders.place arguments: request")
@@ -338,15 +334,15 @@ func (s *OrdersPlaceResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		return b
 	}
 	if s.Success != nil {
-		b = w.Field(b, thrift.StructType, 0)
+		b = thrift.PutField(w.Room(b, 4), 0x000c0000)
 		b = s.Success.WriteThrift(w, b)
 	}
 	if s.OutOfStock != nil {
-		b = w.Field(b, thrift.StructType, 1)
+		b = thrift.PutField(w.Room(b, 4), 0x000c0001)
 		b = s.OutOfStock.WriteThrift(w, b)
 	}
 	if s.Forbidden != nil {
-		b = w.Field(b, thrift.StructType, 2)
+		b = thrift.PutField(w.Room(b, 4), 0x000c0002)
 		b = s.Forbidden.WriteThrift(w, b)
 	}
 	return w.EndStruct(b)
@@ -384,14 +380,14 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *OrdersViewedArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	b = w.Room(b, 11)
 	fixed := (*[11]byte)(b[len(b) : len(b)+11])
 	thrift.PutI64(fixed[0:11], 1, s.OrderID)
 	b = b[:len(b)+11]
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -427,8 +423,7 @@ func (s *OrdersCountArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	fixed := (*[7]byte)(b[len(b) : len(b)+7])
 	thrift.PutI32(fixed[0:7], 1, int32(s.Status))
 	b = b[:len(b)+7]
-	b = w.Field(b, thrift.Set, 2)
-	b = w.StringList(b, s.Skus)
+	b = w.StringList(b, 0x000e0002, s.Skus)
 	return w.EndStruct(b)
 }
 
@@ -460,7 +455,7 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *OrdersCountResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	b = w.Room(b, 11)
@@ -468,7 +463,7 @@ func (s *OrdersCountResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		thrift.PutI64(b[len(b):len(b)+11], 0, v)
 		b = b[:len(b)+11]
 	}
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -497,10 +492,10 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *OrdersAllArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -526,8 +521,7 @@ func (s *OrdersAllResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		return b
 	}
 	if s.Success != nil {
-		b = w.Field(b, thrift.List, 0)
-		b = w.BeginList(b, thrift.StructType, len(s.Success))
+		b = w.BeginList(b, 0x000f0000, thrift.StructType, len(s.Success))
 		for i := range s.Success {
 			b = s.Success[i].WriteThrift(w, b)
 		}
@@ -567,7 +561,7 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *OrdersCancelArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	b = w.Room(b, 11)
@@ -575,7 +569,7 @@ func (s *OrdersCancelArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	thrift.PutI64(fixed[0:11], 1, s.ID)
 	b = b[:len(b)+11]
 	b = w.FieldString(b, 2, s.Reason)
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -610,7 +604,7 @@ func (s *OrdersCancelResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		return b
 	}
 	if s.Forbidden != nil {
-		b = w.Field(b, thrift.StructType, 1)
+		b = thrift.PutField(w.Room(b, 4), 0x000c0001)
 		b = s.Forbidden.WriteThrift(w, b)
 	}
 	return w.EndStruct(b)
@@ -639,10 +633,10 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *OrdersPingArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -664,10 +658,10 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *OrdersPingResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -689,10 +683,10 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *OrdersTouchArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -714,10 +708,10 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *OrdersTouchResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -739,14 +733,14 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *OrdersStatusOfArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	b = w.Room(b, 11)
 	fixed := (*[11]byte)(b[len(b) : len(b)+11])
 	thrift.PutI64(fixed[0:11], 1, s.ID)
 	b = b[:len(b)+11]
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -775,7 +769,7 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *OrdersStatusOfResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	b = w.Room(b, 7)
@@ -783,7 +777,7 @@ func (s *OrdersStatusOfResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		thrift.PutI32(b[len(b):len(b)+7], 0, int32(v))
 		b = b[:len(b)+7]
 	}
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -812,14 +806,14 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *OrdersInvoiceArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	b = w.Room(b, 11)
 	fixed := (*[11]byte)(b[len(b) : len(b)+11])
 	thrift.PutI64(fixed[0:11], 1, s.ID)
 	b = b[:len(b)+11]
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -848,13 +842,13 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *OrdersInvoiceResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	if s.Success != nil {
 		b = w.FieldBinary(b, 0, s.Success)
 	}
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.

@@ -20,24 +20,22 @@ func (s *Node) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	thrift.PutI32(fixed[0:7], 1, s.Value)
 	b = b[:len(b)+7]
 	if s.Next != nil {
-		b = w.Field(b, thrift.StructType, 2)
+		b = thrift.PutField(w.Room(b, 4), 0x000c0002)
 		b = s.Next.WriteThrift(w, b)
 	}
-	b = w.Field(b, thrift.List, 3)
-	b = w.BeginList(b, thrift.StructType, len(s.Children))
+	b = w.BeginList(b, 0x000f0003, thrift.StructType, len(s.Children))
 	for i := range s.Children {
 		b = s.Children[i].WriteThrift(w, b)
 	}
 	w.EndList()
-	b = w.Field(b, thrift.Map, 4)
-	b = w.BeginMap(b, thrift.String, thrift.StructType, len(s.Named))
+	b = w.BeginMap(b, 0x000d0004, thrift.String, thrift.StructType, len(s.Named))
 	for key, value := range s.Named {
 		b = w.String(b, key)
 		b = value.WriteThrift(w, b)
 	}
 	w.EndMap()
 	if s.Twin != nil {
-		b = w.Field(b, thrift.StructType, 5)
+		b = thrift.PutField(w.Room(b, 4), 0x000c0005)
 		b = s.Twin.WriteThrift(w, b)
 	}
 	return w.EndStruct(b)
@@ -111,7 +109,7 @@ func (s *A) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	fixed := (*[7]byte)(b[len(b) : len(b)+7])
 	thrift.PutI32(fixed[0:7], 2, s.Depth)
 	b = b[:len(b)+7]
-	b = w.Field(b, thrift.StructType, 1)
+	b = thrift.PutField(w.Room(b, 4), 0x000c0001)
 	b = s.B.WriteThrift(w, b)
 	return w.EndStruct(b)
 }
@@ -148,7 +146,7 @@ func (s *B) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
 		return b
 	}
-	b = w.Field(b, thrift.StructType, 1)
+	b = thrift.PutField(w.Room(b, 4), 0x000c0001)
 	b = s.C.WriteThrift(w, b)
 	return w.EndStruct(b)
 }
@@ -179,10 +177,10 @@ func (s *C) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		return b
 	}
 	if s.A != nil {
-		b = w.Field(b, thrift.StructType, 1)
+		b = thrift.PutField(w.Room(b, 4), 0x000c0001)
 		b = s.A.WriteThrift(w, b)
 	}
-	b = w.Field(b, thrift.StructType, 2)
+	b = thrift.PutField(w.Room(b, 4), 0x000c0002)
 	b = s.Leaf.WriteThrift(w, b)
 	return w.EndStruct(b)
 }
@@ -219,11 +217,11 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *Leaf) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	b = w.FieldString(b, 1, s.Name)
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -256,11 +254,11 @@ func (s *Tree) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		b = b[:len(b)+7]
 	}
 	if s.Left != nil {
-		b = w.Field(b, thrift.StructType, 1)
+		b = thrift.PutField(w.Room(b, 4), 0x000c0001)
 		b = s.Left.WriteThrift(w, b)
 	}
 	if s.Right != nil {
-		b = w.Field(b, thrift.StructType, 2)
+		b = thrift.PutField(w.Room(b, 4), 0x000c0002)
 		b = s.Right.WriteThrift(w, b)
 	}
 	return w.EndStruct(b)
@@ -311,12 +309,12 @@ func (s *Expression) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		set++
 	}
 	if s.Sum != nil {
-		b = w.Field(b, thrift.StructType, 2)
+		b = thrift.PutField(w.Room(b, 4), 0x000c0002)
 		b = s.Sum.WriteThrift(w, b)
 		set++
 	}
 	if s.Negated != nil {
-		b = w.Field(b, thrift.StructType, 3)
+		b = thrift.PutField(w.Room(b, 4), 0x000c0003)
 		b = s.Negated.WriteThrift(w, b)
 		set++
 	}
@@ -363,8 +361,7 @@ func (s *Sum) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
 		return b
 	}
-	b = w.Field(b, thrift.List, 1)
-	b = w.BeginList(b, thrift.StructType, len(s.Terms))
+	b = w.BeginList(b, 0x000f0001, thrift.StructType, len(s.Terms))
 	for i := range s.Terms {
 		b = s.Terms[i].WriteThrift(w, b)
 	}
@@ -412,7 +409,7 @@ func (s *Outer) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		return b
 	}
 	if s.Inner != nil {
-		b = w.Field(b, thrift.StructType, 1)
+		b = thrift.PutField(w.Room(b, 4), 0x000c0001)
 		b = s.Inner.WriteThrift(w, b)
 	}
 	return w.EndStruct(b)
@@ -449,7 +446,7 @@ func (s *Inner) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		thrift.PutI32(b[len(b):len(b)+7], 2, v)
 		b = b[:len(b)+7]
 	}
-	b = w.Field(b, thrift.StructType, 1)
+	b = thrift.PutField(w.Room(b, 4), 0x000c0001)
 	b = s.Outer.WriteThrift(w, b)
 	return w.EndStruct(b)
 }
@@ -491,19 +488,17 @@ func (s *Keyed) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
 		return b
 	}
-	b = w.Field(b, thrift.Map, 1)
-	b = w.BeginMap(b, thrift.StructType, thrift.I32, len(s.Weights))
+	b = w.BeginMap(b, 0x000d0001, thrift.StructType, thrift.I32, len(s.Weights))
 	for i := range s.Weights {
 		pair := &s.Weights[i]
 		b = pair.Key.WriteThrift(w, b)
 		b = w.I32(b, pair.Value)
 	}
 	w.EndMap()
-	b = w.Field(b, thrift.Map, 2)
-	b = w.BeginMap(b, thrift.List, thrift.StructType, len(s.More))
+	b = w.BeginMap(b, 0x000d0002, thrift.List, thrift.StructType, len(s.More))
 	for i := range s.More {
 		pair := &s.More[i]
-		b = w.BeginList(b, thrift.StructType, len(pair.Key))
+		b = w.BeginList(b, 0, thrift.StructType, len(pair.Key))
 		for i2 := range pair.Key {
 			b = pair.Key[i2].WriteThrift(w, b)
 		}
@@ -577,7 +572,7 @@ func (s *Caused) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	}
 	b = w.FieldString(b, 1, s.Message)
 	if s.Cause != nil {
-		b = w.Field(b, thrift.StructType, 2)
+		b = thrift.PutField(w.Room(b, 4), 0x000c0002)
 		b = s.Cause.WriteThrift(w, b)
 	}
 	return w.EndStruct(b)

@@ -12,11 +12,11 @@ const _ = thrift.IsAtLeastVersion0_1
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *Inner) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	b = w.FieldString(b, 1, s.Text)
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -48,10 +48,8 @@ func (s *Kept) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if v, ok := s.Maybe.Get(); ok {
 		b = w.FieldString(b, 3, v)
 	}
-	b = w.Field(b, thrift.List, 4)
-	b = w.StringList(b, s.Tags)
-	b = w.Field(b, thrift.Map, 5)
-	b = w.BeginMap(b, thrift.String, thrift.StructType, len(s.Inner))
+	b = w.StringList(b, 0x000f0004, s.Tags)
+	b = w.BeginMap(b, 0x000d0005, thrift.String, thrift.StructType, len(s.Inner))
 	for key, value := range s.Inner {
 		b = w.String(b, key)
 		b = value.WriteThrift(w, b)
@@ -60,7 +58,7 @@ func (s *Kept) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if s.Blob != nil {
 		b = w.FieldBinary(b, 6, s.Blob)
 	}
-	b = w.Field(b, thrift.StructType, 7)
+	b = thrift.PutField(w.Room(b, 4), 0x000c0007)
 	b = s.Plain.WriteThrift(w, b)
 	b = w.FieldString(b, 8, s.Last)
 	return w.EndStruct(b)
@@ -138,8 +136,7 @@ func (s *Either) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		set++
 	}
 	if s.Texts != nil {
-		b = w.Field(b, thrift.List, 2)
-		b = w.StringList(b, s.Texts)
+		b = w.StringList(b, 0x000f0002, s.Texts)
 		set++
 	}
 	if set != 1 {
@@ -185,7 +182,7 @@ func (s *CachePutArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		return b
 	}
 	if s.Value != nil {
-		b = w.Field(b, thrift.StructType, 1)
+		b = thrift.PutField(w.Room(b, 4), 0x000c0001)
 		b = s.Value.WriteThrift(w, b)
 	} else {
 		w.FailNil("Cache.put arguments: value")
@@ -221,10 +218,10 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *CachePutResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -246,11 +243,11 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *CacheGetArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	b = w.FieldString(b, 1, s.Key)
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -278,7 +275,7 @@ func (s *CacheGetResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		return b
 	}
 	if s.Success != nil {
-		b = w.Field(b, thrift.StructType, 0)
+		b = thrift.PutField(w.Room(b, 4), 0x000c0000)
 		b = s.Success.WriteThrift(w, b)
 	}
 	return w.EndStruct(b)
@@ -307,11 +304,11 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *PlainFindArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	b = w.FieldString(b, 1, s.Key)
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -339,7 +336,7 @@ func (s *PlainFindResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		return b
 	}
 	if s.Success != nil {
-		b = w.Field(b, thrift.StructType, 0)
+		b = thrift.PutField(w.Room(b, 4), 0x000c0000)
 		b = s.Success.WriteThrift(w, b)
 	}
 	return w.EndStruct(b)

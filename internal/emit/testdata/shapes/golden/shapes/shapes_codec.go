@@ -12,7 +12,7 @@ const _ = thrift.IsAtLeastVersion0_1
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *Point) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	b = w.Room(b, 14)
@@ -23,7 +23,7 @@ func (s *Point) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if v, ok := s.Label.Get(); ok {
 		b = w.FieldString(b, 3, v)
 	}
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -79,22 +79,19 @@ func (s *Plain) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	b = b[:len(b)+68]
 	b = w.FieldString(b, 7, s.AString)
 	b = w.FieldBinary(b, 8, s.ABinary)
-	b = w.Field(b, thrift.StructType, 11)
+	b = thrift.PutField(w.Room(b, 4), 0x000c000b)
 	b = s.AStruct.WriteThrift(w, b)
-	b = w.Field(b, thrift.List, 12)
-	b = w.I32List(b, s.AList)
-	b = w.Field(b, thrift.Set, 13)
-	b = w.StringList(b, s.ASet)
-	b = w.Field(b, thrift.Map, 14)
-	b = w.BeginMap(b, thrift.String, thrift.I64, len(s.AMap))
+	b = w.I32List(b, 0x000f000c, s.AList)
+	b = w.StringList(b, 0x000e000d, s.ASet)
+	b = w.BeginMap(b, 0x000d000e, thrift.String, thrift.I64, len(s.AMap))
 	for key, value := range s.AMap {
 		b = w.String(b, key)
 		b = w.I64(b, value)
 	}
 	w.EndMap()
-	b = w.Field(b, thrift.StructType, 15)
+	b = thrift.PutField(w.Room(b, 4), 0x000c000f)
 	b = s.AUnion.WriteThrift(w, b)
-	b = w.Field(b, thrift.StructType, 16)
+	b = thrift.PutField(w.Room(b, 4), 0x000c0010)
 	b = s.AnException.WriteThrift(w, b)
 	b = w.FieldBinary(b, 17, s.ABlob)
 	return w.EndStruct(b)
@@ -237,20 +234,17 @@ func (s *Optional) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		b = w.FieldBinary(b, 8, s.ABinary)
 	}
 	if s.AStruct != nil {
-		b = w.Field(b, thrift.StructType, 11)
+		b = thrift.PutField(w.Room(b, 4), 0x000c000b)
 		b = s.AStruct.WriteThrift(w, b)
 	}
 	if s.AList != nil {
-		b = w.Field(b, thrift.List, 12)
-		b = w.I32List(b, s.AList)
+		b = w.I32List(b, 0x000f000c, s.AList)
 	}
 	if s.ASet != nil {
-		b = w.Field(b, thrift.Set, 13)
-		b = w.StringList(b, s.ASet)
+		b = w.StringList(b, 0x000e000d, s.ASet)
 	}
 	if s.AMap != nil {
-		b = w.Field(b, thrift.Map, 14)
-		b = w.BeginMap(b, thrift.String, thrift.I64, len(s.AMap))
+		b = w.BeginMap(b, 0x000d000e, thrift.String, thrift.I64, len(s.AMap))
 		for key, value := range s.AMap {
 			b = w.String(b, key)
 			b = w.I64(b, value)
@@ -258,11 +252,11 @@ func (s *Optional) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		w.EndMap()
 	}
 	if s.AUnion != nil {
-		b = w.Field(b, thrift.StructType, 15)
+		b = thrift.PutField(w.Room(b, 4), 0x000c000f)
 		b = s.AUnion.WriteThrift(w, b)
 	}
 	if s.AnException != nil {
-		b = w.Field(b, thrift.StructType, 16)
+		b = thrift.PutField(w.Room(b, 4), 0x000c0010)
 		b = s.AnException.WriteThrift(w, b)
 	}
 	if s.ABlob != nil {
@@ -388,22 +382,19 @@ func (s *Required) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	b = b[:len(b)+68]
 	b = w.FieldString(b, 7, s.AString)
 	b = w.FieldBinary(b, 8, s.ABinary)
-	b = w.Field(b, thrift.StructType, 11)
+	b = thrift.PutField(w.Room(b, 4), 0x000c000b)
 	b = s.AStruct.WriteThrift(w, b)
-	b = w.Field(b, thrift.List, 12)
-	b = w.I32List(b, s.AList)
-	b = w.Field(b, thrift.Set, 13)
-	b = w.StringList(b, s.ASet)
-	b = w.Field(b, thrift.Map, 14)
-	b = w.BeginMap(b, thrift.String, thrift.I64, len(s.AMap))
+	b = w.I32List(b, 0x000f000c, s.AList)
+	b = w.StringList(b, 0x000e000d, s.ASet)
+	b = w.BeginMap(b, 0x000d000e, thrift.String, thrift.I64, len(s.AMap))
 	for key, value := range s.AMap {
 		b = w.String(b, key)
 		b = w.I64(b, value)
 	}
 	w.EndMap()
-	b = w.Field(b, thrift.StructType, 15)
+	b = thrift.PutField(w.Room(b, 4), 0x000c000f)
 	b = s.AUnion.WriteThrift(w, b)
-	b = w.Field(b, thrift.StructType, 16)
+	b = thrift.PutField(w.Room(b, 4), 0x000c0010)
 	b = s.AnException.WriteThrift(w, b)
 	b = w.FieldBinary(b, 17, s.ABlob)
 	return w.EndStruct(b)
@@ -599,23 +590,20 @@ func (s *Shape) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		set++
 	}
 	if s.AStruct != nil {
-		b = w.Field(b, thrift.StructType, 11)
+		b = thrift.PutField(w.Room(b, 4), 0x000c000b)
 		b = s.AStruct.WriteThrift(w, b)
 		set++
 	}
 	if s.AList != nil {
-		b = w.Field(b, thrift.List, 12)
-		b = w.I32List(b, s.AList)
+		b = w.I32List(b, 0x000f000c, s.AList)
 		set++
 	}
 	if s.ASet != nil {
-		b = w.Field(b, thrift.Set, 13)
-		b = w.StringList(b, s.ASet)
+		b = w.StringList(b, 0x000e000d, s.ASet)
 		set++
 	}
 	if s.AMap != nil {
-		b = w.Field(b, thrift.Map, 14)
-		b = w.BeginMap(b, thrift.String, thrift.I64, len(s.AMap))
+		b = w.BeginMap(b, 0x000d000e, thrift.String, thrift.I64, len(s.AMap))
 		for key, value := range s.AMap {
 			b = w.String(b, key)
 			b = w.I64(b, value)
@@ -624,21 +612,20 @@ func (s *Shape) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		set++
 	}
 	if s.AUnion != nil {
-		b = w.Field(b, thrift.StructType, 15)
+		b = thrift.PutField(w.Room(b, 4), 0x000c000f)
 		b = s.AUnion.WriteThrift(w, b)
 		set++
 	}
 	if s.AnException != nil {
-		b = w.Field(b, thrift.StructType, 16)
+		b = thrift.PutField(w.Room(b, 4), 0x000c0010)
 		b = s.AnException.WriteThrift(w, b)
 		set++
 	}
 	if s.Pairs != nil {
-		b = w.Field(b, thrift.Map, 17)
-		b = w.BeginMap(b, thrift.List, thrift.StructType, len(s.Pairs))
+		b = w.BeginMap(b, 0x000d0011, thrift.List, thrift.StructType, len(s.Pairs))
 		for i := range s.Pairs {
 			pair := &s.Pairs[i]
-			b = w.I32List(b, pair.Key)
+			b = w.I32List(b, 0, pair.Key)
 			b = pair.Value.WriteThrift(w, b)
 		}
 		w.EndMap()
@@ -775,7 +762,7 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *Failure) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	b = w.Room(b, 7)
@@ -786,7 +773,7 @@ func (s *Failure) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		b = w.FieldString(b, 2, v)
 	}
 	b = w.FieldBinary(b, 3, s.Dump)
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -824,47 +811,37 @@ func (s *Containers) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
 		return b
 	}
-	b = w.Field(b, thrift.List, 1)
-	b = w.BoolList(b, s.Bools)
-	b = w.Field(b, thrift.List, 2)
-	b = w.I8List(b, s.Bytes)
-	b = w.Field(b, thrift.List, 3)
-	b = w.DoubleList(b, s.Doubles)
-	b = w.Field(b, thrift.List, 4)
-	b = w.BinaryList(b, s.Blobs)
-	b = w.Field(b, thrift.List, 5)
-	b = w.UUIDList(b, s.UUIDs)
-	b = w.Field(b, thrift.Set, 6)
-	b = thrift.WriteEnumList(w, b, s.Colors)
-	b = w.Field(b, thrift.List, 7)
-	b = w.BeginList(b, thrift.StructType, len(s.Points))
+	b = w.BoolList(b, 0x000f0001, s.Bools)
+	b = w.I8List(b, 0x000f0002, s.Bytes)
+	b = w.DoubleList(b, 0x000f0003, s.Doubles)
+	b = w.BinaryList(b, 0x000f0004, s.Blobs)
+	b = w.UUIDList(b, 0x000f0005, s.UUIDs)
+	b = thrift.WriteEnumList(w, b, 0x000e0006, s.Colors)
+	b = w.BeginList(b, 0x000f0007, thrift.StructType, len(s.Points))
 	for i := range s.Points {
 		b = s.Points[i].WriteThrift(w, b)
 	}
 	w.EndList()
-	b = w.Field(b, thrift.List, 8)
-	b = w.BeginList(b, thrift.StructType, len(s.Shapes))
+	b = w.BeginList(b, 0x000f0008, thrift.StructType, len(s.Shapes))
 	for i := range s.Shapes {
 		b = s.Shapes[i].WriteThrift(w, b)
 	}
 	w.EndList()
-	b = w.Field(b, thrift.List, 9)
-	b = w.BeginList(b, thrift.List, len(s.Cube))
+	b = w.BeginList(b, 0x000f0009, thrift.List, len(s.Cube))
 	for i := range s.Cube {
-		b = w.BeginList(b, thrift.List, len(s.Cube[i]))
+		b = w.BeginList(b, 0, thrift.List, len(s.Cube[i]))
 		for i2 := range s.Cube[i] {
-			b = w.I64List(b, s.Cube[i][i2])
+			b = w.I64List(b, 0, s.Cube[i][i2])
 		}
 		w.EndList()
 	}
 	w.EndList()
-	b = w.Field(b, thrift.List, 10)
-	b = w.BeginList(b, thrift.Map, len(s.Mixed))
+	b = w.BeginList(b, 0x000f000a, thrift.Map, len(s.Mixed))
 	for i := range s.Mixed {
-		b = w.BeginMap(b, thrift.String, thrift.List, len(s.Mixed[i]))
+		b = w.BeginMap(b, 0, thrift.String, thrift.List, len(s.Mixed[i]))
 		for key2, value2 := range s.Mixed[i] {
 			b = w.String(b, key2)
-			b = w.BeginList(b, thrift.StructType, len(value2))
+			b = w.BeginList(b, 0, thrift.StructType, len(value2))
 			for i3 := range value2 {
 				b = value2[i3].WriteThrift(w, b)
 			}
@@ -873,28 +850,25 @@ func (s *Containers) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		w.EndMap()
 	}
 	w.EndList()
-	b = w.Field(b, thrift.Map, 11)
-	b = w.BeginMap(b, thrift.I16, thrift.Map, len(s.Maps))
+	b = w.BeginMap(b, 0x000d000b, thrift.I16, thrift.Map, len(s.Maps))
 	for key, value := range s.Maps {
 		b = w.I16(b, key)
-		b = w.BeginMap(b, thrift.I64, thrift.Set, len(value))
+		b = w.BeginMap(b, 0, thrift.I64, thrift.Set, len(value))
 		for key2, value2 := range value {
 			b = w.I64(b, key2)
-			b = w.DoubleList(b, value2)
+			b = w.DoubleList(b, 0, value2)
 		}
 		w.EndMap()
 	}
 	w.EndMap()
-	b = w.Field(b, thrift.List, 12)
-	b = w.BeginList(b, thrift.StructType, len(s.Path))
+	b = w.BeginList(b, 0x000f000c, thrift.StructType, len(s.Path))
 	for i := range s.Path {
 		b = s.Path[i].WriteThrift(w, b)
 	}
 	w.EndList()
-	b = w.Field(b, thrift.List, 13)
-	b = w.BeginList(b, thrift.List, len(s.Paths))
+	b = w.BeginList(b, 0x000f000d, thrift.List, len(s.Paths))
 	for i := range s.Paths {
-		b = w.BeginList(b, thrift.StructType, len(s.Paths[i]))
+		b = w.BeginList(b, 0, thrift.StructType, len(s.Paths[i]))
 		for i2 := range s.Paths[i] {
 			b = s.Paths[i][i2].WriteThrift(w, b)
 		}
@@ -1080,110 +1054,98 @@ func (s *Keys) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
 		return b
 	}
-	b = w.Field(b, thrift.Map, 1)
-	b = w.BeginMap(b, thrift.Bool, thrift.String, len(s.Bools))
+	b = w.BeginMap(b, 0x000d0001, thrift.Bool, thrift.String, len(s.Bools))
 	for key, value := range s.Bools {
 		b = w.Bool(b, key)
 		b = w.String(b, value)
 	}
 	w.EndMap()
-	b = w.Field(b, thrift.Map, 2)
-	b = w.BeginMap(b, thrift.I8, thrift.I8, len(s.Bytes))
+	b = w.BeginMap(b, 0x000d0002, thrift.I8, thrift.I8, len(s.Bytes))
 	for key, value := range s.Bytes {
 		b = w.I8(b, key)
 		b = w.I8(b, value)
 	}
 	w.EndMap()
-	b = w.Field(b, thrift.Map, 3)
-	b = w.BeginMap(b, thrift.Double, thrift.String, len(s.Doubles))
+	b = w.BeginMap(b, 0x000d0003, thrift.Double, thrift.String, len(s.Doubles))
 	for key, value := range s.Doubles {
 		b = w.Double(b, key)
 		b = w.String(b, value)
 	}
 	w.EndMap()
-	b = w.Field(b, thrift.Map, 4)
-	b = w.BeginMap(b, thrift.String, thrift.String, len(s.Blobs))
+	b = w.BeginMap(b, 0x000d0004, thrift.String, thrift.String, len(s.Blobs))
 	for key, value := range s.Blobs {
 		b = w.String(b, key)
 		b = w.String(b, value)
 	}
 	w.EndMap()
-	b = w.Field(b, thrift.Map, 5)
-	b = w.BeginMap(b, thrift.UUIDType, thrift.UUIDType, len(s.UUIDs))
+	b = w.BeginMap(b, 0x000d0005, thrift.UUIDType, thrift.UUIDType, len(s.UUIDs))
 	for key, value := range s.UUIDs {
 		b = w.UUID(b, key)
 		b = w.UUID(b, value)
 	}
 	w.EndMap()
-	b = w.Field(b, thrift.Map, 6)
-	b = w.BeginMap(b, thrift.I32, thrift.I32, len(s.Colors))
+	b = w.BeginMap(b, 0x000d0006, thrift.I32, thrift.I32, len(s.Colors))
 	for key, value := range s.Colors {
 		b = w.I32(b, int32(key))
 		b = w.I32(b, int32(value))
 	}
 	w.EndMap()
-	b = w.Field(b, thrift.Map, 7)
-	b = w.BeginMap(b, thrift.StructType, thrift.I32, len(s.Painting))
+	b = w.BeginMap(b, 0x000d0007, thrift.StructType, thrift.I32, len(s.Painting))
 	for key, value := range s.Painting {
 		b = key.WriteThrift(w, b)
 		b = w.I32(b, int32(value))
 	}
 	w.EndMap()
-	b = w.Field(b, thrift.Map, 8)
-	b = w.BeginMap(b, thrift.List, thrift.String, len(s.Lists))
+	b = w.BeginMap(b, 0x000d0008, thrift.List, thrift.String, len(s.Lists))
 	for i := range s.Lists {
 		pair := &s.Lists[i]
-		b = w.I32List(b, pair.Key)
+		b = w.I32List(b, 0, pair.Key)
 		b = w.String(b, pair.Value)
 	}
 	w.EndMap()
-	b = w.Field(b, thrift.Map, 9)
-	b = w.BeginMap(b, thrift.Set, thrift.List, len(s.Sets))
+	b = w.BeginMap(b, 0x000d0009, thrift.Set, thrift.List, len(s.Sets))
 	for i := range s.Sets {
 		pair := &s.Sets[i]
-		b = w.StringList(b, pair.Key)
-		b = w.BeginList(b, thrift.StructType, len(pair.Value))
+		b = w.StringList(b, 0, pair.Key)
+		b = w.BeginList(b, 0, thrift.StructType, len(pair.Value))
 		for i2 := range pair.Value {
 			b = pair.Value[i2].WriteThrift(w, b)
 		}
 		w.EndList()
 	}
 	w.EndMap()
-	b = w.Field(b, thrift.Map, 10)
-	b = w.BeginMap(b, thrift.Map, thrift.Map, len(s.Maps))
+	b = w.BeginMap(b, 0x000d000a, thrift.Map, thrift.Map, len(s.Maps))
 	for i := range s.Maps {
 		pair := &s.Maps[i]
-		b = w.BeginMap(b, thrift.String, thrift.I32, len(pair.Key))
+		b = w.BeginMap(b, 0, thrift.String, thrift.I32, len(pair.Key))
 		for key2, value2 := range pair.Key {
 			b = w.String(b, key2)
 			b = w.I32(b, value2)
 		}
 		w.EndMap()
-		b = w.BeginMap(b, thrift.List, thrift.StructType, len(pair.Value))
+		b = w.BeginMap(b, 0, thrift.List, thrift.StructType, len(pair.Value))
 		for i2 := range pair.Value {
 			pair2 := &pair.Value[i2]
-			b = w.StringList(b, pair2.Key)
+			b = w.StringList(b, 0, pair2.Key)
 			b = pair2.Value.WriteThrift(w, b)
 		}
 		w.EndMap()
 	}
 	w.EndMap()
-	b = w.Field(b, thrift.Map, 11)
-	b = w.BeginMap(b, thrift.StructType, thrift.StructType, len(s.Structs))
+	b = w.BeginMap(b, 0x000d000b, thrift.StructType, thrift.StructType, len(s.Structs))
 	for i := range s.Structs {
 		pair := &s.Structs[i]
 		b = pair.Key.WriteThrift(w, b)
 		b = pair.Value.WriteThrift(w, b)
 	}
 	w.EndMap()
-	b = w.Field(b, thrift.Map, 12)
-	b = w.BeginMap(b, thrift.I64, thrift.Map, len(s.Nested))
+	b = w.BeginMap(b, 0x000d000c, thrift.I64, thrift.Map, len(s.Nested))
 	for key, value := range s.Nested {
 		b = w.I64(b, key)
-		b = w.BeginMap(b, thrift.StructType, thrift.List, len(value))
+		b = w.BeginMap(b, 0, thrift.StructType, thrift.List, len(value))
 		for key2, value2 := range value {
 			b = key2.WriteThrift(w, b)
-			b = w.BeginList(b, thrift.StructType, len(value2))
+			b = w.BeginList(b, 0, thrift.StructType, len(value2))
 			for i3 := range value2 {
 				b = value2[i3].WriteThrift(w, b)
 			}
@@ -1193,20 +1155,18 @@ func (s *Keys) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	}
 	w.EndMap()
 	if s.Maybe != nil {
-		b = w.Field(b, thrift.Map, 13)
-		b = w.BeginMap(b, thrift.List, thrift.I32, len(s.Maybe))
+		b = w.BeginMap(b, 0x000d000d, thrift.List, thrift.I32, len(s.Maybe))
 		for i := range s.Maybe {
 			pair := &s.Maybe[i]
-			b = w.I32List(b, pair.Key)
+			b = w.I32List(b, 0, pair.Key)
 			b = w.I32(b, pair.Value)
 		}
 		w.EndMap()
 	}
-	b = w.Field(b, thrift.Map, 14)
-	b = w.BeginMap(b, thrift.String, thrift.List, len(s.Must))
+	b = w.BeginMap(b, 0x000d000e, thrift.String, thrift.List, len(s.Must))
 	for key, value := range s.Must {
 		b = w.String(b, key)
-		b = w.BinaryList(b, value)
+		b = w.BinaryList(b, 0, value)
 	}
 	w.EndMap()
 	return w.EndStruct(b)
@@ -1492,7 +1452,7 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *Wide) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	b = w.Room(b, 256)
@@ -1567,7 +1527,7 @@ func (s *Wide) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	thrift.PutI8(fixed2[0:4], 65, s.F65)
 	thrift.PutI8(fixed2[4:8], 66, s.F66)
 	b = b[:len(b)+8]
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -1862,10 +1822,10 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *Empty) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -1887,14 +1847,14 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *EchoABoolArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	b = w.Room(b, 4)
 	fixed := (*[4]byte)(b[len(b) : len(b)+4])
 	thrift.PutBool(fixed[0:4], 1, s.V)
 	b = b[:len(b)+4]
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -1919,7 +1879,7 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *EchoABoolResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	b = w.Room(b, 4)
@@ -1927,7 +1887,7 @@ func (s *EchoABoolResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		thrift.PutBool(b[len(b):len(b)+4], 0, v)
 		b = b[:len(b)+4]
 	}
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -1952,14 +1912,14 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *EchoAnI8Args) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	b = w.Room(b, 4)
 	fixed := (*[4]byte)(b[len(b) : len(b)+4])
 	thrift.PutI8(fixed[0:4], 1, s.V)
 	b = b[:len(b)+4]
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -1984,7 +1944,7 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *EchoAnI8Result) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	b = w.Room(b, 4)
@@ -1992,7 +1952,7 @@ func (s *EchoAnI8Result) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		thrift.PutI8(b[len(b):len(b)+4], 0, v)
 		b = b[:len(b)+4]
 	}
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -2017,14 +1977,14 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *EchoADoubleArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	b = w.Room(b, 11)
 	fixed := (*[11]byte)(b[len(b) : len(b)+11])
 	thrift.PutDouble(fixed[0:11], 1, s.V)
 	b = b[:len(b)+11]
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -2053,7 +2013,7 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *EchoADoubleResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	b = w.Room(b, 11)
@@ -2061,7 +2021,7 @@ func (s *EchoADoubleResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		thrift.PutDouble(b[len(b):len(b)+11], 0, v)
 		b = b[:len(b)+11]
 	}
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -2090,11 +2050,11 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *EchoAStringArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	b = w.FieldString(b, 1, s.V)
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -2118,13 +2078,13 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *EchoAStringResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	if v, ok := s.Success.Get(); ok {
 		b = w.FieldString(b, 0, v)
 	}
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -2150,11 +2110,11 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *EchoABinaryArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	b = w.FieldBinary(b, 1, s.V)
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -2178,13 +2138,13 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *EchoABinaryResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	if s.Success != nil {
 		b = w.FieldBinary(b, 0, s.Success)
 	}
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -2208,14 +2168,14 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *EchoAUUIDArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	b = w.Room(b, 19)
 	fixed := (*[19]byte)(b[len(b) : len(b)+19])
 	thrift.PutUUID(fixed[0:19], 1, s.V)
 	b = b[:len(b)+19]
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -2239,7 +2199,7 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *EchoAUUIDResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	b = w.Room(b, 19)
@@ -2247,7 +2207,7 @@ func (s *EchoAUUIDResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		thrift.PutUUID(b[len(b):len(b)+19], 0, v)
 		b = b[:len(b)+19]
 	}
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -2273,14 +2233,14 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *EchoAnEnumArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	b = w.Room(b, 7)
 	fixed := (*[7]byte)(b[len(b) : len(b)+7])
 	thrift.PutI32(fixed[0:7], 1, int32(s.V))
 	b = b[:len(b)+7]
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -2309,7 +2269,7 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *EchoAnEnumResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	b = w.Room(b, 7)
@@ -2317,7 +2277,7 @@ func (s *EchoAnEnumResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		thrift.PutI32(b[len(b):len(b)+7], 0, int32(v))
 		b = b[:len(b)+7]
 	}
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -2350,7 +2310,7 @@ func (s *EchoAStructArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		return b
 	}
 	if s.V != nil {
-		b = w.Field(b, thrift.StructType, 1)
+		b = thrift.PutField(w.Room(b, 4), 0x000c0001)
 		b = s.V.WriteThrift(w, b)
 	} else {
 		w.FailNil("Echo.aStruct arguments: v")
@@ -2388,7 +2348,7 @@ func (s *EchoAStructResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		return b
 	}
 	if s.Success != nil {
-		b = w.Field(b, thrift.StructType, 0)
+		b = thrift.PutField(w.Room(b, 4), 0x000c0000)
 		b = s.Success.WriteThrift(w, b)
 	}
 	return w.EndStruct(b)
@@ -2420,8 +2380,7 @@ func (s *EchoAListArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
 		return b
 	}
-	b = w.Field(b, thrift.List, 1)
-	b = w.BeginList(b, thrift.StructType, len(s.V))
+	b = w.BeginList(b, 0x000f0001, thrift.StructType, len(s.V))
 	for i := range s.V {
 		b = s.V[i].WriteThrift(w, b)
 	}
@@ -2464,8 +2423,7 @@ func (s *EchoAListResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		return b
 	}
 	if s.Success != nil {
-		b = w.Field(b, thrift.List, 0)
-		b = w.BeginList(b, thrift.StructType, len(s.Success))
+		b = w.BeginList(b, 0x000f0000, thrift.StructType, len(s.Success))
 		for i := range s.Success {
 			b = s.Success[i].WriteThrift(w, b)
 		}
@@ -2508,8 +2466,7 @@ func (s *EchoASetArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
 		return b
 	}
-	b = w.Field(b, thrift.Set, 1)
-	b = w.StringList(b, s.V)
+	b = w.StringList(b, 0x000e0001, s.V)
 	return w.EndStruct(b)
 }
 
@@ -2538,8 +2495,7 @@ func (s *EchoASetResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		return b
 	}
 	if s.Success != nil {
-		b = w.Field(b, thrift.Set, 0)
-		b = w.StringList(b, s.Success)
+		b = w.StringList(b, 0x000e0000, s.Success)
 	}
 	return w.EndStruct(b)
 }
@@ -2568,8 +2524,7 @@ func (s *EchoAMapArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
 		return b
 	}
-	b = w.Field(b, thrift.Map, 1)
-	b = w.BeginMap(b, thrift.StructType, thrift.I32, len(s.V))
+	b = w.BeginMap(b, 0x000d0001, thrift.StructType, thrift.I32, len(s.V))
 	for key, value := range s.V {
 		b = key.WriteThrift(w, b)
 		b = w.I32(b, int32(value))
@@ -2614,8 +2569,7 @@ func (s *EchoAMapResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		return b
 	}
 	if s.Success != nil {
-		b = w.Field(b, thrift.Map, 0)
-		b = w.BeginMap(b, thrift.StructType, thrift.I32, len(s.Success))
+		b = w.BeginMap(b, 0x000d0000, thrift.StructType, thrift.I32, len(s.Success))
 		for key, value := range s.Success {
 			b = key.WriteThrift(w, b)
 			b = w.I32(b, int32(value))
@@ -2660,11 +2614,10 @@ func (s *EchoPairsArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
 		return b
 	}
-	b = w.Field(b, thrift.Map, 1)
-	b = w.BeginMap(b, thrift.List, thrift.String, len(s.V))
+	b = w.BeginMap(b, 0x000d0001, thrift.List, thrift.String, len(s.V))
 	for i := range s.V {
 		pair := &s.V[i]
-		b = w.I32List(b, pair.Key)
+		b = w.I32List(b, 0, pair.Key)
 		b = w.String(b, pair.Value)
 	}
 	w.EndMap()
@@ -2710,11 +2663,10 @@ func (s *EchoPairsResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		return b
 	}
 	if s.Success != nil {
-		b = w.Field(b, thrift.Map, 0)
-		b = w.BeginMap(b, thrift.List, thrift.String, len(s.Success))
+		b = w.BeginMap(b, 0x000d0000, thrift.List, thrift.String, len(s.Success))
 		for i := range s.Success {
 			pair := &s.Success[i]
-			b = w.I32List(b, pair.Key)
+			b = w.I32List(b, 0, pair.Key)
 			b = w.String(b, pair.Value)
 		}
 		w.EndMap()
@@ -2761,7 +2713,7 @@ func (s *EchoAUnionArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		return b
 	}
 	if s.V != nil {
-		b = w.Field(b, thrift.StructType, 1)
+		b = thrift.PutField(w.Room(b, 4), 0x000c0001)
 		b = s.V.WriteThrift(w, b)
 	} else {
 		w.FailNil("Echo.aUnion arguments: v")
@@ -2799,7 +2751,7 @@ func (s *EchoAUnionResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		return b
 	}
 	if s.Success != nil {
-		b = w.Field(b, thrift.StructType, 0)
+		b = thrift.PutField(w.Room(b, 4), 0x000c0000)
 		b = s.Success.WriteThrift(w, b)
 	}
 	return w.EndStruct(b)
@@ -2832,7 +2784,7 @@ func (s *EchoAnExceptionArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		return b
 	}
 	if s.V != nil {
-		b = w.Field(b, thrift.StructType, 1)
+		b = thrift.PutField(w.Room(b, 4), 0x000c0001)
 		b = s.V.WriteThrift(w, b)
 	} else {
 		w.FailNil("Echo.anException arguments: v")
@@ -2875,7 +2827,7 @@ func (s *EchoAnExceptionResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		return b
 	}
 	if s.Success != nil {
-		b = w.Field(b, thrift.StructType, 0)
+		b = thrift.PutField(w.Room(b, 4), 0x000c0000)
 		b = s.Success.WriteThrift(w, b)
 	}
 	return w.EndStruct(b)

@@ -12,7 +12,7 @@ const _ = thrift.IsAtLeastVersion0_1
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *Point) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	b = w.Room(b, 26)
@@ -31,7 +31,7 @@ func (s *Point) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if v, ok := s.Label.Get(); ok {
 		b = w.FieldString(b, 3, v)
 	}
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -100,7 +100,7 @@ func (s *Choice) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		set++
 	}
 	if s.Point != nil {
-		b = w.Field(b, thrift.StructType, 3)
+		b = thrift.PutField(w.Room(b, 4), 0x000c0003)
 		b = s.Point.WriteThrift(w, b)
 		set++
 	}
@@ -159,30 +159,26 @@ func (s *Settings) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	b = b[:len(b)+52]
 	b = w.FieldString(b, 4, s.Name)
 	b = w.FieldBinary(b, 5, s.Raw)
-	b = w.Field(b, thrift.StructType, 8)
+	b = thrift.PutField(w.Room(b, 4), 0x000c0008)
 	b = s.Point.WriteThrift(w, b)
-	b = w.Field(b, thrift.StructType, 9)
+	b = thrift.PutField(w.Room(b, 4), 0x000c0009)
 	b = s.Corner.WriteThrift(w, b)
-	b = w.Field(b, thrift.List, 10)
-	b = w.I32List(b, s.List)
-	b = w.Field(b, thrift.Set, 11)
-	b = w.StringList(b, s.Tags)
-	b = w.Field(b, thrift.Map, 12)
-	b = w.BeginMap(b, thrift.String, thrift.StructType, len(s.Named))
+	b = w.I32List(b, 0x000f000a, s.List)
+	b = w.StringList(b, 0x000e000b, s.Tags)
+	b = w.BeginMap(b, 0x000d000c, thrift.String, thrift.StructType, len(s.Named))
 	for key, value := range s.Named {
 		b = w.String(b, key)
 		b = value.WriteThrift(w, b)
 	}
 	w.EndMap()
-	b = w.Field(b, thrift.Map, 14)
-	b = w.BeginMap(b, thrift.List, thrift.String, len(s.Pairs))
+	b = w.BeginMap(b, 0x000d000e, thrift.List, thrift.String, len(s.Pairs))
 	for i := range s.Pairs {
 		pair := &s.Pairs[i]
-		b = w.I32List(b, pair.Key)
+		b = w.I32List(b, 0, pair.Key)
 		b = w.String(b, pair.Value)
 	}
 	w.EndMap()
-	b = w.Field(b, thrift.StructType, 15)
+	b = thrift.PutField(w.Room(b, 4), 0x000c000f)
 	b = s.Choice.WriteThrift(w, b)
 	return w.EndStruct(b)
 }
@@ -323,16 +319,14 @@ func (s *Optionals) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		b = w.FieldBinary(b, 5, s.Raw)
 	}
 	if s.Point != nil {
-		b = w.Field(b, thrift.StructType, 8)
+		b = thrift.PutField(w.Room(b, 4), 0x000c0008)
 		b = s.Point.WriteThrift(w, b)
 	}
 	if s.List != nil {
-		b = w.Field(b, thrift.List, 9)
-		b = w.I32List(b, s.List)
+		b = w.I32List(b, 0x000f0009, s.List)
 	}
 	if s.Named != nil {
-		b = w.Field(b, thrift.Map, 10)
-		b = w.BeginMap(b, thrift.String, thrift.StructType, len(s.Named))
+		b = w.BeginMap(b, 0x000d000a, thrift.String, thrift.StructType, len(s.Named))
 		for key, value := range s.Named {
 			b = w.String(b, key)
 			b = value.WriteThrift(w, b)
@@ -340,7 +334,7 @@ func (s *Optionals) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		w.EndMap()
 	}
 	if s.Settings != nil {
-		b = w.Field(b, thrift.StructType, 12)
+		b = thrift.PutField(w.Room(b, 4), 0x000c000c)
 		b = s.Settings.WriteThrift(w, b)
 	}
 	if s.Plain != nil {
@@ -437,30 +431,27 @@ func (s *Holder) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginStruct() {
 		return b
 	}
-	b = w.Field(b, thrift.StructType, 1)
+	b = thrift.PutField(w.Room(b, 4), 0x000c0001)
 	b = s.Settings.WriteThrift(w, b)
-	b = w.Field(b, thrift.List, 2)
-	b = w.BeginList(b, thrift.StructType, len(s.List))
+	b = w.BeginList(b, 0x000f0002, thrift.StructType, len(s.List))
 	for i := range s.List {
 		b = s.List[i].WriteThrift(w, b)
 	}
 	w.EndList()
-	b = w.Field(b, thrift.Map, 3)
-	b = w.BeginMap(b, thrift.I32, thrift.StructType, len(s.Map))
+	b = w.BeginMap(b, 0x000d0003, thrift.I32, thrift.StructType, len(s.Map))
 	for key, value := range s.Map {
 		b = w.I32(b, key)
 		b = value.WriteThrift(w, b)
 	}
 	w.EndMap()
 	if s.Maybe != nil {
-		b = w.Field(b, thrift.StructType, 4)
+		b = thrift.PutField(w.Room(b, 4), 0x000c0004)
 		b = s.Maybe.WriteThrift(w, b)
 	}
-	b = w.Field(b, thrift.Map, 5)
-	b = w.BeginMap(b, thrift.List, thrift.StructType, len(s.Pairs))
+	b = w.BeginMap(b, 0x000d0005, thrift.List, thrift.StructType, len(s.Pairs))
 	for i := range s.Pairs {
 		pair := &s.Pairs[i]
-		b = w.I32List(b, pair.Key)
+		b = w.I32List(b, 0, pair.Key)
 		b = pair.Value.WriteThrift(w, b)
 	}
 	w.EndMap()
@@ -538,7 +529,7 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *Refused) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	b = w.Room(b, 7)
@@ -546,7 +537,7 @@ func (s *Refused) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	thrift.PutI32(fixed[0:7], 1, s.Code)
 	b = b[:len(b)+7]
 	b = w.FieldString(b, 2, s.Why)
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -586,15 +577,14 @@ func (s *DefaultsGetArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	thrift.PutI32(fixed[7:14], 2, int32(s.Level))
 	b = b[:len(b)+14]
 	if s.Settings != nil {
-		b = w.Field(b, thrift.StructType, 3)
+		b = thrift.PutField(w.Room(b, 4), 0x000c0003)
 		b = s.Settings.WriteThrift(w, b)
 	} else {
 		w.FailNil("Defaults.get arguments: settings")
 	}
-	b = w.Field(b, thrift.List, 4)
-	b = w.StringList(b, s.Names)
+	b = w.StringList(b, 0x000f0004, s.Names)
 	if s.Point != nil {
-		b = w.Field(b, thrift.StructType, 5)
+		b = thrift.PutField(w.Room(b, 4), 0x000c0005)
 		b = s.Point.WriteThrift(w, b)
 	} else {
 		w.FailNil("Defaults.get arguments: point")
@@ -657,11 +647,11 @@ func (s *DefaultsGetResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		return b
 	}
 	if s.Success != nil {
-		b = w.Field(b, thrift.StructType, 0)
+		b = thrift.PutField(w.Room(b, 4), 0x000c0000)
 		b = s.Success.WriteThrift(w, b)
 	}
 	if s.Refused != nil {
-		b = w.Field(b, thrift.StructType, 1)
+		b = thrift.PutField(w.Room(b, 4), 0x000c0001)
 		b = s.Refused.WriteThrift(w, b)
 	}
 	return w.EndStruct(b)

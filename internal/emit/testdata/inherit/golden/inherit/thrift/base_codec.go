@@ -13,14 +13,14 @@ const _ = thrift.IsAtLeastVersion0_1
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *Common) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	b = w.Room(b, 7)
 	fixed := (*[7]byte)(b[len(b) : len(b)+7])
 	thrift.PutI32(fixed[0:7], 1, s.ID)
 	b = b[:len(b)+7]
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -49,11 +49,11 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *Gone) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	b = w.FieldString(b, 1, s.What)
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -84,7 +84,7 @@ func (s *Wrapped) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	fixed := (*[7]byte)(b[len(b) : len(b)+7])
 	thrift.PutI32(fixed[0:7], 2, int32(s.Level))
 	b = b[:len(b)+7]
-	b = w.Field(b, thrift.StructType, 1)
+	b = thrift.PutField(w.Room(b, 4), 0x000c0001)
 	b = s.Inner.WriteThrift(w, b)
 	return w.EndStruct(b)
 }
@@ -118,10 +118,10 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *BasePingArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -143,10 +143,10 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *BasePingResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -168,14 +168,14 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *BaseGetArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	b = w.Room(b, 7)
 	fixed := (*[7]byte)(b[len(b) : len(b)+7])
 	thrift.PutI32(fixed[0:7], 1, s.ID)
 	b = b[:len(b)+7]
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -208,11 +208,11 @@ func (s *BaseGetResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		return b
 	}
 	if s.Success != nil {
-		b = w.Field(b, thrift.StructType, 0)
+		b = thrift.PutField(w.Room(b, 4), 0x000c0000)
 		b = s.Success.WriteThrift(w, b)
 	}
 	if s.Gone != nil {
-		b = w.Field(b, thrift.StructType, 1)
+		b = thrift.PutField(w.Room(b, 4), 0x000c0001)
 		b = s.Gone.WriteThrift(w, b)
 	}
 	return w.EndStruct(b)
@@ -250,7 +250,7 @@ func (s *MiddleTouchArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		return b
 	}
 	if s.Common != nil {
-		b = w.Field(b, thrift.StructType, 1)
+		b = thrift.PutField(w.Room(b, 4), 0x000c0001)
 		b = s.Common.WriteThrift(w, b)
 	} else {
 		w.FailNil("Middle.touch arguments: common")

@@ -12,7 +12,7 @@ const _ = thrift.IsAtLeastVersion0_1
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *Key) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	b = w.Room(b, 7)
@@ -22,7 +22,7 @@ func (s *Key) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if v, ok := s.B.Get(); ok {
 		b = w.FieldString(b, 2, v)
 	}
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -55,7 +55,7 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *Value) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	b = w.Room(b, 18)
@@ -63,7 +63,7 @@ func (s *Value) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	thrift.PutI32(fixed[0:7], 1, int32(s.Kind))
 	thrift.PutI64(fixed[7:18], 2, s.N)
 	b = b[:len(b)+18]
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -99,7 +99,7 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *Inner) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	b = w.Room(b, 14)
@@ -107,7 +107,7 @@ func (s *Inner) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	thrift.PutI32(fixed[0:7], 1, s.N)
 	thrift.PutI32(fixed[7:14], 2, int32(s.Kind))
 	b = b[:len(b)+14]
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.

@@ -12,14 +12,14 @@ const _ = thrift.IsAtLeastVersion0_1
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *Deep) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginStruct() {
+	if !w.BeginLeaf() {
 		return b
 	}
 	b = w.Room(b, 7)
 	fixed := (*[7]byte)(b[len(b) : len(b)+7])
 	thrift.PutI32(fixed[0:7], 1, s.ID)
 	b = b[:len(b)+7]
-	return w.EndStruct(b)
+	return w.EndLeaf(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
