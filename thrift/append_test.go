@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -76,5 +77,29 @@ func TestAppend_ReturnsItsArgumentOnError(t *testing.T) {
 	long := &node{Name: strings.Repeat("n", limits.MessageBytes)}
 	if b, err := thrift.Append([]byte("abc"), long); string(b) != "abc" || err == nil || !strings.Contains(err.Error(), "limit") {
 		t.Errorf("%d bytes, %v; want the limit", len(b), err)
+	}
+}
+
+// TestAppend_StringsOfEveryLength writes strings of all short lengths, as fields and as
+// elements, into memory that ends at any place within them.
+func TestAppend_StringsOfEveryLength(t *testing.T) {
+	text := strings.Repeat("0123456789abcdefghijklmnopqrstuvwxyz", 3)
+	for length := range 40 {
+		want := node{Name: text[1 : 1+length], Labels: []string{text[2 : 2+length], "", text[:length]}, Scores: map[string]int64{}}
+		whole := mustMarshal(t, &want)
+		for capacity := range len(whole) + 20 {
+			dst := append(make([]byte, 0, 3+capacity), "abc"...)
+			b, err := thrift.Append(dst, &want)
+			if err != nil || !bytes.Equal(b[3:], whole) || string(b[:3]) != "abc" {
+				t.Fatalf("strings of %d bytes into %d: %x, %v; want %x", length, capacity, b, err, whole)
+			}
+			if enough := capacity >= len(whole); enough != (&b[0] == &dst[0]) {
+				t.Fatalf("%d bytes in memory for %d: memory for more was made: %v", len(whole), capacity, enough)
+			}
+		}
+		var got node
+		if err := thrift.Unmarshal(whole, &got); err != nil || got.Name != want.Name || !slices.Equal(got.Labels, want.Labels) {
+			t.Fatalf("strings of %d bytes: %q and %q, %v", length, got.Name, got.Labels, err)
+		}
 	}
 }

@@ -7,18 +7,13 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/byteswap"
 )
 
-// slabs are pieces of memory for the elements of short lists: a message of many
+// Pieces of memory are for the elements of several short lists: a message of many
 // structs with short lists takes a few allocations for all of them. A list that is
-// kept keeps its piece, of at most slabBytes.
-type slabs struct {
-	strings []string
-	// words are for numbers, which hold no pointers.
-	words []uint64
-}
-
-// slabBytes is the longest piece, slabShare the part of the unread message that a new piece is for at most: what
-// does not arrive is not allocated for. Lists of slabLists and more have memory of
-// their own.
+// kept keeps its piece.
+//
+// slabBytes is the longest piece, slabShare the part of the unread message that a new
+// piece is for at most: what does not arrive is not allocated for. Lists of slabLists
+// and more have memory of their own.
 const (
 	slabBytes = 64 << 10
 	slabShare = 4
@@ -60,11 +55,12 @@ func (r *Reader) stringsFor(p, n int) []string {
 	case n*size >= slabLists:
 		return make([]string, n)
 	}
-	if n > len(r.slabs.strings) {
-		r.slabs.strings = make([]string, r.slabFor(p, n, size))
+	memory := r.more()
+	if n > len(memory.strings) {
+		memory.strings = make([]string, r.slabFor(p, n, size))
 	}
-	list := r.slabs.strings[:n:n]
-	r.slabs.strings = r.slabs.strings[n:]
+	list := memory.strings[:n:n]
+	memory.strings = memory.strings[n:]
 	return list
 }
 
@@ -79,11 +75,12 @@ func (r *Reader) numbersFor(p, n, size int) unsafe.Pointer {
 	if n*size >= slabLists {
 		return unsafe.Pointer(unsafe.SliceData(make([]uint64, words)))
 	}
-	if words > len(r.slabs.words) {
-		r.slabs.words = make([]uint64, r.slabFor(p, words, word))
+	memory := r.more()
+	if words > len(memory.words) {
+		memory.words = make([]uint64, r.slabFor(p, words, word))
 	}
-	list := unsafe.Pointer(unsafe.SliceData(r.slabs.words))
-	r.slabs.words = r.slabs.words[words:]
+	list := unsafe.Pointer(unsafe.SliceData(memory.words))
+	memory.words = memory.words[words:]
 	return list
 }
 

@@ -24,9 +24,30 @@ type Reader struct {
 	maxDepth int
 	// budget is how many more bytes decoding may allocate.
 	budget  int64
-	strings stringMemory
-	slabs   slabs
-	err     *Error
+	strings stringPlaces
+	// memory is made when something needs it: most messages do not.
+	memory *memory
+	err    *Error
+}
+
+// memory is what a Reader has taken and not given away yet.
+type memory struct {
+	// copied is the part of the message from copiedFrom on that has been copied, while
+	// no string may refer to it.
+	copied     []byte
+	copiedFrom int
+	// arena is for strings of their own, strings and words for lists of them and of
+	// numbers, which hold no pointers.
+	arena   []byte
+	strings []string
+	words   []uint64
+}
+
+func (r *Reader) more() *memory {
+	if r.memory == nil {
+		r.memory = new(memory)
+	}
+	return r.memory
 }
 
 func newReader(b []byte, m limits.Message, policy Strings, owned bool) Reader {
@@ -93,6 +114,12 @@ func (r *Reader) EndStruct(p int, key FieldKey, name string) int {
 		return p + 1
 	}
 	return r.failStruct(p, key, name)
+}
+
+// PastStop is EndStruct where the end mark is known to be at p.
+func (r *Reader) PastStop(p int) int {
+	r.depth++
+	return p + 1
 }
 
 func (r *Reader) failStruct(p int, key FieldKey, name string) int {

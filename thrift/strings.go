@@ -36,45 +36,44 @@ const (
 	sharedPart         = 8
 )
 
-// stringMemory is where a Reader finds room for strings.
-type stringMemory struct {
-	policy Strings
-	// owned: nobody changes the message any more.
-	owned bool
+// stringPlaces says where a Reader finds the bytes of strings.
+type stringPlaces struct {
 	// shared holds the bytes from offset from on that strings may refer to now; nil
 	// if there are none.
 	shared []byte
 	from   int
-	// copied is the part of the message from copiedFrom on that has been copied.
-	copied     []byte
-	copiedFrom int
-	// message is what long strings may refer to; nil if none may.
-	message []byte
+	// Strings shorter than ownFrom go to the arena.
+	ownFrom int
+	policy  Strings
+	// owned: nobody changes the message any more.
+	owned bool
+	// refers: long strings refer to the message.
+	refers bool
 	// copies: the next string makes shared, from what is unread then.
 	copies bool
-	// Strings shorter than ownFrom go to arena, which is charged for when it is made.
-	ownFrom int
-	arena   []byte
 }
 
 // UseStrings says where the strings and binaries that are read from now on are kept,
 // and returns what was said before.
 func (r *Reader) UseStrings(policy Strings) (before Strings) {
-	m, b := &r.strings, r.buf
-	before, m.policy = m.policy, policy
-	m.shared, m.from, m.message, m.copies, m.ownFrom = nil, 0, nil, false, 0
+	m := &r.strings
+	before = m.policy
+	if m.shared != nil && !m.owned {
+		memory := r.more()
+		memory.copied, memory.copiedFrom = m.shared, m.from
+	}
+	*m = stringPlaces{policy: policy, owned: m.owned}
 	switch {
 	case policy == StringsOwn:
-	case policy == StringsAuto && len(b) > sharedMessageBytes:
+	case policy == StringsAuto && len(r.buf) > sharedMessageBytes:
 		// A piece that is kept has at most sharedPart times the length of its string.
-		m.ownFrom = min(len(b), sharedPieceBytes) / sharedPart
-		if m.owned {
-			m.message = b
-		}
+		m.ownFrom = min(len(r.buf), sharedPieceBytes) / sharedPart
+		m.refers = m.owned
+		r.more() // has the arena
 	case m.owned:
-		m.shared = b
-	case m.copied != nil:
-		m.shared, m.from = m.copied, m.copiedFrom // reading only goes forward
+		m.shared = r.buf
+	case r.memory != nil && r.memory.copied != nil:
+		m.shared, m.from = r.memory.copied, r.memory.copiedFrom // reading only goes forward
 	default:
 		m.copies = true
 	}
@@ -92,10 +91,8 @@ func (r *Reader) String(p int) (string, int) {
 			if shared := m.shared; n > 0 && shared != nil {
 				return unsafe.String(&shared[start-m.from], n), start + n
 			}
-			if used := len(m.arena); n > 0 && n < m.ownFrom && n <= cap(m.arena)-used {
-				m.arena = m.arena[:used+n]
-				copy(m.arena[used:], b[start:start+n])
-				return unsafe.String(&m.arena[used], n), start + n
+			if n > 0 && n < m.ownFrom && n <= cap(r.memory.arena)-len(r.memory.arena) {
+				return r.stringInArena(start, n), start + n
 			}
 			return r.stringElsewhere(start, n)
 		}
@@ -128,13 +125,30 @@ func (r *Reader) failBytes(p int, what string) int {
 	return r.short(p+4, n, what)
 }
 
+// stringInArena returns the n bytes at p, at least one, as a part of the arena, which
+// has room for them.
+func (r *Reader) stringInArena(p, n int) string {
+	used := len(r.memory.arena)
+	r.memory.arena = r.memory.arena[:used+n]
+	to, from := r.memory.arena[used:], r.buf[p:p+n]
+	switch {
+	case n > 16 || n < 4:
+		copy(to, from)
+	case n >= 8:
+		copy8to16(unsafe.Pointer(&to[0]), unsafe.Pointer(&from[0]), n)
+	default:
+		copy4to8(unsafe.Pointer(&to[0]), unsafe.Pointer(&from[0]), n)
+	}
+	return unsafe.String(&to[0], n)
+}
+
 // stringElsewhere returns the n bytes at p as a string, and the end of them.
 func (r *Reader) stringElsewhere(p, n int) (string, int) {
 	m := &r.strings
 	if n == 0 {
 		return "", p
 	}
-	if m.shared == nil && !m.copies && m.ownFrom == 0 {
+	if m.policy == StringsOwn {
 		if !r.charge(p, int64(n)) {
 			return "", len(r.buf)
 		}
@@ -155,14 +169,13 @@ func (r *Reader) bytesElsewhere(p, n int) ([]byte, int) {
 		if !r.charge(p, int64(len(r.buf)-p)) {
 			return nil, len(r.buf)
 		}
-		m.copied, m.copiedFrom, m.copies = append([]byte(nil), r.buf[p:]...), p, false
-		m.shared, m.from = m.copied, p
+		m.shared, m.from, m.copies = append([]byte(nil), r.buf[p:]...), p, false
 		return m.shared[:n:n], end
 	case m.shared != nil:
 		p -= m.from
 		return m.shared[p : p+n : p+n], end
-	case m.message != nil && n >= len(m.message)/sharedPart:
-		return m.message[p:end:end], end
+	case m.refers && n >= len(r.buf)/sharedPart:
+		return r.buf[p:end:end], end
 	}
 	if n >= m.ownFrom {
 		if !r.charge(p, int64(n)) {
@@ -170,14 +183,15 @@ func (r *Reader) bytesElsewhere(p, n int) ([]byte, int) {
 		}
 		return append(make([]byte, 0, n), r.buf[p:p+n]...), p + n
 	}
-	start := len(m.arena)
-	if n > cap(m.arena)-start {
+	memory := r.more()
+	start := len(memory.arena)
+	if n > cap(memory.arena)-start {
 		size := min(sharedPieceBytes, len(r.buf)-p)
 		if !r.charge(p, int64(size)) {
 			return nil, len(r.buf)
 		}
-		m.arena, start = make([]byte, 0, size), 0
+		memory.arena, start = make([]byte, 0, size), 0
 	}
-	m.arena = append(m.arena, r.buf[p:p+n]...)
-	return m.arena[start : start+n : start+n], p + n
+	memory.arena = append(memory.arena, r.buf[p:p+n]...)
+	return memory.arena[start : start+n : start+n], p + n
 }

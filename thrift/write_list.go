@@ -8,24 +8,10 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/byteswap"
 )
 
-// plainList writes the header of a list or set whose elements hold no others, and makes
-// room for more bytes behind it: see BeginList, without an end.
-func (w *Writer) plainList(b []byte, key FieldKey, element Type, n, more int) []byte {
-	if cap(b)-len(b) < longestHeader+more {
-		b = w.grow(b, longestHeader+more)
-	}
-	if w.depth < 1 || n > math.MaxInt32 {
-		w.depth--
-		w.refuse(n)
-		return b
-	}
-	return putListHeader(b, key, element, n)
-}
-
 // StringList writes a list or set of strings; key is as for BeginList, as in the other
 // methods for lists.
 func (w *Writer) StringList(b []byte, key FieldKey, list []string) []byte {
-	b = w.plainList(b, key, String, len(list), 0)
+	b = w.listHeader(b, key, String, len(list), 0)
 	for _, v := range list {
 		b = w.String(b, v)
 	}
@@ -34,7 +20,7 @@ func (w *Writer) StringList(b []byte, key FieldKey, list []string) []byte {
 
 // BinaryList writes a list or set of binaries.
 func (w *Writer) BinaryList(b []byte, key FieldKey, list [][]byte) []byte {
-	b = w.plainList(b, key, String, len(list), 0)
+	b = w.listHeader(b, key, String, len(list), 0)
 	for _, v := range list {
 		b = w.Binary(b, v)
 	}
@@ -60,7 +46,7 @@ const shortNumbers = 8
 
 // BoolList writes a list or set of bools.
 func (w *Writer) BoolList(b []byte, key FieldKey, list []bool) []byte {
-	b = w.plainList(b, key, Bool, len(list), 0)
+	b = w.listHeader(b, key, Bool, len(list), 0)
 	for n := 0; len(list) > 0; list = list[n:] {
 		n, b = w.numbers(b, len(list), 1)
 		to := b[len(b)-n:]
@@ -73,7 +59,7 @@ func (w *Writer) BoolList(b []byte, key FieldKey, list []bool) []byte {
 
 // I8List writes a list or set of i8.
 func (w *Writer) I8List(b []byte, key FieldKey, list []int8) []byte {
-	b = w.plainList(b, key, I8, len(list), 0)
+	b = w.listHeader(b, key, I8, len(list), 0)
 	for n := 0; len(list) > 0; list = list[n:] {
 		n, b = w.numbers(b, len(list), 1)
 		to := b[len(b)-n:]
@@ -87,7 +73,7 @@ func (w *Writer) I8List(b []byte, key FieldKey, list []int8) []byte {
 // I16List writes a list or set of i16.
 func (w *Writer) I16List(b []byte, key FieldKey, list []int16) []byte {
 	if len(list) <= shortNumbers {
-		b = w.plainList(b, key, I16, len(list), 2*len(list))
+		b = w.listHeader(b, key, I16, len(list), 2*len(list))
 		start := len(b)
 		b = b[:start+2*len(list)]
 		for i, v := range list {
@@ -95,7 +81,7 @@ func (w *Writer) I16List(b []byte, key FieldKey, list []int16) []byte {
 		}
 		return b
 	}
-	b = w.plainList(b, key, I16, len(list), 0)
+	b = w.listHeader(b, key, I16, len(list), 0)
 	for n := 0; len(list) > 0; list = list[n:] {
 		n, b = w.numbers(b, len(list), 2)
 		byteswap.Put16(b[len(b)-2*n:], list[:n])
@@ -106,7 +92,7 @@ func (w *Writer) I16List(b []byte, key FieldKey, list []int16) []byte {
 // I32List writes a list or set of i32.
 func (w *Writer) I32List(b []byte, key FieldKey, list []int32) []byte {
 	if len(list) <= shortNumbers {
-		b = w.plainList(b, key, I32, len(list), 4*len(list))
+		b = w.listHeader(b, key, I32, len(list), 4*len(list))
 		start := len(b)
 		b = b[:start+4*len(list)]
 		for i, v := range list {
@@ -114,7 +100,7 @@ func (w *Writer) I32List(b []byte, key FieldKey, list []int32) []byte {
 		}
 		return b
 	}
-	b = w.plainList(b, key, I32, len(list), 0)
+	b = w.listHeader(b, key, I32, len(list), 0)
 	for n := 0; len(list) > 0; list = list[n:] {
 		n, b = w.numbers(b, len(list), 4)
 		byteswap.Put32(b[len(b)-4*n:], list[:n])
@@ -130,7 +116,7 @@ func WriteEnumList[E ~int32](w *Writer, b []byte, key FieldKey, list []E) []byte
 // I64List writes a list or set of i64.
 func (w *Writer) I64List(b []byte, key FieldKey, list []int64) []byte {
 	if len(list) <= shortNumbers {
-		b = w.plainList(b, key, I64, len(list), 8*len(list))
+		b = w.listHeader(b, key, I64, len(list), 8*len(list))
 		start := len(b)
 		b = b[:start+8*len(list)]
 		for i, v := range list {
@@ -138,7 +124,7 @@ func (w *Writer) I64List(b []byte, key FieldKey, list []int64) []byte {
 		}
 		return b
 	}
-	b = w.plainList(b, key, I64, len(list), 0)
+	b = w.listHeader(b, key, I64, len(list), 0)
 	for n := 0; len(list) > 0; list = list[n:] {
 		n, b = w.numbers(b, len(list), 8)
 		byteswap.Put64(b[len(b)-8*n:], list[:n])
@@ -149,7 +135,7 @@ func (w *Writer) I64List(b []byte, key FieldKey, list []int64) []byte {
 // DoubleList writes a list or set of doubles.
 func (w *Writer) DoubleList(b []byte, key FieldKey, list []float64) []byte {
 	if len(list) <= shortNumbers {
-		b = w.plainList(b, key, Double, len(list), 8*len(list))
+		b = w.listHeader(b, key, Double, len(list), 8*len(list))
 		start := len(b)
 		b = b[:start+8*len(list)]
 		for i, v := range list {
@@ -157,7 +143,7 @@ func (w *Writer) DoubleList(b []byte, key FieldKey, list []float64) []byte {
 		}
 		return b
 	}
-	b = w.plainList(b, key, Double, len(list), 0)
+	b = w.listHeader(b, key, Double, len(list), 0)
 	for n := 0; len(list) > 0; list = list[n:] {
 		n, b = w.numbers(b, len(list), 8)
 		byteswap.Put64(b[len(b)-8*n:], list[:n])
@@ -167,7 +153,7 @@ func (w *Writer) DoubleList(b []byte, key FieldKey, list []float64) []byte {
 
 // UUIDList writes a list or set of uuids.
 func (w *Writer) UUIDList(b []byte, key FieldKey, list []UUID) []byte {
-	b = w.plainList(b, key, UUIDType, len(list), 0)
+	b = w.listHeader(b, key, UUIDType, len(list), 0)
 	for n := 0; len(list) > 0; list = list[n:] {
 		n, b = w.numbers(b, len(list), 16)
 		to := b[len(b)-16*n:]

@@ -276,36 +276,40 @@ func (w *Writer) UUID(b []byte, v UUID) []byte { return append(w.Room(b, len(v))
 // EndList must follow these. key is the header of the field that has the list as its
 // value, 0 if it is in another container.
 func (w *Writer) BeginList(b []byte, key FieldKey, element Type, n int) []byte {
+	b = w.listHeader(b, key, element, n, 0)
 	w.depth--
-	b = w.Room(b, longestHeader)
-	if w.depth < 0 || n > math.MaxInt32 {
-		w.refuse(n)
-		return b
-	}
-	return putListHeader(b, key, element, n)
+	return b
 }
 
-// longestHeader is that of a field and of its container.
-const longestHeader = 9
-
-// putListHeader writes what BeginList says, for which there is room.
-func putListHeader(b []byte, key FieldKey, element Type, n int) []byte {
-	start := len(b)
+// listHeader writes what BeginList says, and makes room for more bytes behind it. The
+// elements may be containers only if the depth is taken.
+func (w *Writer) listHeader(b []byte, key FieldKey, element Type, n, more int) []byte {
+	if w.depth < 1 || n > math.MaxInt32 {
+		w.refuse(n)
+		return w.Room(b, more)
+	}
+	size := 8
 	if key == 0 {
-		b = b[:start+5]
+		size = 5
+	}
+	if cap(b)-len(b) < size+more {
+		b = w.grow(b, size+more)
+	}
+	start := len(b)
+	b = b[:start+size]
+	if key == 0 {
 		b[start] = byte(element)
 		binary.BigEndian.PutUint32(b[start+1:], uint32(n))
-		return b
+	} else {
+		binary.BigEndian.PutUint64(b[start:], uint64(key)<<40|uint64(element)<<32|uint64(uint32(n)))
 	}
-	b = b[:start+8]
-	binary.BigEndian.PutUint64(b[start:], uint64(key)<<40|uint64(element)<<32|uint64(uint32(n)))
 	return b
 }
 
 // refuse fails because of the nesting, or of a number of elements that the header
 // cannot say.
 func (w *Writer) refuse(n int) {
-	if w.depth < 0 {
+	if w.depth < 1 {
 		w.tooDeep()
 	}
 	w.fail(&Error{Kind: thriftwire.LimitExceeded, Offset: -1, Detail: fmt.Sprintf(
@@ -318,16 +322,15 @@ func (w *Writer) EndList() { w.depth++ }
 // BeginMap writes the header of a map of n entries, and EndMap must follow these; see
 // BeginList.
 func (w *Writer) BeginMap(b []byte, field FieldKey, key, value Type, n int) []byte {
-	w.depth--
-	b = w.Room(b, longestHeader)
-	if w.depth < 0 || n > math.MaxInt32 {
+	if w.depth < 1 || n > math.MaxInt32 {
 		w.refuse(n)
 		return b
 	}
+	w.depth--
 	if field != 0 {
-		b = append(b, byte(field>>16), byte(field>>8), byte(field))
+		b = PutField(w.Room(b, 4), field)
 	}
-	return binary.BigEndian.AppendUint32(append(b, byte(key), byte(value)), uint32(n))
+	return binary.BigEndian.AppendUint32(append(w.Room(b, 6), byte(key), byte(value)), uint32(n))
 }
 
 // EndMap must follow the entries that BeginMap announced. It writes nothing.

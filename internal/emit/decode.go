@@ -2,6 +2,7 @@ package emit
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,7 +24,10 @@ func (p *printer) readMethod(r *record) {
 	if len(required.names) > 0 {
 		p.P("var seen ", required.goType())
 	}
-	p.P("fields:")
+	checks := len(required.names) > 0 || slices.ContainsFunc(r.members, func(m member) bool { return m.filled })
+	if checks {
+		p.P("fields:")
+	}
 	p.P("for len(b)-p >= ", fieldBytesLeast, " {")
 	p.P("switch field = ", p.imports.thrift("KeyAt"), "(b, p); field {")
 	for _, m := range r.members {
@@ -42,7 +46,11 @@ func (p *printer) readMethod(r *record) {
 	}
 	p.P("default:")
 	p.P("if field.IsStop() {")
-	p.P("break fields")
+	if checks {
+		p.P("break fields")
+	} else {
+		p.P("return r.PastStop(p)")
+	}
 	p.P("}")
 	p.P("p = r.Skip(p, field)")
 	p.P("}")

@@ -28,7 +28,6 @@ func (s *Target) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Target) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000b0001: // 1: string plain
@@ -44,7 +43,7 @@ fields:
 			s.Text, p = r.String(p + 3)
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -106,12 +105,11 @@ func (s *CommandsRunResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *CommandsRunResult) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}

@@ -120,7 +120,6 @@ func (s *Either) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Either) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x0008ffff: // -1: i32 number
@@ -136,7 +135,7 @@ fields:
 			p = next
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -157,14 +156,13 @@ func (s *Refused) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Refused) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000bfffe: // -2: string reason
 			s.Reason, p = r.String(p + 3)
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -242,7 +240,6 @@ func (s *NegativeSwapResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *NegativeSwapResult) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080000: // 0: i32 success
@@ -258,7 +255,7 @@ fields:
 			s.Refused = value
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}

@@ -57,7 +57,6 @@ func (s *Mixed) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Mixed) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0001: // 1: Common common
@@ -127,7 +126,7 @@ fields:
 			p = s.Wrapped.ReadThrift(r, p+3)
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -218,7 +217,6 @@ func (s *ChildCombineResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *ChildCombineResult) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0000: // 0: Value success
@@ -231,7 +229,7 @@ fields:
 			s.Gone = value
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -257,7 +255,6 @@ func (s *ChildAllArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *ChildAllArgs) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000d0001: // 1: map<string, Value> value
@@ -277,7 +274,7 @@ fields:
 			}
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -304,7 +301,6 @@ func (s *ChildAllResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *ChildAllResult) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000f0000: // 0: Commons success
@@ -321,7 +317,7 @@ fields:
 			}
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}

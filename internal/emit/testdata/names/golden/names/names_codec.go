@@ -28,7 +28,6 @@ func (s *User) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *User) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000b0001: // 1: string id
@@ -45,7 +44,7 @@ fields:
 			s.OrderIDs, p = r.I64List(p+3, s.OrderIDs)
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -75,7 +74,6 @@ func (s *NewUser) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *NewUser) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000b0001: // 1: string type
@@ -114,7 +112,7 @@ fields:
 			p += 7
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -141,7 +139,6 @@ func (s *User_) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *User_) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000b0001: // 1: string name
@@ -156,7 +153,7 @@ fields:
 			p = next
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -185,7 +182,6 @@ func (s *WriteThrift) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *WriteThrift) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080001: // 1: i32 WriteThrift
@@ -232,7 +228,7 @@ fields:
 			p += 7
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -259,7 +255,6 @@ func (s *HTTPServer) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *HTTPServer) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000b0001: // 1: string http_url
@@ -282,7 +277,7 @@ fields:
 			p += 7
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -302,12 +297,11 @@ func (s *OrdersServer) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *OrdersServer) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -327,12 +321,11 @@ func (s *OrdersPlaceArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *OrdersPlaceArgs) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -358,7 +351,6 @@ func (s *Thrift) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Thrift) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080001: // 1: i32 fulmar
@@ -373,7 +365,7 @@ fields:
 			p = s.Context.ReadThrift(r, p+3)
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -404,7 +396,6 @@ func (s *Thrift2) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Thrift2) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080001: // 1: i32 key
@@ -431,7 +422,7 @@ fields:
 			}
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -457,7 +448,6 @@ func (s *Given) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Given) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080001: // 1: i32 a
@@ -483,7 +473,7 @@ fields:
 			p += 7
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -506,7 +496,6 @@ func (s *Error) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Error) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000b0001: // 1: string error
@@ -517,7 +506,7 @@ fields:
 			s.Message, p = r.String(p + 3)
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -580,7 +569,6 @@ func (s *Orders_PlaceArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Orders_PlaceArgs) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080001: // 1: i32 ctx
@@ -634,7 +622,7 @@ fields:
 			p += 7
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -659,7 +647,6 @@ func (s *Orders_PlaceResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Orders_PlaceResult) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080000: // 0: i32 success
@@ -671,7 +658,7 @@ fields:
 			p += 7
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -701,7 +688,6 @@ func (s *Orders_Place_Args) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Orders_Place_Args) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080001: // 1: i32 func
@@ -755,7 +741,7 @@ fields:
 			p += 7
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -780,7 +766,6 @@ func (s *Orders_Place_Result) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Orders_Place_Result) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080000: // 0: i32 success
@@ -792,7 +777,7 @@ fields:
 			p += 7
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -869,12 +854,11 @@ func (s *Orders_RegisterResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Orders_RegisterResult) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -894,12 +878,11 @@ func (s *Orders_GetXArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Orders_GetXArgs) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -919,12 +902,11 @@ func (s *Orders_GetXResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Orders_GetXResult) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -944,12 +926,11 @@ func (s *Orders_GetX_Args) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Orders_GetX_Args) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -981,7 +962,6 @@ func (s *Orders_GetX_Result) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Orders_GetX_Result) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0001: // 1: error success
@@ -998,7 +978,7 @@ fields:
 			s.ReplyError_ = value
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -1018,12 +998,11 @@ func (s *OrdersPlaceItArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *OrdersPlaceItArgs) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -1043,12 +1022,11 @@ func (s *OrdersPlaceItResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *OrdersPlaceItResult) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -1073,7 +1051,6 @@ func (s *OrdersPlaceOtherArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *OrdersPlaceOtherArgs) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080001: // 1: i32 ordersPlaceOtherMethod
@@ -1092,7 +1069,7 @@ fields:
 			p += 7
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -1112,12 +1089,11 @@ func (s *OrdersPlaceOtherResult) WriteThrift(w *thrift.Writer, b []byte) []byte 
 func (s *OrdersPlaceOtherResult) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -1137,12 +1113,11 @@ func (s *Orders_2PlaceItArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Orders_2PlaceItArgs) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -1162,12 +1137,11 @@ func (s *Orders_2PlaceItResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Orders_2PlaceItResult) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -1188,14 +1162,13 @@ func (s *URLShortenerShortenArgs) WriteThrift(w *thrift.Writer, b []byte) []byte
 func (s *URLShortenerShortenArgs) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000b0001: // 1: string url
 			s.URL, p = r.String(p + 3)
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -1218,7 +1191,6 @@ func (s *URLShortenerShortenResult) WriteThrift(w *thrift.Writer, b []byte) []by
 func (s *URLShortenerShortenResult) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000b0000: // 0: string success
@@ -1227,7 +1199,7 @@ fields:
 			p = next
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}

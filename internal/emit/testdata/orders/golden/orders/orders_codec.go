@@ -243,7 +243,6 @@ func (s *OutOfStock) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *OutOfStock) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000b0001: // 1: string sku
@@ -257,7 +256,7 @@ fields:
 			p += 7
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -277,12 +276,11 @@ func (s *Forbidden) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Forbidden) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -352,7 +350,6 @@ func (s *OrdersPlaceResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *OrdersPlaceResult) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0000: // 0: Order success
@@ -370,7 +367,7 @@ fields:
 			s.Forbidden = value
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -394,7 +391,6 @@ func (s *OrdersViewedArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *OrdersViewedArgs) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000a0001: // 1: OrderId orderId
@@ -406,7 +402,7 @@ fields:
 			p += 11
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -431,7 +427,6 @@ func (s *OrdersCountArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *OrdersCountArgs) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080001: // 1: Status status
@@ -445,7 +440,7 @@ fields:
 			s.Skus, p = r.StringList(p+3, s.Skus)
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -470,7 +465,6 @@ func (s *OrdersCountResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *OrdersCountResult) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000a0000: // 0: i64 success
@@ -482,7 +476,7 @@ fields:
 			p += 11
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -502,12 +496,11 @@ func (s *OrdersAllArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *OrdersAllArgs) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -534,7 +527,6 @@ func (s *OrdersAllResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *OrdersAllResult) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000f0000: // 0: list<Order> success
@@ -551,7 +543,7 @@ fields:
 			}
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -576,7 +568,6 @@ func (s *OrdersCancelArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *OrdersCancelArgs) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000a0001: // 1: OrderId id
@@ -590,7 +581,7 @@ fields:
 			s.Reason, p = r.String(p + 3)
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -614,7 +605,6 @@ func (s *OrdersCancelResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *OrdersCancelResult) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0001: // 1: Forbidden forbidden
@@ -623,7 +613,7 @@ fields:
 			s.Forbidden = value
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -643,12 +633,11 @@ func (s *OrdersPingArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *OrdersPingArgs) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -668,12 +657,11 @@ func (s *OrdersPingResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *OrdersPingResult) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -693,12 +681,11 @@ func (s *OrdersTouchArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *OrdersTouchArgs) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -718,12 +705,11 @@ func (s *OrdersTouchResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *OrdersTouchResult) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -747,7 +733,6 @@ func (s *OrdersStatusOfArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *OrdersStatusOfArgs) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000a0001: // 1: OrderId id
@@ -759,7 +744,7 @@ fields:
 			p += 11
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -784,7 +769,6 @@ func (s *OrdersStatusOfResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *OrdersStatusOfResult) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080000: // 0: Status success
@@ -796,7 +780,7 @@ fields:
 			p += 7
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -820,7 +804,6 @@ func (s *OrdersInvoiceArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *OrdersInvoiceArgs) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000a0001: // 1: OrderId id
@@ -832,7 +815,7 @@ fields:
 			p += 11
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -855,14 +838,13 @@ func (s *OrdersInvoiceResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *OrdersInvoiceResult) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000b0000: // 0: binary success
 			s.Success, p = r.Binary(p + 3)
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}

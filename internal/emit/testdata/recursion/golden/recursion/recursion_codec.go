@@ -45,7 +45,6 @@ func (s *Node) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Node) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080001: // 1: i32 value
@@ -92,7 +91,7 @@ fields:
 			s.Twin = value
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -118,7 +117,6 @@ func (s *A) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *A) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0001: // 1: B b
@@ -133,7 +131,7 @@ fields:
 			p += 7
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -155,7 +153,6 @@ func (s *B) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *B) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0001: // 1: C c
@@ -163,7 +160,7 @@ fields:
 			p = s.C.ReadThrift(r, p+3)
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -228,14 +225,13 @@ func (s *Leaf) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Leaf) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000b0001: // 1: string name
 			s.Name, p = r.String(p + 3)
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -268,7 +264,6 @@ func (s *Tree) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Tree) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0001: // 1: Subtree left
@@ -288,7 +283,7 @@ fields:
 			p += 7
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -328,7 +323,6 @@ func (s *Expression) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Expression) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000a0001: // 1: i64 number
@@ -348,7 +342,7 @@ fields:
 			*s = Expression{Negated: value}
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -419,7 +413,6 @@ func (s *Outer) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Outer) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0001: // 1: Inner inner
@@ -428,7 +421,7 @@ fields:
 			s.Inner = value
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -513,7 +506,6 @@ func (s *Keyed) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Keyed) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000d0001: // 1: map<Keyed, i32> weights
@@ -557,7 +549,7 @@ fields:
 			}
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -582,7 +574,6 @@ func (s *Caused) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Caused) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000b0001: // 1: string message
@@ -593,7 +584,7 @@ fields:
 			s.Cause = value
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}

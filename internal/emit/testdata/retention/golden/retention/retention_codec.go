@@ -23,14 +23,13 @@ func (s *Inner) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Inner) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000b0001: // 1: string text
 			s.Text, p = r.String(p + 3)
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -68,7 +67,6 @@ func (s *Kept) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Kept) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000b0001: // 1: string shared
@@ -117,7 +115,7 @@ fields:
 			s.Last, p = r.String(p + 3)
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -149,7 +147,6 @@ func (s *Either) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Either) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000b0001: // 1: string text
@@ -168,7 +165,7 @@ fields:
 			r.UseStrings(before)
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -228,12 +225,11 @@ func (s *CachePutResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *CachePutResult) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -254,14 +250,13 @@ func (s *CacheGetArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *CacheGetArgs) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000b0001: // 1: string key
 			s.Key, p = r.String(p + 3)
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -285,7 +280,6 @@ func (s *CacheGetResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *CacheGetResult) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0000: // 0: Kept success
@@ -294,7 +288,7 @@ fields:
 			s.Success = value
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -315,14 +309,13 @@ func (s *PlainFindArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *PlainFindArgs) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000b0001: // 1: string key
 			s.Key, p = r.String(p + 3)
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -346,7 +339,6 @@ func (s *PlainFindResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *PlainFindResult) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0000: // 0: Kept success
@@ -355,7 +347,7 @@ fields:
 			s.Success = value
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}

@@ -30,7 +30,6 @@ func (s *Point) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Point) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080001: // 1: i32 x
@@ -53,7 +52,7 @@ fields:
 			p = next
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -101,7 +100,6 @@ func (s *Plain) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Plain) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x00020001: // 1: bool aBool
@@ -181,7 +179,7 @@ fields:
 			s.ABlob, p = r.Binary(p + 3)
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -269,7 +267,6 @@ func (s *Optional) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Optional) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x00020001: // 1: bool aBool
@@ -356,7 +353,7 @@ fields:
 			s.ABlob, p = r.Binary(p + 3)
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -641,7 +638,6 @@ func (s *Shape) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Shape) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x00020001: // 1: bool aBool
@@ -752,7 +748,7 @@ fields:
 			}
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -780,7 +776,6 @@ func (s *Failure) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Failure) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080001: // 1: i32 code
@@ -798,7 +793,7 @@ fields:
 			s.Dump, p = r.Binary(p + 3)
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -882,7 +877,6 @@ func (s *Containers) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Containers) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000f0001: // 1: list<bool> bools
@@ -1041,7 +1035,7 @@ fields:
 			}
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -1832,12 +1826,11 @@ func (s *Empty) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Empty) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -1861,7 +1854,6 @@ func (s *EchoABoolArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *EchoABoolArgs) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x00020001: // 1: bool v
@@ -1869,7 +1861,7 @@ fields:
 			p += 4
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -1894,7 +1886,6 @@ func (s *EchoABoolResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *EchoABoolResult) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x00020000: // 0: bool success
@@ -1902,7 +1893,7 @@ fields:
 			p += 4
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -1926,7 +1917,6 @@ func (s *EchoAnI8Args) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *EchoAnI8Args) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x00030001: // 1: i8 v
@@ -1934,7 +1924,7 @@ fields:
 			p += 4
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -1959,7 +1949,6 @@ func (s *EchoAnI8Result) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *EchoAnI8Result) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x00030000: // 0: i8 success
@@ -1967,7 +1956,7 @@ fields:
 			p += 4
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -1991,7 +1980,6 @@ func (s *EchoADoubleArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *EchoADoubleArgs) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x00040001: // 1: double v
@@ -2003,7 +1991,7 @@ fields:
 			p += 11
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -2028,7 +2016,6 @@ func (s *EchoADoubleResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *EchoADoubleResult) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x00040000: // 0: double success
@@ -2040,7 +2027,7 @@ fields:
 			p += 11
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -2061,14 +2048,13 @@ func (s *EchoAStringArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *EchoAStringArgs) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000b0001: // 1: string v
 			s.V, p = r.String(p + 3)
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -2091,7 +2077,6 @@ func (s *EchoAStringResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *EchoAStringResult) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000b0000: // 0: string success
@@ -2100,7 +2085,7 @@ fields:
 			p = next
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -2121,14 +2106,13 @@ func (s *EchoABinaryArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *EchoABinaryArgs) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000b0001: // 1: Blob v
 			s.V, p = r.Binary(p + 3)
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -2151,14 +2135,13 @@ func (s *EchoABinaryResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *EchoABinaryResult) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000b0000: // 0: binary success
 			s.Success, p = r.Binary(p + 3)
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -2182,14 +2165,13 @@ func (s *EchoAUUIDArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *EchoAUUIDArgs) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x00100001: // 1: uuid v
 			s.V, p = r.UUID(p + 3)
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -2214,7 +2196,6 @@ func (s *EchoAUUIDResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *EchoAUUIDResult) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x00100000: // 0: uuid success
@@ -2223,7 +2204,7 @@ fields:
 			p = next
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -2247,7 +2228,6 @@ func (s *EchoAnEnumArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *EchoAnEnumArgs) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080001: // 1: Colour v
@@ -2259,7 +2239,7 @@ fields:
 			p += 7
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -2284,7 +2264,6 @@ func (s *EchoAnEnumResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *EchoAnEnumResult) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080000: // 0: Colour success
@@ -2296,7 +2275,7 @@ fields:
 			p += 7
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -2358,7 +2337,6 @@ func (s *EchoAStructResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *EchoAStructResult) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0000: // 0: Point success
@@ -2367,7 +2345,7 @@ fields:
 			s.Success = value
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -2392,7 +2370,6 @@ func (s *EchoAListArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *EchoAListArgs) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000f0001: // 1: Path v
@@ -2409,7 +2386,7 @@ fields:
 			}
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -2436,7 +2413,6 @@ func (s *EchoAListResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *EchoAListResult) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000f0000: // 0: Path success
@@ -2453,7 +2429,7 @@ fields:
 			}
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -2474,14 +2450,13 @@ func (s *EchoASetArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *EchoASetArgs) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000e0001: // 1: set<string> v
 			s.V, p = r.StringList(p+3, s.V)
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -2504,14 +2479,13 @@ func (s *EchoASetResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *EchoASetResult) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000e0000: // 0: set<string> success
 			s.Success, p = r.StringList(p+3, s.Success)
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -2537,7 +2511,6 @@ func (s *EchoAMapArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *EchoAMapArgs) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000d0001: // 1: Painting v
@@ -2555,7 +2528,7 @@ fields:
 			}
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -2583,7 +2556,6 @@ func (s *EchoAMapResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *EchoAMapResult) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000d0000: // 0: Painting success
@@ -2601,7 +2573,7 @@ fields:
 			}
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -2628,7 +2600,6 @@ func (s *EchoPairsArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *EchoPairsArgs) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000d0001: // 1: map<list<i32>, string> v
@@ -2649,7 +2620,7 @@ fields:
 			}
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -2678,7 +2649,6 @@ func (s *EchoPairsResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *EchoPairsResult) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000d0000: // 0: map<list<i32>, string> success
@@ -2699,7 +2669,7 @@ fields:
 			}
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -2761,7 +2731,6 @@ func (s *EchoAUnionResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *EchoAUnionResult) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0000: // 0: Shape success
@@ -2770,7 +2739,7 @@ fields:
 			s.Success = value
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -2837,7 +2806,6 @@ func (s *EchoAnExceptionResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *EchoAnExceptionResult) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0000: // 0: Failure success
@@ -2846,7 +2814,7 @@ fields:
 			s.Success = value
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}

@@ -38,7 +38,6 @@ func (s *Point) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Point) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080001: // 1: i32 x
@@ -75,7 +74,7 @@ fields:
 			p += 7
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -114,7 +113,6 @@ func (s *Choice) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Choice) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080001: // 1: i32 number
@@ -135,7 +133,7 @@ fields:
 			*s = Choice{Point: value}
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -347,7 +345,6 @@ func (s *Optionals) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Optionals) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x00020001: // 1: bool verbose
@@ -418,7 +415,7 @@ fields:
 			s.Plain, p = r.Binary(p + 3)
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -462,7 +459,6 @@ func (s *Holder) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Holder) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0001: // 1: Settings settings
@@ -519,7 +515,7 @@ fields:
 			}
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -544,7 +540,6 @@ func (s *Refused) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Refused) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080001: // 1: i32 code
@@ -558,7 +553,7 @@ fields:
 			s.Why, p = r.String(p + 3)
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -661,7 +656,6 @@ func (s *DefaultsGetResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *DefaultsGetResult) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0000: // 0: Settings success
@@ -676,7 +670,7 @@ fields:
 			s.Refused = value
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}

@@ -27,7 +27,6 @@ func (s *Common) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Common) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080001: // 1: i32 id
@@ -39,7 +38,7 @@ fields:
 			p += 7
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -60,14 +59,13 @@ func (s *Gone) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Gone) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000b0001: // 1: string what
 			s.What, p = r.String(p + 3)
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -93,7 +91,6 @@ func (s *Wrapped) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Wrapped) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0001: // 1: Inner inner
@@ -108,7 +105,7 @@ fields:
 			p += 7
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -128,12 +125,11 @@ func (s *BasePingArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *BasePingArgs) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -153,12 +149,11 @@ func (s *BasePingResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *BasePingResult) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -182,7 +177,6 @@ func (s *BaseGetArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *BaseGetArgs) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080001: // 1: i32 id
@@ -194,7 +188,7 @@ fields:
 			p += 7
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -222,7 +216,6 @@ func (s *BaseGetResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *BaseGetResult) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0000: // 0: Common success
@@ -236,7 +229,7 @@ fields:
 			s.Gone = value
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}

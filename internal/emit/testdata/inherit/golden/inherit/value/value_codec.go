@@ -29,7 +29,6 @@ func (s *Key) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Key) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080001: // 1: i32 a
@@ -45,7 +44,7 @@ fields:
 			p = next
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -70,7 +69,6 @@ func (s *Value) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Value) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080001: // 1: Kind kind
@@ -89,7 +87,7 @@ fields:
 			p += 11
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
@@ -114,7 +112,6 @@ func (s *Inner) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Inner) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
-fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080001: // 1: i32 n
@@ -133,7 +130,7 @@ fields:
 			p += 7
 		default:
 			if field.IsStop() {
-				break fields
+				return r.PastStop(p)
 			}
 			p = r.Skip(p, field)
 		}
