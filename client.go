@@ -231,7 +231,7 @@ func (c *Client) readReply(message *transport.Response, state *unaryState) error
 	if business := message.Head.Business; business != nil {
 		return &BusinessError{status: business.Status, message: business.Message, extra: business.Extra}
 	}
-	if err := state.method.Codec.ReadBody(message.Body, state.reply, c.limits); err != nil {
+	if _, err := state.method.Codec.ReadBody(message.Body, state.reply, c.limits, false); err != nil {
 		return c.badReply(err)
 	}
 	if reply, ok := state.reply.(replyMessage); ok {

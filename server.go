@@ -346,12 +346,16 @@ func (s *Server) admit() error {
 // decode reads the request of a call.
 func (s *Server) decode(method *MethodDesc, in *transport.Inbound) (any, error) {
 	request := method.NewRequest()
-	if err := method.Codec.ReadBody(in.Body, request, s.limits); err != nil {
+	// A string that is sent from where it is may be in use when the call has ended.
+	may := len(in.Body) < limits.LinkedStringBytes
+	refers, err := method.Codec.ReadBody(in.Body, request, s.limits, may)
+	if err != nil {
 		s.transport.Log().Warn("call refused", "peer", in.Peer, "method", method.Name, "reason", err.Error())
 		return nil, invalid(err)
 	}
-	// The handler may take its time; the bytes need not.
-	in.DropBody()
+	if !refers {
+		in.DropBody() // the handler may take its time; the bytes need not
+	}
 	return request, nil
 }
 

@@ -20,7 +20,7 @@ func (textCodec) AppendBody(out *linkbuf.Buffer, body any, m limits.Message) err
 	return nil
 }
 
-func (textCodec) ReadBody([]byte, any, limits.Message) error { return nil }
+func (textCodec) ReadBody([]byte, any, limits.Message, bool) (bool, error) { return false, nil }
 
 func TestMethodDesc_MessagesGetTheMemoryOfEarlierOnes(t *testing.T) {
 	method := &MethodDesc{Codec: textCodec{}}

@@ -20,8 +20,8 @@ type Codec struct {
 var Binary Codec
 
 // AppendBody appends body, which must be a Struct, to out. On an error out is
-// as it was before. Strings of 32 KiB and more become pieces of out, everything
-// else is copied.
+// as it was before. Strings of 32 KiB (LinkedStringBytes) and more become pieces of
+// out, everything else is copied.
 func (Codec) AppendBody(out *linkbuf.Buffer, body any, m limits.Message) error {
 	s, ok := body.(Struct)
 	if !ok {
@@ -31,28 +31,33 @@ func (Codec) AppendBody(out *linkbuf.Buffer, body any, m limits.Message) error {
 	return w.writeTo(out, s)
 }
 
-// ReadBody reads all of in into body, which must be a Struct. It keeps no
-// reference to in.
-func (c Codec) ReadBody(in []byte, body any, m limits.Message) error {
+// ReadBody reads all of in into body, which must be a Struct. If it may, strings with
+// StringsScoped refer to in afterwards, and it reports whether there are some;
+// otherwise it keeps no reference to in.
+func (c Codec) ReadBody(in []byte, body any, m limits.Message, may bool) (refers bool, err error) {
 	s, ok := body.(Struct)
 	if !ok {
-		return fmt.Errorf("thrift: %T is not a generated Thrift struct", body)
+		return false, fmt.Errorf("thrift: %T is not a generated Thrift struct", body)
 	}
-	return read(in, s, m, c.Strings, false)
+	lease := copied
+	if may {
+		lease = lent
+	}
+	return read(in, s, m, c.Strings, lease)
 }
 
-// read reads all of b into s.
-func read(b []byte, s Struct, m limits.Message, policy Strings, owned bool) error {
-	r := newReader(b, m, policy, owned)
+// read reads all of b into s. It reports whether s refers to b.
+func read(b []byte, s Struct, m limits.Message, policy Strings, lease lease) (refers bool, err error) {
+	r := newReader(b, m, policy, lease)
 	p := s.ReadThrift(&r, 0)
 	if r.err != nil {
-		return r.err
+		return false, r.err
 	}
 	if p != len(b) {
-		return &Error{Kind: thriftwire.Malformed, Offset: p, Detail: fmt.Sprintf(
+		return false, &Error{Kind: thriftwire.Malformed, Offset: p, Detail: fmt.Sprintf(
 			"%d bytes follow the end of the struct", len(b)-p)}
 	}
-	return nil
+	return r.strings.refers, nil
 }
 
 // Append returns dst with s in the Binary protocol behind it, under the default
@@ -75,7 +80,8 @@ func Marshal(s Struct) ([]byte, error) {
 // are not in b keep their values. It keeps no reference to b: strings have memory
 // of their own, as StringsAuto describes it.
 func Unmarshal(b []byte, s Struct) error {
-	return read(b, s, limits.DefaultMessage(), StringsAuto, false)
+	_, err := read(b, s, limits.DefaultMessage(), StringsAuto, copied)
+	return err
 }
 
 // UnmarshalConfig says how UnmarshalOwned decodes. The zero value is usable.
@@ -87,5 +93,6 @@ type UnmarshalConfig struct {
 // UnmarshalOwned is Unmarshal for bytes that nobody will change as long as s, or a
 // string from it, is in use: these may refer to b.
 func UnmarshalOwned(b []byte, s Struct, config UnmarshalConfig) error {
-	return read(b, s, limits.DefaultMessage(), config.Strings, true)
+	_, err := read(b, s, limits.DefaultMessage(), config.Strings, owned)
+	return err
 }

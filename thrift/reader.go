@@ -50,9 +50,9 @@ func (r *Reader) more() *memory {
 	return r.memory
 }
 
-func newReader(b []byte, m limits.Message, policy Strings, owned bool) Reader {
+func newReader(b []byte, m limits.Message, policy Strings, lease lease) Reader {
 	r := Reader{buf: b, depth: m.Depth, maxDepth: m.Depth, budget: m.DecodeBytes(len(b))}
-	r.strings.owned = owned
+	r.strings.lease = lease
 	r.UseStrings(policy)
 	return r
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
 )
 
-// Strings says where decoded strings and binaries keep their bytes. Whatever it
-// is, nobody changes the bytes of a string later.
+// Strings says where decoded strings and binaries keep their bytes. Nobody changes
+// the bytes of a string later, but with StringsScoped.
 type Strings uint8
 
 const (
@@ -26,6 +26,13 @@ const (
 	StringsMessage
 	// StringsOwn gives each of them memory of its own.
 	StringsOwn
+	// StringsScoped lets those of a request refer to the memory that it was received
+	// in, until its handler returns; then they become something else, so what is to
+	// live longer must be cloned, see Clone and Detach of generated structs. It saves
+	// the copy of the message. Elsewhere it is StringsMessage: in replies, and in
+	// requests of 32 KiB (LinkedStringBytes) and more, whose strings may still be on
+	// their way when the handler has returned.
+	StringsScoped
 )
 
 // What a string keeps in memory under StringsAuto: a message of up to
@@ -34,6 +41,15 @@ const (
 	sharedMessageBytes = 16 << 10
 	sharedPieceBytes   = 16 << 10
 	sharedPart         = 8
+)
+
+// lease is how long the bytes of a message stay as they are.
+type lease uint8
+
+const (
+	copied lease = iota // until it has been read
+	lent                // as long as the message of StringsScoped is in use
+	owned               // for ever
 )
 
 // stringPlaces says where a Reader finds the bytes of strings.
@@ -45,12 +61,13 @@ type stringPlaces struct {
 	// Strings shorter than ownFrom go to the arena.
 	ownFrom int
 	policy  Strings
-	// owned: nobody changes the message any more.
-	owned bool
-	// refers: long strings refer to the message.
-	refers bool
+	lease   lease
+	// long: long strings refer to the message.
+	long bool
 	// copies: the next string makes shared, from what is unread then.
 	copies bool
+	// refers: strings may refer to a message that is only lent.
+	refers bool
 }
 
 // UseStrings says where the strings and binaries that are read from now on are kept,
@@ -58,20 +75,22 @@ type stringPlaces struct {
 func (r *Reader) UseStrings(policy Strings) (before Strings) {
 	m := &r.strings
 	before = m.policy
-	if m.shared != nil && !m.owned {
+	if m.from > 0 { // a copy: it begins behind the length of the first string
 		memory := r.more()
 		memory.copied, memory.copiedFrom = m.shared, m.from
 	}
-	*m = stringPlaces{policy: policy, owned: m.owned}
+	*m = stringPlaces{policy: policy, lease: m.lease, refers: m.refers}
 	switch {
 	case policy == StringsOwn:
 	case policy == StringsAuto && len(r.buf) > sharedMessageBytes:
 		// A piece that is kept has at most sharedPart times the length of its string.
 		m.ownFrom = min(len(r.buf), sharedPieceBytes) / sharedPart
-		m.refers = m.owned
+		m.long = m.lease == owned
 		r.more() // has the arena
-	case m.owned:
+	case m.lease == owned:
 		m.shared = r.buf
+	case m.lease == lent && policy == StringsScoped:
+		m.shared, m.refers = r.buf, true
 	case r.memory != nil && r.memory.copied != nil:
 		m.shared, m.from = r.memory.copied, r.memory.copiedFrom // reading only goes forward
 	default:
@@ -174,7 +193,7 @@ func (r *Reader) bytesElsewhere(p, n int) ([]byte, int) {
 	case m.shared != nil:
 		p -= m.from
 		return m.shared[p : p+n : p+n], end
-	case m.refers && n >= len(r.buf)/sharedPart:
+	case m.long && n >= len(r.buf)/sharedPart:
 		return r.buf[p:end:end], end
 	}
 	if n >= m.ownFrom {

@@ -8,12 +8,13 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
 	"github.com/fulmar-rpc/fulmar/thrift"
 )
 
 // policies are all of them.
-var policies = []thrift.Strings{thrift.StringsAuto, thrift.StringsMessage, thrift.StringsOwn}
+var policies = []thrift.Strings{thrift.StringsAuto, thrift.StringsMessage, thrift.StringsOwn, thrift.StringsScoped}
 
 // sized returns a struct whose message is a little longer than n bytes, with short
 // strings and one of an eighth of that.
@@ -206,7 +207,7 @@ func TestUseStrings_PoliciesTakeTurns(t *testing.T) {
 				t.Fatalf("strings of %d bytes, owned %v: something else was read, %v", length, owned, err)
 			}
 			for i, text := range got.texts {
-				refers := owned && (policies[i%len(policies)] == thrift.StringsMessage || policies[i%len(policies)] == thrift.StringsAuto && (len(b) <= 16<<10 || length >= len(b)/8))
+				refers := owned && (policies[i%len(policies)] == thrift.StringsMessage || policies[i%len(policies)] == thrift.StringsScoped || policies[i%len(policies)] == thrift.StringsAuto && (len(b) <= 16<<10 || length >= len(b)/8))
 				if within(b, text) != refers {
 					t.Errorf("string %d of %d bytes, owned %v: refers to the message: %v", i, length, owned, !refers)
 				}
@@ -246,4 +247,36 @@ func FuzzUnmarshalOwned(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestReadBody_ScopedStringsReferIfTheyMay(t *testing.T) {
+	for _, policy := range policies {
+		for _, length := range []int{1, 100, 40_000} {
+			for _, may := range []bool{false, true} {
+				want := node{Name: strings.Repeat("n", length), Labels: []string{"label"}, Blob: []byte("blob")}
+				b := mustMarshal(t, &want)
+				var got node
+				refers, err := thrift.Codec{Strings: policy}.ReadBody(b, &got, limits.DefaultMessage(), may)
+				wantRefers := may && policy == thrift.StringsScoped
+				if err != nil || refers != wantRefers || got.Name != want.Name || got.Labels[0] != "label" || string(got.Blob) != "blob" {
+					t.Fatalf("policy %d, %d bytes, may %v: refers %v, %v", policy, length, may, refers, err)
+				}
+				if within(b, got.Name) != wantRefers || within(b, got.Labels[0]) != wantRefers || within(b, unsafe.String(&got.Blob[0], len(got.Blob))) != wantRefers {
+					t.Errorf("policy %d, %d bytes, may %v: refers to the message: %v", policy, length, may, !wantRefers)
+				}
+			}
+		}
+	}
+	// One field is enough, and the others have their own.
+	b := mustMarshal(t, &mixed{texts: [6]string{"a", "b", "c", "d", "e", "f"}})
+	got := &mixed{}
+	refers, err := thrift.Binary.ReadBody(b, got, limits.DefaultMessage(), true)
+	if err != nil || !refers {
+		t.Errorf("with a scoped field: refers %v, %v", refers, err)
+	}
+	for i, text := range got.texts {
+		if within(b, text) != (policies[i%len(policies)] == thrift.StringsScoped) {
+			t.Errorf("string %d refers to the message: %v", i, within(b, text))
+		}
+	}
 }

@@ -3,11 +3,9 @@ package thrift
 import (
 	"encoding/binary"
 	"unsafe"
-)
 
-// linkedString is from where on a string becomes a piece of the chain itself, which
-// is free to do: a string never changes.
-const linkedString = 32 << 10
+	"github.com/fulmar-rpc/fulmar/internal/limits"
+)
 
 // FieldString writes a field of 7 bytes more than v has.
 func (w *Writer) FieldString(b []byte, id int16, v string) []byte {
@@ -61,7 +59,7 @@ func (w *Writer) stringElsewhere(b []byte, v string) []byte {
 	switch {
 	case w.out == nil, len(v) <= firstChunk:
 		return append(w.Room(b, len(v)), v...)
-	case len(v) >= linkedString:
+	case len(v) >= limits.LinkedStringBytes:
 		w.flush(b)
 		w.out.InsertString(v)
 	default:

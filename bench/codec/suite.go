@@ -9,8 +9,9 @@ import (
 
 // The contestants that stand in comparisons by name.
 const (
-	fulmar     = "fulmar"     // as a user gets it: the default shape, the default string policy
-	fulmarOwn  = "fulmar-own" // every string has memory of its own
+	fulmar     = "fulmar"        // as a user gets it: the default shape, the default string policy
+	fulmarOwn  = "fulmar-own"    // every string has memory of its own
+	scoped     = "fulmar-scoped" // strings refer to the memory that the message was received in
 	kitex      = "kitex"
 	capnp      = "capnp"
 	loop       = "loop"   // for every element a load, a swap of bytes, and a store
@@ -42,6 +43,7 @@ func entries() []entry {
 	return []entry{
 		{fulmar, true, own, everything},
 		{fulmarOwn, true, own, decodesTexts},
+		{scoped, true, own, decodesTexts},
 		{kitex, false, kitexes, everything},
 		{"frugal", false, kitexes, everything},
 		{"apache-thrift", false, apache, everything},

@@ -46,10 +46,11 @@ func TestSuite_PairsAreWhatIsDocumented(t *testing.T) {
 	const (
 		libraries = "fulmar/kitex fulmar/frugal fulmar/apache-thrift fulmar/protobuf-go fulmar/vtprotobuf"
 		own       = "fulmar-own/kitex fulmar-own/frugal fulmar-own/apache-thrift fulmar-own/protobuf-go fulmar-own/vtprotobuf fulmar-own/memcpy"
+		scoped    = "fulmar-scoped/kitex fulmar-scoped/frugal fulmar-scoped/apache-thrift fulmar-scoped/protobuf-go fulmar-scoped/vtprotobuf fulmar-scoped/memcpy"
 	)
 	want := map[string]string{
 		"complex-11k-encode":   libraries + " fulmar/memcpy",
-		"complex-11k-decode":   libraries + " fulmar/memcpy " + own,
+		"complex-11k-decode":   libraries + " fulmar/memcpy " + own + " " + scoped,
 		"list-i64-1k-encode":   libraries + " fulmar/loop fulmar/memcpy",
 		"list-i32-131k-decode": libraries + " fulmar/loop fulmar/memcpy",
 		"mytest-1m":            libraries + " fulmar/capnp",

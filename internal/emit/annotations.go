@@ -148,7 +148,7 @@ func (g *generator) checkMethod(method *schema.Method) {
 func (g *generator) checkStrings(annotations schema.Annotations) {
 	annotation := findAnnotation(annotations, annotationStrings)
 	if annotation != nil && stringPolicy(annotations) == "" {
-		g.errorf(annotation.Position, "annotation %s: %.80q is not known, expected auto, message or own", annotationStrings, annotation.Value)
+		g.errorf(annotation.Position, "annotation %s: %.80q is not known, expected auto, message, own or scoped", annotationStrings, annotation.Value)
 	}
 }
 
@@ -167,6 +167,8 @@ func stringPolicy(all ...schema.Annotations) string {
 			return "StringsMessage"
 		case "own":
 			return "StringsOwn"
+		case "scoped":
+			return "StringsScoped"
 		}
 		return ""
 	}

@@ -18,6 +18,7 @@ type Stub struct {
 	OnAdd     func(ctx context.Context, left, right int32) (int32, error)
 	OnNothing func(ctx context.Context) error
 	OnNotify  func(ctx context.Context, text string) error
+	OnScoped  func(ctx context.Context, message *Message) (*Message, error)
 }
 
 var _ EchoServer = (*Stub)(nil)
@@ -62,4 +63,12 @@ func (s *Stub) Notify(ctx context.Context, text string) error {
 		return errNoHandler
 	}
 	return s.OnNotify(ctx, text)
+}
+
+// Scoped calls OnScoped, and returns the message itself without one.
+func (s *Stub) Scoped(ctx context.Context, message *Message) (*Message, error) {
+	if s.OnScoped == nil {
+		return message, nil
+	}
+	return s.OnScoped(ctx, message)
 }

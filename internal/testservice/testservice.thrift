@@ -22,6 +22,8 @@ service Echo extends Base {
   i32 add(1: i32 left, 2: i32 right)
   void nothing()
   oneway void notify(1: string text)
+  /** Its request may refer to the memory that it was received in. */
+  Message scoped(1: Message message) throws (1: Refused refused) (go.strings = "scoped")
 }
 
 /** Has a method of the same name as Echo. */

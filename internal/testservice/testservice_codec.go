@@ -417,6 +417,84 @@ func (s *EchoNotifyArgs) ReadThrift(r *thrift.Reader, p int) int {
 }
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *EchoScopedArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
+	if !w.BeginStruct() {
+		return b
+	}
+	if s.Message != nil {
+		b = thrift.PutField(w.Room(b, 4), 0x000c0001)
+		b = s.Message.WriteThrift(w, b)
+	} else {
+		w.FailNil("Echo.scoped arguments: message")
+	}
+	return w.EndStruct(b)
+}
+
+// ReadThrift sets the fields that arrive and keeps the others.
+func (s *EchoScopedArgs) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+fields:
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
+		case 0x000c0001: // 1: Message message
+			value := thrift.Allocate[Message](r, p)
+			p = value.ReadThrift(r, p+3)
+			s.Message = value
+		default:
+			if field.IsStop() {
+				break fields
+			}
+			p = r.Skip(p, field)
+		}
+	}
+	if s.Message == nil {
+		s.Message = NewMessage()
+	}
+	return r.EndStruct(p, field, "Echo.scoped arguments")
+}
+
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *EchoScopedResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
+	if !w.BeginStruct() {
+		return b
+	}
+	if s.Success != nil {
+		b = thrift.PutField(w.Room(b, 4), 0x000c0000)
+		b = s.Success.WriteThrift(w, b)
+	}
+	if s.Refused != nil {
+		b = thrift.PutField(w.Room(b, 4), 0x000c0001)
+		b = s.Refused.WriteThrift(w, b)
+	}
+	return w.EndStruct(b)
+}
+
+// ReadThrift sets the fields that arrive and keeps the others.
+func (s *EchoScopedResult) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
+		case 0x000c0000: // 0: Message success
+			value := thrift.Allocate[Message](r, p)
+			p = value.ReadThrift(r, p+3)
+			s.Success = value
+		case 0x000c0001: // 1: Refused refused
+			value := thrift.Allocate[Refused](r, p)
+			p = value.ReadThrift(r, p+3)
+			s.Refused = value
+		default:
+			if field.IsStop() {
+				return r.PastStop(p)
+			}
+			p = r.Skip(p, field)
+		}
+	}
+	return r.EndStruct(p, field, "Echo.scoped result")
+}
+
+// WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *CalculatorAddArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if !w.BeginLeaf() {
 		return b

@@ -165,6 +165,16 @@ func (s *EchoNotifyArgs) String() string {
 }
 
 // String returns a text for logs.
+func (s *EchoScopedArgs) String() string {
+	return methods.Text(s)
+}
+
+// String returns a text for logs.
+func (s *EchoScopedResult) String() string {
+	return methods.Text(s)
+}
+
+// String returns a text for logs.
 func (s *CalculatorAddArgs) String() string {
 	return methods.Text(s)
 }

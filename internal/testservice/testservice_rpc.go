@@ -111,6 +111,8 @@ const (
 	EchoNothingFullMethodName = "Echo.nothing"
 	// EchoNotifyFullMethodName is the full name of its method notify.
 	EchoNotifyFullMethodName = "Echo.notify"
+	// EchoScopedFullMethodName is the full name of its method scoped.
+	EchoScopedFullMethodName = "Echo.scoped"
 )
 
 // EchoServer is what a server of the service Echo does.
@@ -120,6 +122,8 @@ type EchoServer interface {
 	Add(ctx context.Context, left int32, right int32) (int32, error)
 	Nothing(ctx context.Context) error
 	Notify(ctx context.Context, text string) error
+	// Its request may refer to the memory that it was received in.
+	Scoped(ctx context.Context, message *Message) (*Message, error)
 }
 
 // RegisterEchoServer makes implementation answer the calls of the service Echo.
@@ -134,6 +138,8 @@ type EchoClient interface {
 	Add(ctx context.Context, left int32, right int32, options ...fulmar.CallOption) (int32, error)
 	Nothing(ctx context.Context, options ...fulmar.CallOption) error
 	Notify(ctx context.Context, text string, options ...fulmar.CallOption) error
+	// Its request may refer to the memory that it was received in.
+	Scoped(ctx context.Context, message *Message, options ...fulmar.CallOption) (*Message, error)
 }
 
 // NewEchoClient returns a client that calls through caller, which usually is a
@@ -182,6 +188,15 @@ func (c *echoClient) Notify(ctx context.Context, text string, options ...fulmar.
 	return c.caller.Call(ctx, echoNotifyMethod, &args, nil, options...)
 }
 
+func (c *echoClient) Scoped(ctx context.Context, message *Message, options ...fulmar.CallOption) (*Message, error) {
+	args := EchoScopedArgs{Message: message}
+	var result EchoScopedResult
+	if err := c.caller.Call(ctx, echoScopedMethod, &args, &result, options...); err != nil {
+		return nil, err
+	}
+	return result.Success, nil
+}
+
 // EchoServiceDesc describes the service Echo to the runtime.
 var EchoServiceDesc = &fulmar.ServiceDesc{
 	Name: EchoServiceName,
@@ -191,6 +206,7 @@ var EchoServiceDesc = &fulmar.ServiceDesc{
 		echoAddMethod,
 		echoNothingMethod,
 		echoNotifyMethod,
+		echoScopedMethod,
 	},
 }
 
@@ -272,6 +288,30 @@ var echoNotifyMethod = &fulmar.MethodDesc{
 	},
 }
 
+var echoScopedMethod = &fulmar.MethodDesc{
+	Service:    EchoServiceName,
+	Name:       "scoped",
+	Codec:      thrift.Codec{Strings: thrift.StringsScoped},
+	NewRequest: func() any { return &EchoScopedArgs{} },
+	Invoke: func(ctx context.Context, implementation, request any) (any, error) {
+		args := request.(*EchoScopedArgs)
+		success, err := implementation.(EchoServer).Scoped(ctx, args.Message)
+		if err != nil {
+			return nil, err
+		}
+		if success == nil {
+			return nil, fulmar.MissingReply(EchoScopedFullMethodName)
+		}
+		return &EchoScopedResult{Success: success}, nil
+	},
+	Exception: func(err error) any {
+		if exception, ok := errors.AsType[*Refused](err); ok && exception != nil {
+			return &EchoScopedResult{Refused: exception}
+		}
+		return nil
+	},
+}
+
 // EchoEchoArgs are the arguments of Echo.echo.
 type EchoEchoArgs struct {
 	Message *Message `json:"message"`
@@ -331,6 +371,30 @@ func (s *EchoNothingResult) ReplyError() error {
 // EchoNotifyArgs are the arguments of Echo.notify.
 type EchoNotifyArgs struct {
 	Text string `json:"text"`
+}
+
+// EchoScopedArgs are the arguments of Echo.scoped.
+type EchoScopedArgs struct {
+	Message *Message `json:"message"`
+}
+
+// EchoScopedResult is the reply of Echo.scoped. At most one of its fields is
+// set.
+type EchoScopedResult struct {
+	Success *Message `json:"success,omitzero"`
+	Refused *Refused `json:"refused,omitzero"`
+}
+
+// ReplyError returns the exception that the reply holds, or an error if a
+// result is missing.
+func (s *EchoScopedResult) ReplyError() error {
+	if s.Refused != nil {
+		return s.Refused
+	}
+	if s.Success == nil {
+		return fulmar.MissingReply(EchoScopedFullMethodName)
+	}
+	return nil
 }
 
 // The names of the service Calculator and of what it can do, as fulmar.OnlyFor

@@ -19,7 +19,7 @@ type Inbound struct {
 	Name     string
 	Sequence int32
 	Head     RequestHead
-	// Body is the arguments, until DropBody.
+	// Body is the arguments, until DropBody, or until Handle returns.
 	Body  []byte
 	Peer  string
 	Local string

@@ -13,3 +13,9 @@ func decode(wire []byte, s thrift.Struct) error { return thrift.Unmarshal(wire, 
 func decodeOwn(wire []byte, s thrift.Struct) error {
 	return thrift.UnmarshalOwned(wire, s, thrift.UnmarshalConfig{Strings: thrift.StringsOwn})
 }
+
+// decodeScoped lets strings refer to the message, as in a server whose handlers keep
+// none of them.
+func decodeScoped(wire []byte, s thrift.Struct) error {
+	return thrift.UnmarshalOwned(wire, s, thrift.UnmarshalConfig{Strings: thrift.StringsScoped})
+}
