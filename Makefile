@@ -47,7 +47,7 @@ generate: bin/fulmar bin/fulmar-gen-mock bin/fulmar-gen-validate ## Run fulmar g
 GENERATED_MODULES = . $(patsubst %/,%,$(sort $(dir $(wildcard examples/*/go.mod test/*/go.mod bench/go.mod bench/*/go.mod))))
 
 .PHONY: fuzz
-fuzz: bin/verify ## Run every fuzz target for TIME (default 30s each)
+fuzz: generate bin/verify ## Run every fuzz target for TIME (default 30s each)
 	bin/verify -root $(ROOT) -fuzztime $(TIME) fuzz
 
 .PHONY: chaos
