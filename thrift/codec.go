@@ -2,6 +2,7 @@ package thrift
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
@@ -48,6 +49,10 @@ func (c Codec) ReadBody(in []byte, body any, m limits.Message, may bool) (refers
 
 // read reads all of b into s. It reports whether s refers to b.
 func read(b []byte, s Struct, m limits.Message, policy Strings, lease lease) (refers bool, err error) {
+	if len(b) > math.MaxInt32 {
+		// Counts have 32 bits and a sign: checks against what is left rely on less.
+		return false, &Error{Kind: thriftwire.LimitExceeded, Offset: -1, Detail: fmt.Sprintf("message of %d bytes (limit %d)", len(b), math.MaxInt32)}
+	}
 	r := newReader(b, m, policy, lease)
 	p := s.ReadThrift(&r, 0)
 	if r.err != nil {

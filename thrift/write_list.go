@@ -34,8 +34,13 @@ const numbersBytes = 32 << 10
 // numbers returns how many of n numbers of size bytes are written next, at least one,
 // and b with them behind it, to be filled in.
 func (w *Writer) numbers(b []byte, n, size int) (int, []byte) {
-	if room := (cap(b) - len(b)) / size; room < n && w.out != nil {
-		n = max(room, min(n, numbersBytes/size))
+	if room := (cap(b) - len(b)) / size; room < n {
+		if w.out == nil && w.err == nil {
+			w.checkSize(len(b) - w.start + n*size)
+		}
+		if w.out != nil || w.err != nil { // what is dropped takes no room for all of it
+			n = max(room, min(n, numbersBytes/size))
+		}
 	}
 	b = w.Room(b, n*size)
 	return n, b[:len(b)+n*size]

@@ -154,6 +154,10 @@ func (s *Skipper) skipString(b []byte, pos int, top *skipFrame) (need int, err e
 }
 
 func (s *Skipper) skipContainer(b []byte, pos int, t Type, top *skipFrame) (need int, err error) {
+	if s.level > s.depth {
+		// Also if it holds nothing that has to be walked: a decoder counts every level.
+		return 0, DepthError(s.limit, pos)
+	}
 	head := t.LeastSize()
 	if len(b) < pos+head {
 		return s.needs(b, pos+head)
