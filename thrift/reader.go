@@ -65,6 +65,7 @@ func (r *Reader) Failed() bool { return r.err != nil }
 func (r *Reader) fail(err *Error) int {
 	if r.err == nil {
 		r.err = err
+		r.depth = math.MinInt / 2 // nothing begins any more, also where p was not moved
 	}
 	return len(r.buf)
 }
@@ -363,6 +364,15 @@ func MakeMap[K comparable, V any](r *Reader, p, n int) map[K]V {
 		return map[K]V{}
 	}
 	return make(map[K]V, r.room(p, n, uintptr(bytes/int64(max(n, 1)))))
+}
+
+// ChargeDefaults takes n bytes from the budget, for what a new struct refers to that is
+// at p. It returns p, or the end if that is more than there is left.
+func (r *Reader) ChargeDefaults(p, n int) int {
+	if r.charge(p, int64(n)) {
+		return p
+	}
+	return len(r.buf)
 }
 
 // Allocate returns a new T, for what is at p, that was charged to the budget. It is never nil, so

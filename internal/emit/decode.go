@@ -115,13 +115,12 @@ func (p *printer) readMember(r *record, m member, required requiredSet) {
 		})
 	case m.form == formPointer:
 		p.P("value := ", p.imports.thrift("Allocate"), "[", p.goType(m.Type), "](r, p)")
-		if p.hasDefaults(m.Type.Struct) {
-			p.P("*value = *", p.constructor(m.Type.Struct), "()")
-		}
+		p.presetValue(m.Type.Struct)
 		p.P("p = value.ReadThrift(r, p+3)")
 		store("value")
 		seen()
 	case m.Type.Kind == schema.KindStruct:
+		p.chargeDefaults(m.Type.Struct)
 		p.P(field, " = ", p.newStruct(m.Type))
 		p.P("p = ", field, ".ReadThrift(r, p+3)")
 		seen()
@@ -190,8 +189,25 @@ func (p *printer) readPlainList(t *schema.Type, target, place, old string) {
 // readStruct prints what reads a struct at p into target, which operator assigns to
 // or declares, and moves p.
 func (p *printer) readStruct(t *schema.Type, target, operator string) {
+	p.chargeDefaults(t.Struct)
 	p.P(target, " ", operator, " ", p.newStruct(t))
 	p.P("p = ", target, ".ReadThrift(r, p)")
+}
+
+// chargeDefaults prints what charges for the memory of a struct's defaults, before one is
+// made for what is at p: a byte on the wire can stand for a long list.
+func (p *printer) chargeDefaults(s *schema.Struct) {
+	if n := p.defaultBytes(s); n > 0 {
+		p.P("p = r.ChargeDefaults(p, ", n, ")")
+	}
+}
+
+// presetValue prints what sets the defaults of the struct that value points to.
+func (p *printer) presetValue(s *schema.Struct) {
+	if p.hasDefaults(s) {
+		p.chargeDefaults(s)
+		p.P("*value = *", p.constructor(s), "()")
+	}
 }
 
 func (p *printer) newStruct(t *schema.Type) string {
@@ -248,6 +264,7 @@ func (p *printer) readInner(t *schema.Type, target string, depth int) {
 func (p *printer) readElement(t *schema.Type, list string, depth int) {
 	if t.Kind == schema.KindStruct {
 		// In place, because copying a large struct costs more than decoding it.
+		p.chargeDefaults(t.Struct)
 		if p.hasDefaults(t.Struct) {
 			p.P(list, " = append(", list, ", ", p.newStruct(t), ")")
 		} else {

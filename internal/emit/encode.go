@@ -249,6 +249,7 @@ func (p *printer) writeList(t *schema.Type, value, key string, depth int) {
 		p.P("b = w.BeginList(b, ", key, ", ", p.wireType(t.Element), ", len(", value, "))")
 		index := numbered("i", depth)
 		p.P("for ", index, " := range ", value, " {")
+		p.endLoopOnError(t)
 		p.writeValue(t.Element, value+"["+index+"]", "0", depth+1)
 		p.P("}")
 		p.P("w.EndList()")
@@ -264,17 +265,31 @@ func (p *printer) writeMap(t *schema.Type, value, key string, depth int) {
 	if p.isPairs(t) {
 		index, pair := numbered("i", depth), numbered("pair", depth)
 		p.P("for ", index, " := range ", value, " {")
+		p.endLoopOnError(t)
 		p.P(pair, " := &", value, "[", index, "]")
 		p.writeValue(t.Key, pair+".Key", "0", depth+1)
 		p.writeValue(t.Element, pair+".Value", "0", depth+1)
 	} else {
 		key, element := numbered("key", depth), numbered("value", depth)
 		p.P("for ", key, ", ", element, " := range ", value, " {")
+		p.endLoopOnError(t)
 		p.writeKey(t.Key, key, depth+1)
 		p.writeValue(t.Element, element, "0", depth+1)
 	}
 	p.P("}")
 	p.P("w.EndMap()")
+}
+
+// endLoopOnError prints what leaves the loop over a container of containers after an
+// error. Structs end by themselves, but a program can have one list stand for all of
+// another's elements, and so on: they would be gone through long after the message is too
+// long.
+func (p *printer) endLoopOnError(t *schema.Type) {
+	if isContainer(t.Element) || t.Key != nil && isContainer(t.Key) {
+		p.P("if w.Failed() {")
+		p.P("break")
+		p.P("}")
+	}
 }
 
 // writeKey is writeValue for the key of a Go map.

@@ -8,10 +8,9 @@ import (
 // checkSizes reports structs that become too long because they hold others by
 // value.
 func (g *generator) checkSizes() {
-	sizes := map[*schema.Struct]int{}
 	for _, file := range g.program.Files {
 		for _, s := range file.Structs {
-			if size := g.structSize(s, sizes); size > limits.GoStructBytes && !g.holdsTooLong(s, sizes) {
+			if size := g.structSize(s); size > limits.GoStructBytes && !g.holdsTooLong(s) {
 				g.errorf(s.Position, "%s %s: takes about %d bytes in Go with the structs in its fields (limit %d); make some of the fields optional",
 					s.Category, s.Name, size, limits.GoStructBytes)
 			}
@@ -20,9 +19,9 @@ func (g *generator) checkSizes() {
 }
 
 // holdsTooLong says that one of the fields is to blame, not s itself.
-func (g *generator) holdsTooLong(s *schema.Struct, sizes map[*schema.Struct]int) bool {
+func (g *generator) holdsTooLong(s *schema.Struct) bool {
 	for _, field := range valueFields(s) {
-		if !g.pointers[field] && sizes[field.Type.Struct] > limits.GoStructBytes {
+		if !g.pointers[field] && g.sizes[field.Type.Struct] > limits.GoStructBytes {
 			return true
 		}
 	}
@@ -31,9 +30,9 @@ func (g *generator) holdsTooLong(s *schema.Struct, sizes map[*schema.Struct]int)
 
 // structSize returns how many bytes a struct takes in memory, without padding,
 // and at least 1 because an empty struct is work for the compiler as well. It
-// is remembered in sizes, and not added up further than it matters.
-func (g *generator) structSize(s *schema.Struct, sizes map[*schema.Struct]int) int {
-	if size, known := sizes[s]; known {
+// is remembered, and not added up further than it matters.
+func (g *generator) structSize(s *schema.Struct) int {
+	if size, known := g.sizes[s]; known {
 		return size
 	}
 	size := 1
@@ -42,13 +41,111 @@ func (g *generator) structSize(s *schema.Struct, sizes map[*schema.Struct]int) i
 		case m.form == formPointer:
 			size += 8
 		case m.Type.Kind == schema.KindStruct:
-			size += g.structSize(m.Type.Struct, sizes)
+			size += g.structSize(m.Type.Struct)
 		default:
 			size += wireTypes[m.Type.Kind].goBytes
 		}
 	}
 	// A long struct counts as little more than the limit, so that sums do not
 	// overflow.
-	sizes[s] = min(size, 2*limits.GoStructBytes)
-	return sizes[s]
+	g.sizes[s] = min(size, 2*limits.GoStructBytes)
+	return g.sizes[s]
+}
+
+// defaultBytes returns how much memory a constructor allocates beside the struct, about:
+// 0 if it has no defaults that take memory of their own.
+func (g *generator) defaultBytes(s *schema.Struct) int {
+	if n, known := g.defaultMemory[s]; known {
+		return n
+	}
+	n := 0
+	for _, field := range s.Fields {
+		n = sum(n, g.fieldDefaultBytes(s, field))
+	}
+	if n > 0 {
+		n = sum(n, g.structSize(s)) // the constructor returns one, which is copied
+	}
+	g.defaultMemory[s] = n
+	return n
+}
+
+// sum is a + b, unless that is more than any message may take.
+func sum(a, b int) int { return min(a+b, limits.DecodeBytesMax+1) }
+
+// product is a * b in the same way.
+func product(a, b int) int { return int(min(int64(a)*int64(b), limits.DecodeBytesMax+1)) }
+
+// fieldDefaultBytes is what one field of a new struct adds to that.
+func (g *generator) fieldDefaultBytes(s *schema.Struct, field *schema.Field) int {
+	if n, known := g.fieldDefaults[field]; known {
+		return n
+	}
+	n := 0
+	switch {
+	case isOptional(s, field):
+	case field.Default != nil:
+		n = g.valueBytes(field.Default)
+	case g.isValueStruct(field):
+		n = g.defaultBytes(field.Type.Struct)
+	}
+	g.fieldDefaults[field] = n
+	return n
+}
+
+// valueBytes returns how much memory a value takes beside itself, about.
+func (g *generator) valueBytes(v *schema.Value) int {
+	n := 0
+	switch v.Kind {
+	case schema.ValueString:
+		if v.Type.Kind == schema.KindBinary {
+			n = len(v.String)
+		}
+	case schema.ValueList:
+		n = product(len(v.List), g.goBytes(v.Type.Element))
+		for _, element := range v.List {
+			n = sum(n, g.valueBytes(element))
+		}
+	case schema.ValueMap:
+		n = g.mapBytes(v.Type, len(v.Entries))
+		for _, entry := range v.Entries {
+			n = sum(n, sum(g.valueBytes(entry.Key), g.valueBytes(entry.Value)))
+		}
+	case schema.ValueStruct:
+		n = g.structValueBytes(v)
+	}
+	return n
+}
+
+func (g *generator) structValueBytes(v *schema.Value) int {
+	n := 0
+	given := map[*schema.Field]bool{}
+	for _, f := range v.Fields {
+		given[f.Field] = true
+		n = sum(n, g.valueBytes(f.Value)+g.goBytes(f.Field.Type)) // which may be behind a pointer
+	}
+	for _, field := range v.Type.Struct.Fields {
+		if !given[field] {
+			n = sum(n, g.fieldDefaultBytes(v.Type.Struct, field))
+		}
+	}
+	return n
+}
+
+// mapBytes returns how much memory a map of n entries takes, as package thrift has it, or
+// a slice of pairs.
+func (g *generator) mapBytes(t *schema.Type, n int) int {
+	slot := g.goBytes(t.Key) + g.goBytes(t.Element)
+	if g.isPairs(t) {
+		return product(n, slot)
+	}
+	const header, groupSlots = 64, 8
+	return sum(header, product(5*max(groupSlots, (16*n+6)/7)/4, slot+1))
+}
+
+// goBytes returns how many bytes a value takes in memory, without what it refers to.
+func (g *generator) goBytes(t *schema.Type) int {
+	if t.Kind == schema.KindStruct {
+		return g.structSize(t.Struct)
+	}
+	return wireTypes[t.Kind].goBytes
 }

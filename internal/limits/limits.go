@@ -65,6 +65,11 @@ const (
 	// it, and a value that does contain itself ends there and not with the stack.
 	ValueDepth = 1000
 
+	// JSONDepth is how deep objects and lists may nest in the JSON of structs that
+	// write and read it themselves: twice what a message within Depth becomes, in which
+	// an entry of a map can be two levels. Reading takes the length times this.
+	JSONDepth = 256
+
 	// TextBytes bounds the text of a generated struct, as String and Error return it;
 	// TextStringBytes each string within it, TextElements the elements of a
 	// container, and TextDepth how deep structs nest. It is a line of a log.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/thrift"
 )
 
@@ -17,9 +18,15 @@ import (
 // every key that a map of Thrift can have. Bools and doubles as keys become their
 // texts, and binaries base64; a map with structs as keys becomes a list of objects
 // with a key and a value, as maps are that are Pairs in Go. binaryKeys are the Go
-// names of fields in which string keys are binaries.
+// names of fields in which string keys are binaries. A value that contains itself, or
+// that would nest deeper than 256 (JSONDepth), is an error.
 func MarshalJSON(s any, binaryKeys ...string) ([]byte, error) {
 	v := reflect.ValueOf(s)
+	if nestsDeeper(v, limits.JSONDepth) {
+		// encoding/json finds no cycle that leads through this function: it starts to
+		// count anew, until the stack is at its end.
+		return nil, fmt.Errorf("thrift: %v contains itself, or would nest deeper than %d in JSON", v.Type(), limits.JSONDepth)
+	}
 	fields := jsonFields(v.Type(), binaryKeys)
 	shadow := reflect.New(reflect.StructOf(fields)).Elem()
 	for i := range fields {
@@ -28,15 +35,65 @@ func MarshalJSON(s any, binaryKeys ...string) ([]byte, error) {
 	return json.Marshal(shadow.Interface())
 }
 
+// nestsDeeper reports whether objects and lists that v becomes nest more than limit
+// levels deep.
+func nestsDeeper(v reflect.Value, limit int) bool {
+	switch v.Kind() {
+	case reflect.Pointer:
+		return !v.IsNil() && nestsDeeper(v.Elem(), limit)
+	case reflect.Struct:
+		if isOpt(v.Type()) {
+			return false
+		}
+		for i := range v.NumField() {
+			if limit == 0 || nestsDeeper(v.Field(i), limit-1) {
+				return true
+			}
+		}
+	case reflect.Slice:
+		if !holdsValues(v.Type().Elem()) {
+			return limit == 0
+		}
+		for i := range v.Len() {
+			if limit == 0 || nestsDeeper(v.Index(i), limit-1) {
+				return true
+			}
+		}
+	case reflect.Map:
+		if !holdsValues(v.Type().Elem()) {
+			return limit == 0
+		}
+		for iterator := v.MapRange(); iterator.Next(); {
+			if limit == 0 || nestsDeeper(iterator.Value(), limit-1) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// holdsValues reports whether a value of type t can hold others.
+func holdsValues(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Struct, reflect.Slice, reflect.Map:
+		return true
+	}
+	return false
+}
+
 // UnmarshalJSON sets the fields of *s, a generated struct, that are in a text of
-// MarshalJSON, and keeps the others.
+// MarshalJSON, and keeps the others. A text that nests deeper than 256 (JSONDepth) is an
+// error: each struct that reads itself goes through all of its text again.
 func UnmarshalJSON(text []byte, s any, binaryKeys ...string) error {
 	v := reflect.ValueOf(s).Elem()
+	if textNestsDeeper(text, limits.JSONDepth) {
+		return fmt.Errorf("thrift: JSON for %v nests deeper than %d", v.Type(), limits.JSONDepth)
+	}
 	fields := jsonFields(v.Type(), binaryKeys)
 	raw := slices.Clone(fields)
 	for i := range raw {
 		if raw[i].Type != v.Field(i).Type() {
-			raw[i].Type = reflect.TypeFor[json.RawMessage]()
+			raw[i].Type = reflect.TypeFor[part]()
 		}
 	}
 	shadow := reflect.New(reflect.StructOf(raw)).Elem()
@@ -52,15 +109,46 @@ func UnmarshalJSON(text []byte, s any, binaryKeys ...string) error {
 		switch received := shadow.Field(i); {
 		case field.Type == v.Field(i).Type():
 			v.Field(i).Set(received)
-		case len(received.Bytes()) > 0:
+		case len(received.Interface().(part).text) > 0:
 			held := reflect.New(field.Type)
-			if err := json.Unmarshal(received.Bytes(), held.Interface()); err != nil {
+			if err := json.Unmarshal(received.Interface().(part).text, held.Interface()); err != nil {
 				return fmt.Errorf("thrift: field %s of %s: %w", field.Name, v.Type(), err)
 			}
 			v.Field(i).Set(fromJSON(held.Elem(), v.Field(i).Type()))
 		}
 	}
 	return nil
+}
+
+// part is a part of the text that is read. It is json.RawMessage without the copy, of
+// which there would be one for each struct around another.
+type part struct{ text []byte }
+
+func (p *part) UnmarshalJSON(text []byte) error {
+	p.text = text
+	return nil
+}
+
+// textNestsDeeper reports whether objects and lists in a text nest more than limit
+// levels deep.
+func textNestsDeeper(text []byte, limit int) bool {
+	depth, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			if depth++; depth > limit {
+				return true
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return false
 }
 
 // jsonFields returns the fields of a struct with types that encoding/json knows.

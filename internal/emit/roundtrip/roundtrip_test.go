@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/bounds/golden/bounds"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/enumtext/golden/enumtext"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/hostile/golden/hostile"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/ids/golden/ids"
@@ -27,6 +28,7 @@ import (
 // declared are all declared structs of the golden files, and some arguments and
 // results: those are printed by the same code.
 var declared = []thrift.Struct{
+	bounds.NewAround(), bounds.NewLarge(), bounds.NewLeaf(), bounds.NewLine(), bounds.NewNested(), bounds.NewPreset(), bounds.NewPresets(), bounds.NewSwitch(),
 	enumtext.NewPaint(),
 	hostile.NewTarget(), new(hostile.CommandsRunArgs), new(hostile.CommandsRunResult),
 	ids.NewExtremes(), ids.NewEither(), ids.NewRefused(), new(ids.NegativeSwapArgs), new(ids.NegativeSwapResult),

@@ -32,6 +32,9 @@ func (s *Mixed) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	b = s.V.WriteThrift(w, b)
 	b = w.BeginMap(b, 0x000d0003, thrift.String, thrift.List, len(s.Value2))
 	for key, value := range s.Value2 {
+		if w.Failed() {
+			break
+		}
 		b = w.String(b, key)
 		b = w.BeginList(b, 0, thrift.StructType, len(value))
 		for i2 := range value {

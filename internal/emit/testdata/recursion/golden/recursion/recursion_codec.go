@@ -490,6 +490,9 @@ func (s *Keyed) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	w.EndMap()
 	b = w.BeginMap(b, 0x000d0002, thrift.List, thrift.StructType, len(s.More))
 	for i := range s.More {
+		if w.Failed() {
+			break
+		}
 		pair := &s.More[i]
 		b = w.BeginList(b, 0, thrift.StructType, len(pair.Key))
 		for i2 := range pair.Key {

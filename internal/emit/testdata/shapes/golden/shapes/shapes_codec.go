@@ -621,6 +621,9 @@ func (s *Shape) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if s.Pairs != nil {
 		b = w.BeginMap(b, 0x000d0011, thrift.List, thrift.StructType, len(s.Pairs))
 		for i := range s.Pairs {
+			if w.Failed() {
+				break
+			}
 			pair := &s.Pairs[i]
 			b = w.I32List(b, 0, pair.Key)
 			b = pair.Value.WriteThrift(w, b)
@@ -824,8 +827,14 @@ func (s *Containers) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	w.EndList()
 	b = w.BeginList(b, 0x000f0009, thrift.List, len(s.Cube))
 	for i := range s.Cube {
+		if w.Failed() {
+			break
+		}
 		b = w.BeginList(b, 0, thrift.List, len(s.Cube[i]))
 		for i2 := range s.Cube[i] {
+			if w.Failed() {
+				break
+			}
 			b = w.I64List(b, 0, s.Cube[i][i2])
 		}
 		w.EndList()
@@ -833,8 +842,14 @@ func (s *Containers) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	w.EndList()
 	b = w.BeginList(b, 0x000f000a, thrift.Map, len(s.Mixed))
 	for i := range s.Mixed {
+		if w.Failed() {
+			break
+		}
 		b = w.BeginMap(b, 0, thrift.String, thrift.List, len(s.Mixed[i]))
 		for key2, value2 := range s.Mixed[i] {
+			if w.Failed() {
+				break
+			}
 			b = w.String(b, key2)
 			b = w.BeginList(b, 0, thrift.StructType, len(value2))
 			for i3 := range value2 {
@@ -847,9 +862,15 @@ func (s *Containers) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	w.EndList()
 	b = w.BeginMap(b, 0x000d000b, thrift.I16, thrift.Map, len(s.Maps))
 	for key, value := range s.Maps {
+		if w.Failed() {
+			break
+		}
 		b = w.I16(b, key)
 		b = w.BeginMap(b, 0, thrift.I64, thrift.Set, len(value))
 		for key2, value2 := range value {
+			if w.Failed() {
+				break
+			}
 			b = w.I64(b, key2)
 			b = w.DoubleList(b, 0, value2)
 		}
@@ -863,6 +884,9 @@ func (s *Containers) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	w.EndList()
 	b = w.BeginList(b, 0x000f000d, thrift.List, len(s.Paths))
 	for i := range s.Paths {
+		if w.Failed() {
+			break
+		}
 		b = w.BeginList(b, 0, thrift.StructType, len(s.Paths[i]))
 		for i2 := range s.Paths[i] {
 			b = s.Paths[i][i2].WriteThrift(w, b)
@@ -1092,6 +1116,9 @@ func (s *Keys) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	w.EndMap()
 	b = w.BeginMap(b, 0x000d0008, thrift.List, thrift.String, len(s.Lists))
 	for i := range s.Lists {
+		if w.Failed() {
+			break
+		}
 		pair := &s.Lists[i]
 		b = w.I32List(b, 0, pair.Key)
 		b = w.String(b, pair.Value)
@@ -1099,6 +1126,9 @@ func (s *Keys) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	w.EndMap()
 	b = w.BeginMap(b, 0x000d0009, thrift.Set, thrift.List, len(s.Sets))
 	for i := range s.Sets {
+		if w.Failed() {
+			break
+		}
 		pair := &s.Sets[i]
 		b = w.StringList(b, 0, pair.Key)
 		b = w.BeginList(b, 0, thrift.StructType, len(pair.Value))
@@ -1110,6 +1140,9 @@ func (s *Keys) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	w.EndMap()
 	b = w.BeginMap(b, 0x000d000a, thrift.Map, thrift.Map, len(s.Maps))
 	for i := range s.Maps {
+		if w.Failed() {
+			break
+		}
 		pair := &s.Maps[i]
 		b = w.BeginMap(b, 0, thrift.String, thrift.I32, len(pair.Key))
 		for key2, value2 := range pair.Key {
@@ -1119,6 +1152,9 @@ func (s *Keys) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		w.EndMap()
 		b = w.BeginMap(b, 0, thrift.List, thrift.StructType, len(pair.Value))
 		for i2 := range pair.Value {
+			if w.Failed() {
+				break
+			}
 			pair2 := &pair.Value[i2]
 			b = w.StringList(b, 0, pair2.Key)
 			b = pair2.Value.WriteThrift(w, b)
@@ -1135,9 +1171,15 @@ func (s *Keys) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	w.EndMap()
 	b = w.BeginMap(b, 0x000d000c, thrift.I64, thrift.Map, len(s.Nested))
 	for key, value := range s.Nested {
+		if w.Failed() {
+			break
+		}
 		b = w.I64(b, key)
 		b = w.BeginMap(b, 0, thrift.StructType, thrift.List, len(value))
 		for key2, value2 := range value {
+			if w.Failed() {
+				break
+			}
 			b = key2.WriteThrift(w, b)
 			b = w.BeginList(b, 0, thrift.StructType, len(value2))
 			for i3 := range value2 {
@@ -1151,6 +1193,9 @@ func (s *Keys) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if s.Maybe != nil {
 		b = w.BeginMap(b, 0x000d000d, thrift.List, thrift.I32, len(s.Maybe))
 		for i := range s.Maybe {
+			if w.Failed() {
+				break
+			}
 			pair := &s.Maybe[i]
 			b = w.I32List(b, 0, pair.Key)
 			b = w.I32(b, pair.Value)
@@ -1159,6 +1204,9 @@ func (s *Keys) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	}
 	b = w.BeginMap(b, 0x000d000e, thrift.String, thrift.List, len(s.Must))
 	for key, value := range s.Must {
+		if w.Failed() {
+			break
+		}
 		b = w.String(b, key)
 		b = w.BinaryList(b, 0, value)
 	}
@@ -2588,6 +2636,9 @@ func (s *EchoPairsArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	}
 	b = w.BeginMap(b, 0x000d0001, thrift.List, thrift.String, len(s.V))
 	for i := range s.V {
+		if w.Failed() {
+			break
+		}
 		pair := &s.V[i]
 		b = w.I32List(b, 0, pair.Key)
 		b = w.String(b, pair.Value)
@@ -2636,6 +2687,9 @@ func (s *EchoPairsResult) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if s.Success != nil {
 		b = w.BeginMap(b, 0x000d0000, thrift.List, thrift.String, len(s.Success))
 		for i := range s.Success {
+			if w.Failed() {
+				break
+			}
 			pair := &s.Success[i]
 			b = w.I32List(b, 0, pair.Key)
 			b = w.String(b, pair.Value)

@@ -171,6 +171,9 @@ func (s *Settings) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	w.EndMap()
 	b = w.BeginMap(b, 0x000d000e, thrift.List, thrift.String, len(s.Pairs))
 	for i := range s.Pairs {
+		if w.Failed() {
+			break
+		}
 		pair := &s.Pairs[i]
 		b = w.I32List(b, 0, pair.Key)
 		b = w.String(b, pair.Value)
@@ -408,6 +411,7 @@ func (s *Optionals) ReadThrift(r *thrift.Reader, p int) int {
 			p += 7
 		case 0x000c000c: // 12: Settings settings
 			value := thrift.Allocate[Settings](r, p)
+			p = r.ChargeDefaults(p, 905)
 			*value = *NewSettings()
 			p = value.ReadThrift(r, p+3)
 			s.Settings = value
@@ -447,6 +451,9 @@ func (s *Holder) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	}
 	b = w.BeginMap(b, 0x000d0005, thrift.List, thrift.StructType, len(s.Pairs))
 	for i := range s.Pairs {
+		if w.Failed() {
+			break
+		}
 		pair := &s.Pairs[i]
 		b = w.I32List(b, 0, pair.Key)
 		b = pair.Value.WriteThrift(w, b)
@@ -462,6 +469,7 @@ func (s *Holder) ReadThrift(r *thrift.Reader, p int) int {
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0001: // 1: Settings settings
+			p = r.ChargeDefaults(p, 905)
 			s.Settings = *NewSettings()
 			p = s.Settings.ReadThrift(r, p+3)
 		case 0x000f0002: // 2: list<Settings> list
@@ -470,6 +478,7 @@ func (s *Holder) ReadThrift(r *thrift.Reader, p int) int {
 			if ok {
 				list := thrift.MakeSlice[Settings](r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
+					p = r.ChargeDefaults(p, 905)
 					list = append(list, *NewSettings())
 					p = list[i].ReadThrift(r, p)
 				}
@@ -484,6 +493,7 @@ func (s *Holder) ReadThrift(r *thrift.Reader, p int) int {
 				for i := 0; i < n && !r.Failed(); i++ {
 					var key int32
 					key, p = r.I32(p)
+					p = r.ChargeDefaults(p, 905)
 					value := *NewSettings()
 					p = value.ReadThrift(r, p)
 					entries[key] = value
@@ -493,6 +503,7 @@ func (s *Holder) ReadThrift(r *thrift.Reader, p int) int {
 			}
 		case 0x000c0004: // 4: Settings maybe
 			value := thrift.Allocate[Settings](r, p)
+			p = r.ChargeDefaults(p, 905)
 			*value = *NewSettings()
 			p = value.ReadThrift(r, p+3)
 			s.Maybe = value
@@ -506,6 +517,7 @@ func (s *Holder) ReadThrift(r *thrift.Reader, p int) int {
 					{
 						pair.Key, p = r.I32List(p, nil)
 					}
+					p = r.ChargeDefaults(p, 905)
 					pair.Value = *NewSettings()
 					p = pair.Value.ReadThrift(r, p)
 					entries = append(entries, pair)
@@ -610,6 +622,7 @@ fields:
 			p += 7
 		case 0x000c0003: // 3: Settings settings
 			value := thrift.Allocate[Settings](r, p)
+			p = r.ChargeDefaults(p, 905)
 			*value = *NewSettings()
 			p = value.ReadThrift(r, p+3)
 			s.Settings = value
@@ -660,6 +673,7 @@ func (s *DefaultsGetResult) ReadThrift(r *thrift.Reader, p int) int {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0000: // 0: Settings success
 			value := thrift.Allocate[Settings](r, p)
+			p = r.ChargeDefaults(p, 905)
 			*value = *NewSettings()
 			p = value.ReadThrift(r, p+3)
 			s.Success = value
