@@ -40,6 +40,9 @@ type Config struct {
 	// NoMethods leaves out what values can do apart from being written and read:
 	// String, Equal, Clone, Detach and SizeThrift.
 	NoMethods bool
+	// KeepUnknown makes structs keep the fields that the definition does not have, and
+	// send them on. The annotation go.unknown of a struct says otherwise.
+	KeepUnknown bool
 	// Check writes nothing: Run fails with ErrStale if anything in the output
 	// folder is not as it would be generated.
 	Check bool
@@ -286,6 +289,7 @@ func (r *run) generate() (files []emit.File, err error) {
 			IgnoreInitialisms: r.config.IgnoreInitialisms,
 			EnumText:          r.config.EnumsAsText,
 			NoMethods:         r.config.NoMethods,
+			KeepUnknown:       r.config.KeepUnknown,
 		})
 		if err := r.diagnose(diagnostics); err != nil {
 			return err

@@ -64,8 +64,8 @@ type stringPlaces struct {
 	lease   lease
 	// long: long strings refer to the message.
 	long bool
-	// copies: the next string makes shared, from what is unread then.
-	copies bool
+	// copies: the next string makes shared, from what is unread then. copied: it is that.
+	copies, copied bool
 	// refers: strings may refer to a message that is only lent.
 	refers bool
 }
@@ -75,7 +75,7 @@ type stringPlaces struct {
 func (r *Reader) UseStrings(policy Strings) (before Strings) {
 	m := &r.strings
 	before = m.policy
-	if m.from > 0 { // a copy: it begins behind the length of the first string
+	if m.copied {
 		memory := r.more()
 		memory.copied, memory.copiedFrom = m.shared, m.from
 	}
@@ -174,8 +174,11 @@ func (r *Reader) stringElsewhere(p, n int) (string, int) {
 		return string(r.buf[p : p+n]), p + n // without memory for one byte
 	}
 	kept, p := r.bytesElsewhere(p, n)
-	return unsafe.String(unsafe.SliceData(kept), len(kept)), p
+	return textOf(kept), p
 }
+
+// textOf returns bytes that nobody will change as a string.
+func textOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // bytesElsewhere returns the n bytes at p where they are kept, and the end of them.
 func (r *Reader) bytesElsewhere(p, n int) ([]byte, int) {
@@ -184,11 +187,9 @@ func (r *Reader) bytesElsewhere(p, n int) ([]byte, int) {
 	case n == 0:
 		return []byte{}, p
 	case m.copies:
-		// What stands before the first string is not needed.
-		if !r.charge(p, int64(len(r.buf)-p)) {
+		if !r.copyRest(p) {
 			return nil, len(r.buf)
 		}
-		m.shared, m.from, m.copies = append([]byte(nil), r.buf[p:]...), p, false
 		return m.shared[:n:n], end
 	case m.shared != nil:
 		p -= m.from
@@ -213,4 +214,16 @@ func (r *Reader) bytesElsewhere(p, n int) ([]byte, int) {
 	}
 	memory.arena = append(memory.arena, r.buf[p:p+n]...)
 	return memory.arena[start : start+n : start+n], p + n
+}
+
+// copyRest makes what strings from p on share. What stands before the first of them is
+// not needed.
+func (r *Reader) copyRest(p int) bool {
+	m := &r.strings
+	if !r.charge(p, int64(len(r.buf)-p)) {
+		return false
+	}
+	m.shared, m.from = append([]byte(nil), r.buf[p:]...), p
+	m.copies, m.copied = false, true
+	return true
 }

@@ -53,10 +53,14 @@ func (w *Writer) String(b []byte, v string) []byte {
 
 // stringElsewhere writes a string for which b has no room.
 func (w *Writer) stringElsewhere(b []byte, v string) []byte {
-	if b = w.length(b, len(v)); w.err != nil {
-		return b
-	}
+	return w.textElsewhere(w.length(b, len(v)), v)
+}
+
+// textElsewhere writes bytes for which b may have no room, and which checkNext has seen.
+func (w *Writer) textElsewhere(b []byte, v string) []byte {
 	switch {
+	case w.err != nil:
+		return b
 	case w.out == nil, len(v) <= firstChunk:
 		return append(w.Room(b, len(v)), v...)
 	case len(v) >= limits.LinkedStringBytes:
@@ -73,13 +77,17 @@ func (w *Writer) stringElsewhere(b []byte, v string) []byte {
 func (w *Writer) length(b []byte, n int) []byte {
 	b = w.Room(b, 4)
 	if w.err == nil {
-		if w.out != nil {
-			w.checkSize(w.out.Len() - w.start + len(b) + 4 + n)
-		} else {
-			w.checkSize(len(b) - w.start + 4 + n)
-		}
+		w.checkNext(b, 4+n)
 	}
 	return binary.BigEndian.AppendUint32(b, uint32(n))
+}
+
+// checkNext fails if n bytes are too many behind b.
+func (w *Writer) checkNext(b []byte, n int) {
+	if n += len(b) - w.start; w.out != nil {
+		n += w.out.Len()
+	}
+	w.checkSize(n)
 }
 
 // Binary writes a length of 4 bytes and a copy of v. Nil is the same as empty.

@@ -185,6 +185,7 @@ func TestGen_ObeysEveryFlag(t *testing.T) {
 		"namespace":          checkNamespace,
 		"json-enums":         checkJSONEnums,
 		"no-methods":         checkNoMethods,
+		"keep-unknown":       checkKeepUnknown,
 	}
 	maps.Copy(cases, pluginFlagCases())
 	usage := regexp.MustCompile(`(?m)^ +(-\w)?(?:, )?(--([\w-]+))`)
@@ -307,6 +308,14 @@ func checkJSONEnums(t *testing.T, flag string) {
 	fulmar(t, folder, "gen", flag, "text", "a.thrift").want(t, 0, "2 written")
 	contains(t, filepath.Join(folder, "gen/a/a_methods.go"), "func (e E) MarshalText() ([]byte, error)")
 	fulmar(t, folder, "gen", flag, "number", "a.thrift").want(t, 0, "1 unchanged, 1 removed")
+}
+
+func checkKeepUnknown(t *testing.T, flag string) {
+	folder := newFolder(t, "a.thrift", "struct S {}\nstruct T {} (go.unknown = 'drop')")
+	fulmar(t, folder, "gen", "a.thrift").want(t, 0, "3 written")
+	fulmar(t, folder, "gen", flag, "a.thrift").want(t, 0, "(3 written, 0 unchanged, 0 removed)")
+	contains(t, filepath.Join(folder, "gen/a/a_types.go"), "UnknownFields thrift.Unknown")
+	contains(t, filepath.Join(folder, "gen/a/a_types.go"), "type T struct{}")
 }
 
 func checkNoMethods(t *testing.T, flag string) {

@@ -19,6 +19,9 @@ const (
 	annotationTag = "go.tag"
 	// annotationStrings says where decoded strings are kept: auto, message or own.
 	annotationStrings = "go.strings"
+	// annotationUnknown says what a struct does with fields that the definition does
+	// not have: keep or drop.
+	annotationUnknown = "go.unknown"
 	// annotationDeprecated gives the reason why something should not be used.
 	annotationDeprecated = "deprecated"
 	// annotationStreaming makes a method a stream.
@@ -53,7 +56,7 @@ func (g *generator) goName(name string, annotations schema.Annotations) string {
 // it: ours, and those of thriftgo and thriftrw. The rest is for others to read.
 func changesGo(key string) bool {
 	switch key {
-	case annotationName, annotationTag, annotationStrings, annotationStreaming,
+	case annotationName, annotationTag, annotationStrings, annotationUnknown, annotationStreaming,
 		"go.type", "go.pkg", "thrift.nested", "thrift.is_alias", "thrift.is_interface":
 		return true
 	}
@@ -79,7 +82,8 @@ func (g *generator) checkAnnotations() {
 			}
 		}
 		for _, s := range file.Structs {
-			g.checkEffects(s.Annotations, annotationName)
+			g.checkEffects(s.Annotations, annotationName, annotationUnknown)
+			g.checkUnknown(s.Annotations)
 			g.checkFields(s.Fields)
 		}
 		for _, service := range file.Services {

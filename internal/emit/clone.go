@@ -41,6 +41,7 @@ func (p *printer) cloneMethods(s *schema.Struct, r *record) {
 	for _, m := range r.members {
 		p.detachMember(s, m)
 	}
+	p.detachUnknown(r)
 	p.P("}")
 }
 

@@ -24,7 +24,8 @@ func (p *printer) readMethod(r *record) {
 	if len(required.names) > 0 {
 		p.P("var seen ", required.goType())
 	}
-	checks := len(required.names) > 0 || slices.ContainsFunc(r.members, func(m member) bool { return m.filled })
+	p.unknownVariable(r)
+	checks := len(required.names) > 0 || r.unknown != "" && !r.union || slices.ContainsFunc(r.members, func(m member) bool { return m.filled })
 	if checks {
 		p.P("fields:")
 	}
@@ -52,9 +53,10 @@ func (p *printer) readMethod(r *record) {
 		p.P("return r.PastStop(p)")
 	}
 	p.P("}")
-	p.P("p = r.Skip(p, field)")
+	p.readUnknown(r)
 	p.P("}")
 	p.P("}")
+	p.storeUnknown(r)
 	p.checkRequired(required)
 	for _, m := range r.members {
 		if m.filled {

@@ -33,6 +33,9 @@ type Options struct {
 	// NoMethods leaves out what values can do apart from being written and read:
 	// String, Equal, Clone, Detach and SizeThrift. They are two fifths of the code.
 	NoMethods bool
+	// KeepUnknown makes structs keep the fields that the definition does not have,
+	// apart from those that say otherwise.
+	KeepUnknown bool
 }
 
 // File is one generated file.

@@ -27,7 +27,7 @@ const goldenPrefix = "github.com/fulmar-rpc/fulmar/internal/emit/testdata/"
 
 // cases are the folders of testdata with a definition of the same name, which
 // is what is generated; it may include others.
-var cases = []string{"bounds", "enumtext", "hostile", "ids", "inherit", "names", "orders", "recursion", "retention", "shapes", "values"}
+var cases = []string{"bounds", "enumtext", "hostile", "ids", "inherit", "names", "orders", "recursion", "retention", "shapes", "unknown", "values"}
 
 func TestGenerate_MatchesGoldenFiles(t *testing.T) {
 	for _, name := range cases {

@@ -53,6 +53,7 @@ func (p *printer) writeMethod(r *record) {
 		for _, m := range r.members {
 			p.writeMember(r, m)
 		}
+		p.writeUnknown(r)
 		p.P("if set != 1 {")
 		p.P("w.FailUnion(", strconv.Quote(r.wireName), ", set)")
 		p.P("}")
@@ -61,6 +62,7 @@ func (p *printer) writeMethod(r *record) {
 		for _, m := range rest {
 			p.writeMember(r, m)
 		}
+		p.writeUnknown(r)
 	}
 	p.P("return w.", end, "(b)")
 	p.P("}")

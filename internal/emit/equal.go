@@ -40,6 +40,7 @@ func (p *printer) equalMethod(s *schema.Struct, r *record) {
 			rest = append(rest, m)
 		}
 	}
+	conditions = append(conditions, unknownConditions(r)...)
 	if len(rest) == 0 {
 		p.P("return ", joined(conditions, "&&", condition.holds))
 		p.P("}")

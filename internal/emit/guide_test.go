@@ -95,6 +95,8 @@ func generateRow(t *testing.T, row guideRow) (files []emit.File, said string) {
 			options.ImplicitIDs = idl.ImplicitIDsThriftgo
 		case code == "--ignore-initialisms":
 			output.IgnoreInitialisms = true
+		case code == "--keep-unknown":
+			output.KeepUnknown = true
 		case strings.HasPrefix(code, "--namespace "):
 			old, other, _ := strings.Cut(strings.TrimPrefix(code, "--namespace "), "=")
 			options.Namespaces = map[string]string{old: other}

@@ -36,7 +36,7 @@ type aliases struct {
 var localNames = []string{
 	"args", "b", "before", "c", "caller", "ctx", "depth", "e", "element", "entries", "err", "exception", "field", "fixed", "i",
 	"implementation", "key", "list", "missing", "n", "name", "next", "ok", "options", "p", "pair", "r", "registrar",
-	"request", "result", "s", "seen", "set", "success", "v", "value", "w",
+	"request", "result", "s", "seen", "set", "success", "unknown", "v", "value", "w",
 }
 
 // importNames are the names of the packages that generated code may import

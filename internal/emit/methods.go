@@ -150,6 +150,7 @@ func (p *printer) plainness(s *schema.Struct) plainness {
 		all.comparable = all.comparable && one.comparable
 		all.detached = all.detached && one.detached
 	}
+	all.detached = all.detached && p.declaredRecord(s).unknown == ""
 	p.plain[s] = all
 	return all
 }

@@ -16,6 +16,9 @@ type names struct {
 	parsers      map[*schema.Enum]string
 	// getters are the methods GetX of fields that have one.
 	getters map[*schema.Field]string
+	// unknown are the fields for what the definition does not have, of structs that
+	// keep that.
+	unknown map[*schema.Struct]string
 	// services are the names of the methods of services that were named.
 	services map[*schema.Service]*namespace
 }
@@ -33,6 +36,7 @@ func (g *generator) nameProgram() *names {
 		constructors: map[*schema.Struct]string{},
 		parsers:      map[*schema.Enum]string{},
 		getters:      map[*schema.Field]string{},
+		unknown:      map[*schema.Struct]string{},
 		services:     map[*schema.Service]*namespace{},
 	}
 	for _, pkg := range g.program.Packages {
@@ -117,6 +121,9 @@ func (g *generator) nameFields(n *names, s *schema.Struct) {
 		if hasGetter(s, field) {
 			n.getters[field] = members.claim("Get" + field.GoName)
 		}
+	}
+	if g.keepsUnknown(s) {
+		n.unknown[s] = members.claim(unknownField)
 	}
 }
 

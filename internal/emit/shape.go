@@ -31,7 +31,10 @@ type record struct {
 	// wireName is what errors call it.
 	wireName string
 	union    bool
-	members  []member
+	// unknown is the Go name of the field for what the definition does not have, "" if
+	// that is dropped.
+	unknown string
+	members []member
 	// presets are the indexes of members that hold something in a new struct,
 	// largePresets of those what is written once only.
 	presets, largePresets []int
@@ -86,6 +89,7 @@ func (g *generator) declaredRecord(s *schema.Struct) *record {
 		goName:   s.GoName,
 		wireName: s.File.Package.Name + "." + s.Name,
 		union:    s.Category == schema.CategoryUnion,
+		unknown:  g.names.unknown[s],
 	}
 	for _, field := range s.Fields {
 		m := member{

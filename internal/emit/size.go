@@ -36,6 +36,9 @@ func (g *generator) structSize(s *schema.Struct) int {
 		return size
 	}
 	size := 1
+	if g.declaredRecord(s).unknown != "" {
+		size += wireTypes[schema.KindString].goBytes
+	}
 	for _, m := range g.declaredRecord(s).members {
 		switch {
 		case m.form == formPointer:

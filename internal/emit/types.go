@@ -144,7 +144,7 @@ func (p *printer) structDeclaration(s *schema.Struct) {
 // fields prints the struct type of a record, with what plugins add to the
 // fields of the struct s that it is of, which may be nil.
 func (p *printer) fields(r *record, s *schema.Struct) {
-	if len(r.members) == 0 && !p.hasAdditions(StructFields, s) {
+	if len(r.members) == 0 && r.unknown == "" && !p.hasAdditions(StructFields, s) {
 		p.P("type ", r.goName, " struct{}")
 		return
 	}
@@ -153,6 +153,7 @@ func (p *printer) fields(r *record, s *schema.Struct) {
 		p.doc(withDeprecation(m.Doc, m.Annotations))
 		p.P(m.GoName, " ", p.memberType(m), " ", p.tag(m))
 	}
+	p.declareUnknown(r)
 	p.insert(StructFields, s)
 	p.P("}")
 }

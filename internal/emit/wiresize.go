@@ -39,6 +39,9 @@ func (p *printer) sizeMethod(s *schema.Struct, r *record) {
 			varies = varies || m.form != formValue || !isFixed(m.Type)
 		}
 	}
+	if r.unknown != "" {
+		lengths += " + s." + r.unknown + ".SizeThrift()"
+	}
 	if !varies {
 		p.P("return ", always, lengths)
 		p.P("}")

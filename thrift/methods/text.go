@@ -61,6 +61,8 @@ func isOpt(t reflect.Type) bool { return isOfThrift(t, "Opt[") }
 // isPair says that t is thrift.Pair of some types.
 func isPair(t reflect.Type) bool { return isOfThrift(t, "Pair[") }
 
+func isUnknown(t reflect.Type) bool { return t == reflect.TypeFor[thrift.Unknown]() }
+
 func isOfThrift(t reflect.Type, prefix string) bool {
 	return t.PkgPath() == reflect.TypeFor[thrift.UUID]().PkgPath() && strings.HasPrefix(t.Name(), prefix)
 }
@@ -87,7 +89,7 @@ func (p *textPrinter) fields(s reflect.Value) {
 				continue
 			}
 		case reflect.Struct:
-			if isOpt(v.Type()) && v.IsZero() {
+			if (isOpt(v.Type()) || isUnknown(v.Type())) && v.IsZero() {
 				continue
 			}
 		}
@@ -119,6 +121,8 @@ func (p *textPrinter) value(v reflect.Value) {
 	case reflect.Struct:
 		if isOpt(v.Type()) {
 			p.opt(v)
+		} else if isUnknown(v.Type()) {
+			p.print(v.Interface().(thrift.Unknown).String())
 		} else {
 			p.fields(v)
 		}

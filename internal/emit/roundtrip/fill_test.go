@@ -14,6 +14,8 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/recursion/golden/recursion"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/retention/golden/retention"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/shapes/golden/shapes"
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/unknown/golden/unknown"
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/unknown/golden/unknown/newer"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/values/golden/values"
 	"github.com/fulmar-rpc/fulmar/internal/testkit"
 	"github.com/fulmar-rpc/fulmar/thrift"
@@ -28,10 +30,16 @@ var unions = map[reflect.Type]bool{
 	reflect.TypeFor[recursion.Expression](): true,
 	reflect.TypeFor[ids.Either]():           true,
 	reflect.TypeFor[retention.Either]():     true,
+	reflect.TypeFor[unknown.Choice]():       true,
+	reflect.TypeFor[newer.Choice]():         true,
 }
 
 // filler gives values to everything it meets, from a seed.
-type filler struct{ random *rand.Rand }
+type filler struct {
+	random *rand.Rand
+	// known leaves out unknown fields.
+	known bool
+}
 
 // nesting is how deep filled values go; beyond it optional fields stay absent
 // and containers empty.
@@ -45,6 +53,11 @@ func (f filler) fill(v reflect.Value, depth int) {
 		return
 	case unions[v.Type()]:
 		f.fillUnion(v, depth)
+		return
+	case v.Type() == reflect.TypeFor[thrift.Unknown]():
+		if !f.known {
+			v.Set(reflect.ValueOf(unknownFields(f.random.IntN(1000))))
+		}
 		return
 	}
 	switch v.Kind() {
@@ -114,7 +127,7 @@ func (f filler) fillOpt(v reflect.Value, depth int) {
 // fillUnion sets one field, of a kind that ends where values are deep.
 func (f filler) fillUnion(v reflect.Value, depth int) {
 	number := f.random.IntN(v.NumField())
-	if depth >= nesting {
+	if depth >= nesting || f.known && v.Field(number).Type() == reflect.TypeFor[thrift.Unknown]() {
 		number = 0
 	}
 	field := v.Field(number)
@@ -125,7 +138,29 @@ func (f filler) fillUnion(v reflect.Value, depth int) {
 
 // newFilled returns a filled value like prototype.
 func newFilled(prototype thrift.Struct, seed uint64) thrift.Struct {
+	return fillLike(prototype, filler{random: rand.New(rand.NewPCG(seed, 0))})
+}
+
+// newKnown is newFilled without unknown fields.
+func newKnown(prototype thrift.Struct, seed uint64) thrift.Struct {
+	return fillLike(prototype, filler{random: rand.New(rand.NewPCG(seed, 0)), known: true})
+}
+
+func fillLike(prototype thrift.Struct, f filler) thrift.Struct {
 	filled := reflect.New(reflect.TypeOf(prototype).Elem())
-	filler{rand.New(rand.NewPCG(seed, 0))}.fill(filled.Elem(), 0)
+	f.fill(filled.Elem(), 0)
 	return filled.Interface().(thrift.Struct)
+}
+
+// unknownFields returns a field that none of these definitions has.
+func unknownFields(number int) thrift.Unknown {
+	message, err := thrift.Marshal(fields(func(m *message) { m.FieldString(99, fmt.Sprintf("unknown %d", number)) }))
+	var received unknown.Nothing
+	if err == nil {
+		err = thrift.Unmarshal(message, &received)
+	}
+	if err != nil {
+		panic(err)
+	}
+	return received.UnknownFields
 }

@@ -17,7 +17,7 @@ func TestJSON_KeepsEverything(t *testing.T) {
 	for _, prototype := range declared {
 		t.Run(reflect.TypeOf(prototype).Elem().String(), func(t *testing.T) {
 			for seed := range uint64(20) {
-				sent := newFilled(prototype, seed)
+				sent := newKnown(prototype, seed)
 				text, err := json.Marshal(sent)
 				if err != nil {
 					t.Fatalf("seed %d: %v", seed, err)

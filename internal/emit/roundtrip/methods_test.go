@@ -192,6 +192,10 @@ func mutate(v reflect.Value, check func()) {
 			mutateOpt(v, check)
 			return
 		}
+		if v.Type() == reflect.TypeFor[thrift.Unknown]() {
+			try(reflect.ValueOf(unknownFields(1000)))
+			return
+		}
 		for i := range v.NumField() {
 			mutate(v.Field(i), check)
 		}

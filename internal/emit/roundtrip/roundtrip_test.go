@@ -21,6 +21,8 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/recursion/golden/recursion"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/retention/golden/retention"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/shapes/golden/shapes"
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/unknown/golden/unknown"
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/unknown/golden/unknown/newer"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/values/golden/values"
 	"github.com/fulmar-rpc/fulmar/thrift"
 )
@@ -47,6 +49,9 @@ var declared = []thrift.Struct{
 	shapes.NewContainers(), shapes.NewEmpty(), shapes.NewFailure(), shapes.NewKeys(), shapes.NewOptional(),
 	shapes.NewPlain(), shapes.NewPoint(), shapes.NewRequired(), shapes.NewShape(), shapes.NewWide(),
 	new(shapes.EchoAStructArgs), new(shapes.EchoAnExceptionArgs), new(shapes.EchoPairsResult), new(shapes.EchoAUnionResult),
+	unknown.NewChoice(), unknown.NewDropped(), unknown.NewHolder(), unknown.NewMessage(), unknown.NewNothing(),
+	unknown.NewPoint(), unknown.NewRefused(), new(unknown.RelayRelayArgs), new(unknown.RelayRelayResult),
+	newer.NewChoice(), newer.NewLabel(), newer.NewMessage(), newer.NewNothing(), newer.NewPoint(), newer.NewRefused(),
 	values.NewChoice(), values.NewHolder(), values.NewOptionals(), values.NewPoint(), values.NewRefused(),
 	values.NewSettings(), new(values.DefaultsGetArgs), new(values.DefaultsGetResult),
 }
@@ -131,7 +136,7 @@ func TestRoundTrip_OfZeroValues(t *testing.T) {
 func holdsUnsetUnion(s thrift.Struct) bool {
 	switch s.(type) {
 	case *retention.CachePutArgs, *shapes.Plain, *shapes.Required, *inherit.ChildCombineArgs, *hostile.CommandsRunArgs, *orders.OrdersPlaceArgs,
-		*shapes.EchoAStructArgs, *shapes.EchoAnExceptionArgs, *values.DefaultsGetArgs, *ids.NegativeSwapArgs:
+		*shapes.EchoAStructArgs, *shapes.EchoAnExceptionArgs, *values.DefaultsGetArgs, *ids.NegativeSwapArgs, *unknown.RelayRelayArgs:
 		return true
 	}
 	return false
