@@ -264,6 +264,9 @@ func (g *generator) goImports(pkg *schema.Package) []schema.Import {
 			table[alias] = g.options.ImportPrefix + "/" + other.Path
 		}
 	}
+	for wanted, alias := range g.importAliases(pkg).paths {
+		table[alias] = wanted
+	}
 	for _, name := range importNames {
 		if table[name] == "" {
 			table[name] = name // packages of the standard library

@@ -17,6 +17,8 @@ const (
 	// annotationTag adds to the struct tag of a field, or replaces our part of
 	// it: go.tag = 'json:"sku" db:"sku"'.
 	annotationTag = "go.tag"
+	// annotationType gives a field a Go type of the user's.
+	annotationType = "go.type"
 	// annotationStrings says where decoded strings are kept: auto, message or own.
 	annotationStrings = "go.strings"
 	// annotationUnknown says what a struct does with fields that the definition does
@@ -56,8 +58,8 @@ func (g *generator) goName(name string, annotations schema.Annotations) string {
 // it: ours, and those of thriftgo and thriftrw. The rest is for others to read.
 func changesGo(key string) bool {
 	switch key {
-	case annotationName, annotationTag, annotationStrings, annotationUnknown, annotationStreaming,
-		"go.type", "go.pkg", "thrift.nested", "thrift.is_alias", "thrift.is_interface":
+	case annotationName, annotationTag, annotationType, annotationStrings, annotationUnknown, annotationStreaming,
+		"go.pkg", "thrift.nested", "thrift.is_alias", "thrift.is_interface":
 		return true
 	}
 	return false
@@ -84,7 +86,7 @@ func (g *generator) checkAnnotations() {
 		for _, s := range file.Structs {
 			g.checkEffects(s.Annotations, annotationName, annotationUnknown)
 			g.checkUnknown(s.Annotations)
-			g.checkFields(s.Fields)
+			g.checkFields(s.Fields, true)
 		}
 		for _, service := range file.Services {
 			g.checkEffects(service.Annotations, annotationName, annotationStrings)
@@ -118,11 +120,17 @@ func (g *generator) checkType(t *schema.Type) {
 	}
 }
 
-func (g *generator) checkFields(fields []*schema.Field) {
+// checkFields checks the fields of a struct if inStruct says so, and else those of a
+// method.
+func (g *generator) checkFields(fields []*schema.Field, inStruct bool) {
 	for _, field := range fields {
 		followed := []string{annotationName, annotationTag}
 		if holdsStrings(field.Type) {
 			followed = append(followed, annotationStrings)
+		}
+		if inStruct && canHaveType(field.Type) {
+			followed = append(followed, annotationType)
+			g.checkFieldType(field)
 		}
 		g.checkEffects(field.Annotations, followed...)
 		g.checkStrings(field.Annotations)
@@ -141,8 +149,8 @@ func (g *generator) checkMethod(method *schema.Method) {
 	g.checkEffects(method.Annotations, annotationName, annotationStrings, annotationStreaming)
 	g.checkStrings(method.Annotations)
 	g.checkType(method.Result)
-	g.checkFields(method.Arguments)
-	g.checkFields(method.Throws)
+	g.checkFields(method.Arguments, false)
+	g.checkFields(method.Throws, false)
 	annotation := findAnnotation(method.Annotations, annotationStreaming)
 	if annotation != nil && annotation.Value != "unary" {
 		g.errorf(annotation.Position, "method %s.%s: streams are not supported yet (%s is %.80q)", method.Service.Name, method.Name, annotationStreaming, annotation.Value)

@@ -56,6 +56,11 @@ func (p *printer) detachMember(s *schema.Struct, m member) {
 		p.P("}")
 	case m.form == formPointer:
 		p.P(field, " = ", field, ".Clone()")
+	case m.custom != nil && m.form == formOpt && m.Type.Kind == schema.KindString:
+		p.P(p.imports.methods("DetachOptStringType"), "(&", field, ")")
+	case m.custom != nil && isText(m.Type):
+		function, _ := p.detacher(s, m.Type)
+		p.P(function, "((*", p.plainType(m.Type, nil), ")(&", field, "))")
 	case m.form == formOpt && m.Type.Kind == schema.KindString:
 		p.P(p.imports.methods("DetachOptString"), "(&", field, ")")
 	case m.form == formOpt:

@@ -133,12 +133,12 @@ func (p *printer) readMember(r *record, m member, required requiredSet) {
 			p.P("break")
 			p.P("}")
 		}
-		store(p.scalarAt(m.Type))
+		store(p.toField(m, p.scalarAt(m.Type)))
 		p.P("p += ", fieldBytes(m))
 		seen()
-	case m.form == formOpt || r.union:
+	case m.form == formOpt || r.union || m.custom != nil && m.Type.Kind == schema.KindString:
 		p.P("value, next := r.", accessor(m.Type), "(p + 3)")
-		store("value")
+		store(p.toField(m, "value"))
 		p.P("p = next")
 		seen()
 	default:

@@ -97,7 +97,7 @@ exception P {}
 
 // TestGenerate_ShowsErrorsBesideManyWarnings has more warnings than are shown.
 func TestGenerate_ShowsErrorsBesideManyWarnings(t *testing.T) {
-	text := "namespace go x\nstruct S {\n" + numbered(150, "%d: i32 f%[1]d (go.type = 'x')\n") +
+	text := "namespace go x\nstruct S {\n" + numbered(150, "%d: i32 f%[1]d (go.pkg = 'x')\n") +
 		numbered(150, "-%d: i32 g%[1]d (go.name = 'y')\n") + "}"
 	program, diagnostics := idl.Load(idl.Options{Files: []string{"/main.thrift"}, FileSystem: idl.Memory{"/main.thrift": text}, AllowNegativeIDs: true})
 	if program == nil {

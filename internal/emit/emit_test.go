@@ -27,7 +27,7 @@ const goldenPrefix = "github.com/fulmar-rpc/fulmar/internal/emit/testdata/"
 
 // cases are the folders of testdata with a definition of the same name, which
 // is what is generated; it may include others.
-var cases = []string{"bounds", "enumtext", "hostile", "ids", "inherit", "names", "orders", "recursion", "retention", "shapes", "unknown", "values"}
+var cases = []string{"bounds", "enumtext", "fieldtypes", "hostile", "ids", "inherit", "names", "orders", "recursion", "retention", "shapes", "unknown", "values"}
 
 func TestGenerate_MatchesGoldenFiles(t *testing.T) {
 	for _, name := range cases {
@@ -71,6 +71,28 @@ struct S {
   5: optional set<list<map<Empty, Empty>>> deep
 }`)
 	mustCheck(t, newChecker(t), files, "example.com/gen")
+}
+
+// TestGenerate_FieldTypesAreChecked has types that are not in Go what the definition
+// says, most of which a conversion would take.
+func TestGenerate_FieldTypesAreChecked(t *testing.T) {
+	for text, want := range map[string]string{
+		`i64 a (go.type = "time.Duration")`:                      "",
+		`i32 a (go.type = "time.Duration")`:                      "cannot convert",
+		`optional i64 a (go.type = "time.Month")`:                "cannot convert",
+		`string a (go.type = "encoding/json.RawMessage")`:        "cannot convert",
+		`binary a (go.type = "encoding/json.Number")`:            "cannot convert",
+		`i64 a (go.type = "time.Now")`:                           "is not a type",
+		`string a (go.type = "S")`:                               "invalid recursive type",
+		`string a (go.type = "time.Nothing")`:                    "undefined: time.Nothing",
+		`i64 a (go.type = "example.com/gen/x.T")`:                "may not be imported",
+		`i64 time (go.type = "time.Duration", go.name = "Time")`: "",
+	} {
+		err := newChecker(t).check(generateText(t, "namespace go x\nstruct S { 1: "+text+" }"), "example.com/gen")
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
 }
 
 // TestGenerate_NoMethodsLeavesThemOut wants what JSON needs to stay.

@@ -146,7 +146,7 @@ func (p *printer) writeRun(run []member, size int, array string) {
 	at := 0
 	for _, m := range run {
 		end := at + fieldBytes(m)
-		p.P(p.putter(m), "(", array, "[", at, ":", end, "], ", m.ID, ", ", putValue(m, "s."+m.GoName), ")")
+		p.P(p.putter(m), "(", array, "[", at, ":", end, "], ", m.ID, ", ", p.putValue(m, "s."+m.GoName), ")")
 		at = end
 	}
 	p.P("b = b[:len(b)+", size, "]")
@@ -155,7 +155,7 @@ func (p *printer) writeRun(run []member, size int, array string) {
 // writePut prints what writes a field of a fixed size, for which there is room.
 func (p *printer) writePut(m member, value string) {
 	size := fieldBytes(m)
-	p.P(p.putter(m), "(b[len(b):len(b)+", size, "], ", m.ID, ", ", putValue(m, value), ")")
+	p.P(p.putter(m), "(b[len(b):len(b)+", size, "], ", m.ID, ", ", p.putValue(m, value), ")")
 	p.P("b = b[:len(b)+", size, "]")
 }
 
@@ -167,11 +167,11 @@ func (p *printer) putter(m member) string {
 	return p.imports.thrift("Put" + accessor(m.Type))
 }
 
-func putValue(m member, value string) string {
+func (p *printer) putValue(m member, value string) string {
 	if m.Type.Kind == schema.KindEnum {
 		return "int32(" + value + ")"
 	}
-	return value
+	return p.fromField(m, value)
 }
 
 // writeMember prints what writes a field if it holds something.
@@ -207,7 +207,7 @@ func (p *printer) writeField(m member, value string) {
 	case schema.KindList, schema.KindSet, schema.KindMap:
 		p.writeValue(m.Type, value, keyText(m.Field), 1)
 	case schema.KindString, schema.KindBinary:
-		p.P("b = w.Field", accessor(m.Type), "(b, ", m.ID, ", ", value, ")")
+		p.P("b = w.Field", accessor(m.Type), "(b, ", m.ID, ", ", p.fromField(m, value), ")")
 	default:
 		p.P("b = w.Room(b, ", fieldBytes(m), ")")
 		p.writePut(m, value)

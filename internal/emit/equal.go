@@ -61,10 +61,14 @@ func (p *printer) memberCondition(s *schema.Struct, m member, mine, theirs strin
 		return condition{call: mine + ".equal(" + theirs + ", depth-1)"}, true
 	case m.form == formPointer:
 		return condition{call: mine + ".Equal(" + theirs + ")"}, true
+	case m.form == formOpt && m.Type.Kind == schema.KindDouble && m.custom != nil:
+		return condition{call: p.imports.methods("EqualOptDoubleType") + "(" + mine + ", " + theirs + ")"}, true
 	case m.form == formOpt && m.Type.Kind == schema.KindDouble:
 		return condition{call: p.imports.methods("EqualOptDouble") + "(" + mine + ", " + theirs + ")"}, true
 	case m.form == formOpt:
 		return condition{left: mine, right: theirs}, true
+	case m.Type.Kind == schema.KindDouble:
+		return p.equalCondition(s, m.Type, p.fromField(m, mine), p.fromField(m, theirs))
 	default:
 		return p.equalCondition(s, m.Type, mine, theirs)
 	}

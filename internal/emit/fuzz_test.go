@@ -3,6 +3,7 @@ package emit_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/fulmar-rpc/fulmar/internal/emit"
@@ -42,6 +43,8 @@ func FuzzGenerate(f *testing.F) {
 		for _, file := range files {
 			checkHarmless(t, file)
 		}
-		mustCheck(t, newChecker(t), files, prefix)
+		if !strings.Contains(text, "go.type") { // which may name types that there are not
+			mustCheck(t, newChecker(t), files, prefix)
+		}
 	})
 }

@@ -72,11 +72,11 @@ func (p *printer) pairType(t *schema.Type) string {
 func (p *printer) memberType(m member) string {
 	switch m.form {
 	case formOpt:
-		return p.imports.thrift("Opt") + "[" + p.goType(m.Type) + "]"
+		return p.imports.thrift("Opt") + "[" + p.valueType(m) + "]"
 	case formPointer:
 		return "*" + p.goType(m.Type)
 	default:
-		return p.goType(m.Type)
+		return p.valueType(m)
 	}
 }
 

@@ -29,6 +29,8 @@ type imports struct {
 type aliases struct {
 	names map[*schema.Package]string
 	taken map[string]bool
+	// paths are the names for packages that the definition asks for, by import path.
+	paths map[string]string
 }
 
 // localNames are the identifiers that generated functions use inside. The name
@@ -63,7 +65,7 @@ func (g *generator) importAliases(pkg *schema.Package) *aliases {
 	}
 	taken := newNamespace(slices.Concat(localNames, importNames)...)
 	taken.reserveAll(g.names.scopes[pkg])
-	found := &aliases{names: map[*schema.Package]string{}, taken: map[string]bool{}}
+	found := &aliases{names: map[*schema.Package]string{}, taken: map[string]bool{}, paths: map[string]string{}}
 	for queue := []*schema.Package{pkg}; len(queue) > 0; queue = queue[1:] {
 		for _, imported := range queue[0].Imports {
 			if found.names[imported] == "" {
@@ -73,6 +75,10 @@ func (g *generator) importAliases(pkg *schema.Package) *aliases {
 			}
 		}
 	}
+	for _, wanted := range fieldTypePaths(pkg) {
+		alias := taken.claimName(pathName(wanted))
+		found.paths[wanted], found.taken[alias] = alias, true
+	}
 	g.aliases[pkg] = found
 	return found
 }
@@ -80,16 +86,22 @@ func (g *generator) importAliases(pkg *schema.Package) *aliases {
 // claimAlias names an imported package: by its own name, or if that is taken by
 // that of the folder around it as well.
 func (n *namespace) claimAlias(pkg *schema.Package) string {
-	usable := func(alias string) bool {
-		// Functions number their variables where loops nest.
-		variable := strings.TrimRight(alias, "0123456789")
-		return n.free(alias, variable) && !reservedWord(alias) && alias != "init"
-	}
 	alias := pkg.Name
-	if elements := strings.Split(pkg.Path, "/"); !usable(alias) && len(elements) > 1 {
+	if elements := strings.Split(pkg.Path, "/"); !n.usableAlias(alias) && len(elements) > 1 {
 		alias = elements[len(elements)-2] + pkg.Name
 	}
-	alias = n.choose("alias", alias, usable)
+	return n.claimName(alias)
+}
+
+func (n *namespace) usableAlias(alias string) bool {
+	// Functions number their variables where loops nest.
+	variable := strings.TrimRight(alias, "0123456789")
+	return n.free(alias, variable) && !reservedWord(alias) && alias != "init"
+}
+
+// claimName names an imported package like alias.
+func (n *namespace) claimName(alias string) string {
+	alias = n.choose("alias", alias, n.usableAlias)
 	n.reserve(alias)
 	return alias
 }
@@ -169,13 +181,21 @@ func (i *imports) groups() (standard, modules []schema.Import) {
 		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Name, b.Name))
 	})
 	for _, imported := range sorted {
-		if first, _, _ := strings.Cut(imported.Path, "/"); strings.Contains(first, ".") || i.modules[imported.Path] != "" {
+		if first, _, _ := strings.Cut(imported.Path, "/"); strings.Contains(first, ".") || i.modules[imported.Path] != "" && !i.isStandard(imported) {
 			modules = append(modules, imported)
 		} else {
 			standard = append(standard, imported)
 		}
 	}
 	return standard, modules
+}
+
+// isStandard says that a package that the definition asks for is probably one of Go's:
+// its path has no dot and is not that of what is generated.
+func (i *imports) isStandard(imported schema.Import) bool {
+	prefix, _, _ := strings.Cut(i.generator.options.ImportPrefix, "/")
+	first, _, _ := strings.Cut(imported.Path, "/")
+	return i.paths[imported.Path] != "" && first != prefix
 }
 
 // checkPrefix reports, once for each package, that it cannot be imported.

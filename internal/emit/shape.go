@@ -71,6 +71,8 @@ type member struct {
 	*schema.Field
 	form    form
 	absence absence
+	// custom is the type that the definition asks for, nil for the usual one.
+	custom *fieldType
 	// optional says that absence means something: defaults do not fill it.
 	optional bool
 	// required says that reading fails without it.
@@ -96,6 +98,7 @@ func (g *generator) declaredRecord(s *schema.Struct) *record {
 			Field:    field,
 			optional: isOptional(s, field),
 			required: field.Requiredness == schema.RequirednessRequired,
+			custom:   fieldTypeOf(field),
 		}
 		switch {
 		case m.optional:

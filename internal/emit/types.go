@@ -24,6 +24,7 @@ func (p *printer) types(source *schema.File) {
 	}
 	for _, s := range source.Structs {
 		p.structDeclaration(s)
+		p.checkTypes(p.declaredRecord(s))
 		p.endDeclaration()
 		p.structConstructor(s)
 		p.endDeclaration()
@@ -181,16 +182,20 @@ func (p *printer) getters(s *schema.Struct) {
 		case m.form == formPointer:
 			fallback, meaning = p.structPointer(m.Default), "the default of the definition"
 		case m.Default != nil:
-			fallback, meaning = p.value(m.Default), "the default of the definition"
+			fallback, meaning = p.toField(m, p.value(m.Default)), "the default of the definition"
 		}
 		p.P()
 		p.doc(sentence(getter, " returns ", m.GoName, ", or ", meaning, " if it is not set."))
 		if m.form == formOpt {
-			p.P("func (s *", s.GoName, ") ", getter, "() ", p.goType(m.Type), " { return s.", m.GoName, ".Or(", fallback, ") }")
+			p.P("func (s *", s.GoName, ") ", getter, "() ", p.valueType(m), " { return s.", m.GoName, ".Or(", fallback, ") }")
 			p.endDeclaration()
 			continue
 		}
-		p.P("func (s *", s.GoName, ") ", getter, "() ", p.passedType(m.Type), " {")
+		result := p.passedType(m.Type)
+		if m.custom != nil {
+			result = p.valueType(m)
+		}
+		p.P("func (s *", s.GoName, ") ", getter, "() ", result, " {")
 		p.P("if s.", m.GoName, " != nil {")
 		p.P("return s.", m.GoName)
 		p.P("}")

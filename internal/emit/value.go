@@ -290,9 +290,12 @@ func (p *printer) memberValue(m member, v *schema.Value) string {
 	case formPointer:
 		return p.structPointer(v)
 	case formOpt:
+		if m.custom != nil {
+			return p.imports.thrift("Some") + "(" + p.toField(m, p.value(v)) + ")"
+		}
 		return p.imports.thrift("Some") + p.someArgument(m.Type) + "(" + p.value(v) + ")"
 	default:
-		return p.value(v)
+		return p.toField(m, p.value(v))
 	}
 }
 

@@ -89,6 +89,9 @@ func (p *printer) sizeMember(s *schema.Struct, m member) {
 	case m.form == formOpt && isFixed(m.Type):
 		p.P("if ", field, ".IsSet() {")
 		p.P("n += ", size)
+	case m.form == formOpt && m.custom != nil:
+		p.P("if v, ok := ", field, ".Get(); ok {")
+		p.P("n += ", size, " + len(v)")
 	case m.form == formOpt:
 		p.P("n += ", p.imports.methods("SizeOptString"), "(", field, ")")
 		return

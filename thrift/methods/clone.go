@@ -39,6 +39,15 @@ func DetachOptString(o *thrift.Opt[string]) {
 	}
 }
 
+// DetachOptStringType is DetachOptString for strings that have a Go type of their own.
+//
+//go:noinline
+func DetachOptStringType[T ~string](o *thrift.Opt[T]) {
+	if v, set := o.Get(); set {
+		o.Set(T(strings.Clone(string(v))))
+	}
+}
+
 // DetachBinary gives a binary memory of its own.
 //
 //go:noinline

@@ -19,6 +19,11 @@ func EqualOptDouble(a, b thrift.Opt[float64]) bool {
 	return a.IsSet() == b.IsSet() && EqualDouble(a.Or(0), b.Or(0))
 }
 
+// EqualOptDoubleType is EqualOptDouble for doubles that have a Go type of their own.
+func EqualOptDoubleType[T ~float64](a, b thrift.Opt[T]) bool {
+	return a.IsSet() == b.IsSet() && EqualDouble(float64(a.Or(0)), float64(b.Or(0)))
+}
+
 // EqualDoubles is EqualDouble for all elements of lists.
 func EqualDoubles(a, b []float64) bool {
 	if len(a) != len(b) {

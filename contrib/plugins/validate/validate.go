@@ -256,6 +256,9 @@ func (c *code) value(field *schema.Field, rules rules, expression string) {
 	length, unit := "len("+expression+")", "elements are"
 	switch field.Type.Kind {
 	case schema.KindString:
+		if _, own := field.Annotations.Get("go.type"); own {
+			expression = "string(" + expression + ")"
+		}
 		length, unit = "utf8.RuneCountInString("+expression+")", "characters are"
 	case schema.KindBinary:
 		unit = "bytes are"

@@ -35,6 +35,7 @@ struct Plain { 1: i64 id }
 struct Line {
   1: required string sku (validate.pattern = "^[A-Z]{3}-[0-9]+$")
   2: i32 quantity (validate.min = "1", validate.max = "99")
+  3: string weight (go.type = "encoding/json.Number", validate.max_length = "9", validate.pattern = "^[0-9.]*$")
 }
 struct Order {
   1: list<Line> lines (validate.min_length = "1", validate.max_length = "50")

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/fieldtypes/golden/fieldtypes"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/ids/golden/ids"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/recursion/golden/recursion"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/retention/golden/retention"
@@ -28,6 +29,7 @@ var unions = map[reflect.Type]bool{
 	reflect.TypeFor[shapes.Shape]():         true,
 	reflect.TypeFor[values.Choice]():        true,
 	reflect.TypeFor[recursion.Expression](): true,
+	reflect.TypeFor[fieldtypes.Either]():    true,
 	reflect.TypeFor[ids.Either]():           true,
 	reflect.TypeFor[retention.Either]():     true,
 	reflect.TypeFor[unknown.Choice]():       true,

@@ -5,8 +5,10 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 	"unsafe"
 
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/fieldtypes/golden/fieldtypes"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/names/golden/names"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/orders/golden/orders"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/recursion/golden/recursion"
@@ -458,6 +460,10 @@ func TestString_IsReadable(t *testing.T) {
 		t.Errorf("%s, want %s", got, want)
 	}
 	if got, want := (&names.Given{C: 3}).String(), `names.Given(a: 0, bee: 0, c: 3)`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	typed := &fieldtypes.Point{X: 1234, Age: thrift.Some(90 * time.Second)}
+	if got, want := typed.String(), `fieldtypes.Point(x: 12.34, age: 1m30s)`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	args := &orders.OrdersPlaceArgs{Request: &orders.PlaceRequest{Customer: "c"}}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/bounds/golden/bounds"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/enumtext/golden/enumtext"
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/fieldtypes/golden/fieldtypes"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/hostile/golden/hostile"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/ids/golden/ids"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/inherit/golden/inherit"
@@ -32,6 +33,8 @@ import (
 var declared = []thrift.Struct{
 	bounds.NewAround(), bounds.NewLarge(), bounds.NewLeaf(), bounds.NewLine(), bounds.NewNested(), bounds.NewPreset(), bounds.NewPresets(), bounds.NewSwitch(),
 	enumtext.NewPaint(),
+	fieldtypes.NewContainer(), fieldtypes.NewDefaults(), fieldtypes.NewEither(), fieldtypes.NewOptional(), fieldtypes.NewPlain(),
+	fieldtypes.NewPoint(),
 	hostile.NewTarget(), new(hostile.CommandsRunArgs), new(hostile.CommandsRunResult),
 	ids.NewExtremes(), ids.NewEither(), ids.NewRefused(), new(ids.NegativeSwapArgs), new(ids.NegativeSwapResult),
 	inherit.NewMixed(), new(inherit.ChildCombineArgs), new(inherit.ChildCombineResult),

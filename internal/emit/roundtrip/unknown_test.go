@@ -299,7 +299,7 @@ func TestUnknown_CountsAsMemory(t *testing.T) {
 		}
 		m := limits.DefaultMessage()
 		m.DecodeBytesMax = n * fieldBytes / 2
-		err = thrift.Codec{Strings: test.strings}.ReadBody(test.message, &s, m)
+		_, err = thrift.Codec{Strings: test.strings}.ReadBody(test.message, &s, m, false)
 		wantError(t, err, "unknown.Point", "bytes more memory than a message of")
 	}
 }
