@@ -206,7 +206,8 @@ func (r *Reader) bytesElsewhere(p, n int) ([]byte, int) {
 	memory := r.more()
 	start := len(memory.arena)
 	if n > cap(memory.arena)-start {
-		size := min(sharedPieceBytes, len(r.buf)-p)
+		// Half of what is unread, because not all of it is strings.
+		size := min(sharedPieceBytes, max(n, (len(r.buf)-p)/2))
 		if !r.charge(p, int64(size)) {
 			return nil, len(r.buf)
 		}
