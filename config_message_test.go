@@ -175,7 +175,7 @@ func (p *probe) ReadThrift(r *thrift.Reader, at int) int {
 		}
 	}
 	// It charges for all of them and takes memory for the first 64 KiB.
-	thrift.MakeSlice[byte](r, at, p.decode)
+	thrift.MakeSlice[byte](r, at, p.decode, nil)
 	return r.EndStruct(at, field, "probe")
 }
 

@@ -25,6 +25,7 @@ func (c *Config) Bind(flags *flag.FlagSet) {
 	flags.BoolVar(&c.IgnoreInitialisms, "ignore-initialisms", false, "leave words such as id and url as they are in Go names: UserId instead of UserID")
 	flags.Var((*enumsValue)(&c.EnumsAsText), "json-enums", "what enums are in JSON (default: number)")
 	flags.BoolVar(&c.NoMethods, "no-methods", false, "leave out String, Equal, Clone, Detach and SizeThrift, two fifths of the code")
+	flags.BoolVar(&c.Reuse, "reuse", false, "make decoding able to take the memory of the struct that it decodes into, with UnmarshalConfig.Reuse")
 	flags.BoolVar(&c.KeepUnknown, "keep-unknown", false, "make structs keep the fields that their definition does not have, and send them on")
 	flags.BoolVar(&c.Check, "check", false, "write nothing: list the files that are not up to date, and exit with 1 if there are any")
 }

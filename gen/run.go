@@ -43,6 +43,9 @@ type Config struct {
 	// KeepUnknown makes structs keep the fields that the definition does not have, and
 	// send them on. The annotation go.unknown of a struct says otherwise.
 	KeepUnknown bool
+	// Reuse makes decoding able to take the memory of the struct that it decodes into,
+	// if thrift.UnmarshalConfig.Reuse asks for it.
+	Reuse bool
 	// Check writes nothing: Run fails with ErrStale if anything in the output
 	// folder is not as it would be generated.
 	Check bool
@@ -290,6 +293,7 @@ func (r *run) generate() (files []emit.File, err error) {
 			EnumText:          r.config.EnumsAsText,
 			NoMethods:         r.config.NoMethods,
 			KeepUnknown:       r.config.KeepUnknown,
+			Reuse:             r.config.Reuse,
 		})
 		if err := r.diagnose(diagnostics); err != nil {
 			return err

@@ -44,25 +44,29 @@ func (c Codec) ReadBody(in []byte, body any, m limits.Message, may bool) (refers
 	if may {
 		lease = lent
 	}
-	return read(in, s, m, c.Strings, lease)
-}
-
-// read reads all of b into s. It reports whether s refers to b.
-func read(b []byte, s Struct, m limits.Message, policy Strings, lease lease) (refers bool, err error) {
-	if len(b) > math.MaxInt32 {
-		// Counts have 32 bits and a sign: checks against what is left rely on less.
-		return false, &Error{Kind: thriftwire.LimitExceeded, Offset: -1, Detail: fmt.Sprintf("message of %d bytes (limit %d)", len(b), math.MaxInt32)}
-	}
-	r := newReader(b, m, policy, lease)
-	p := s.ReadThrift(&r, 0)
-	if r.err != nil {
-		return false, r.err
-	}
-	if p != len(b) {
-		return false, &Error{Kind: thriftwire.Malformed, Offset: p, Detail: fmt.Sprintf(
-			"%d bytes follow the end of the struct", len(b)-p)}
+	r := newReader(in, m, c.Strings, lease)
+	if err := r.read(s); err != nil {
+		return false, err
 	}
 	return r.strings.refers, nil
+}
+
+// read reads all there is into s.
+func (r *Reader) read(s Struct) error {
+	b := r.buf
+	if len(b) > math.MaxInt32 {
+		// Counts have 32 bits and a sign: checks against what is left rely on less.
+		return &Error{Kind: thriftwire.LimitExceeded, Offset: -1, Detail: fmt.Sprintf("message of %d bytes (limit %d)", len(b), math.MaxInt32)}
+	}
+	p := s.ReadThrift(r, 0)
+	if r.err != nil {
+		return r.err
+	}
+	if p != len(b) {
+		return &Error{Kind: thriftwire.Malformed, Offset: p, Detail: fmt.Sprintf(
+			"%d bytes follow the end of the struct", len(b)-p)}
+	}
+	return nil
 }
 
 // Append returns dst with s in the Binary protocol behind it, under the default
@@ -85,19 +89,29 @@ func Marshal(s Struct) ([]byte, error) {
 // are not in b keep their values. It keeps no reference to b: strings have memory
 // of their own, as StringsAuto describes it.
 func Unmarshal(b []byte, s Struct) error {
-	_, err := read(b, s, limits.DefaultMessage(), StringsAuto, copied)
-	return err
+	r := newReader(b, limits.DefaultMessage(), StringsAuto, copied)
+	return r.read(s)
 }
 
 // UnmarshalConfig says how UnmarshalOwned decodes. The zero value is usable.
 type UnmarshalConfig struct {
 	// Strings is where strings and binaries keep their bytes. Default: StringsAuto.
 	Strings Strings
+	// Reuse makes s what its constructor returns, with the fields that are in b, and
+	// takes the memory of its lists, maps and pointers for them: nobody else may use
+	// anything that s holds, nor may s hold itself. It is for structs that were generated
+	// with `fulmar gen --reuse`, and an error for others. Default: false.
+	Reuse bool
 }
 
 // UnmarshalOwned is Unmarshal for bytes that nobody will change as long as s, or a
 // string from it, is in use: these may refer to b.
 func UnmarshalOwned(b []byte, s Struct, config UnmarshalConfig) error {
-	_, err := read(b, s, limits.DefaultMessage(), config.Strings, owned)
-	return err
+	r := newReader(b, limits.DefaultMessage(), config.Strings, owned)
+	if r.reuse = config.Reuse; r.reuse {
+		if _, ok := s.(Reusable); !ok {
+			return fmt.Errorf("thrift: %T cannot reuse memory: it was generated without --reuse", s)
+		}
+	}
+	return r.read(s)
 }

@@ -91,7 +91,7 @@ type number interface {
 
 // beginNumbers returns memory for the elements of a list or set, nil if there are
 // none to be read, and their bytes.
-func beginNumbers[T number](r *Reader, p int, element Type) (list []T, wire []byte, next int) {
+func beginNumbers[T number](r *Reader, p int, element Type, old []T) (list []T, wire []byte, next int) {
 	n, p, ok := r.plainList(p, element)
 	if !ok {
 		return nil, nil, p
@@ -100,27 +100,33 @@ func beginNumbers[T number](r *Reader, p int, element Type) (list []T, wire []by
 		return []T{}, nil, p
 	}
 	size := int(unsafe.Sizeof(*new(T)))
+	next = p + n*size
+	if list := listFor(r, n, old); list != nil {
+		return list, r.buf[p:next], next
+	}
 	memory := r.numbersFor(p, n, size)
 	if memory == nil {
 		return nil, nil, len(r.buf)
 	}
-	next = p + n*size
 	return unsafe.Slice((*T)(memory), n), r.buf[p:next], next
 }
 
 // StringList reads a list or set of strings. It returns old if the elements are of
-// another type, or after an error.
+// another type, or after an error; if memory is reused, old is that, and nil returned.
 func (r *Reader) StringList(p int, old []string) ([]string, int) {
 	n, p, ok := r.plainList(p, String)
 	if !ok {
-		return old, p
+		return unread(r, old), p
 	}
-	list := r.stringsFor(p, n)
+	list := listFor(r, n, old)
+	if list == nil {
+		list = r.stringsFor(p, n)
+	}
 	for i := range list {
 		list[i], p = r.String(p)
 	}
 	if r.err != nil {
-		return old, len(r.buf)
+		return unread(r, old), len(r.buf)
 	}
 	return list, p
 }
@@ -129,25 +135,25 @@ func (r *Reader) StringList(p int, old []string) ([]string, int) {
 func (r *Reader) BinaryList(p int, old [][]byte) ([][]byte, int) {
 	n, p, ok := r.plainList(p, String)
 	if !ok {
-		return old, p
+		return unread(r, old), p
 	}
-	list := MakeSlice[[]byte](r, p, n)
+	list := MakeSlice(r, p, n, old)
 	for i := 0; i < n && r.err == nil; i++ {
 		var v []byte
 		v, p = r.Binary(p)
 		list = append(list, v)
 	}
 	if r.err != nil {
-		return old, len(r.buf)
+		return unread(r, old), len(r.buf)
 	}
 	return list, p
 }
 
 // BoolList reads a list or set of bools; see StringList.
 func (r *Reader) BoolList(p int, old []bool) ([]bool, int) {
-	list, wire, p := beginNumbers[bool](r, p, Bool)
+	list, wire, p := beginNumbers(r, p, Bool, old)
 	if list == nil {
-		return old, p
+		return unread(r, old), p
 	}
 	for i := range list {
 		list[i] = wire[i] == 1
@@ -157,9 +163,9 @@ func (r *Reader) BoolList(p int, old []bool) ([]bool, int) {
 
 // I8List reads a list or set of i8; see StringList.
 func (r *Reader) I8List(p int, old []int8) ([]int8, int) {
-	list, wire, p := beginNumbers[int8](r, p, I8)
+	list, wire, p := beginNumbers(r, p, I8, old)
 	if list == nil {
-		return old, p
+		return unread(r, old), p
 	}
 	for i := range list {
 		list[i] = int8(wire[i])
@@ -169,9 +175,9 @@ func (r *Reader) I8List(p int, old []int8) ([]int8, int) {
 
 // I16List reads a list or set of i16; see StringList.
 func (r *Reader) I16List(p int, old []int16) ([]int16, int) {
-	list, wire, p := beginNumbers[int16](r, p, I16)
+	list, wire, p := beginNumbers(r, p, I16, old)
 	if list == nil {
-		return old, p
+		return unread(r, old), p
 	}
 	byteswap.Get16(list, wire)
 	return list, p
@@ -182,9 +188,9 @@ func (r *Reader) I32List(p int, old []int32) ([]int32, int) { return ReadEnumLis
 
 // ReadEnumList reads a list or set of enums, known or not; see StringList.
 func ReadEnumList[E ~int32](r *Reader, p int, old []E) ([]E, int) {
-	list, wire, p := beginNumbers[E](r, p, I32)
+	list, wire, p := beginNumbers(r, p, I32, old)
 	if list == nil {
-		return old, p
+		return unread(r, old), p
 	}
 	byteswap.Get32(list, wire)
 	return list, p
@@ -192,9 +198,9 @@ func ReadEnumList[E ~int32](r *Reader, p int, old []E) ([]E, int) {
 
 // I64List reads a list or set of i64; see StringList.
 func (r *Reader) I64List(p int, old []int64) ([]int64, int) {
-	list, wire, p := beginNumbers[int64](r, p, I64)
+	list, wire, p := beginNumbers(r, p, I64, old)
 	if list == nil {
-		return old, p
+		return unread(r, old), p
 	}
 	byteswap.Get64(list, wire)
 	return list, p
@@ -202,9 +208,9 @@ func (r *Reader) I64List(p int, old []int64) ([]int64, int) {
 
 // DoubleList reads a list or set of doubles; see StringList.
 func (r *Reader) DoubleList(p int, old []float64) ([]float64, int) {
-	list, wire, p := beginNumbers[float64](r, p, Double)
+	list, wire, p := beginNumbers(r, p, Double, old)
 	if list == nil {
-		return old, p
+		return unread(r, old), p
 	}
 	byteswap.Get64(list, wire)
 	return list, p
@@ -212,9 +218,9 @@ func (r *Reader) DoubleList(p int, old []float64) ([]float64, int) {
 
 // UUIDList reads a list or set of uuids; see StringList.
 func (r *Reader) UUIDList(p int, old []UUID) ([]UUID, int) {
-	list, wire, p := beginNumbers[UUID](r, p, UUIDType)
+	list, wire, p := beginNumbers(r, p, UUIDType, old)
 	if list == nil {
-		return old, p
+		return unread(r, old), p
 	}
 	for i := range list {
 		copy(list[i][:], wire[16*i:])

@@ -27,7 +27,9 @@ type Reader struct {
 	strings stringPlaces
 	// memory is made when something needs it: most messages do not.
 	memory *memory
-	err    *Error
+	// reuse: what is read takes the memory of what the struct was before.
+	reuse bool
+	err   *Error
 }
 
 // memory is what a Reader has taken and not given away yet.
@@ -339,7 +341,13 @@ func (r *Reader) room(p, n int, size uintptr) int {
 // MakeSlice returns an empty slice for n elements that BeginList announced, the
 // first of them at p. It is not nil. Its capacity may be less than n; the memory
 // for all n is charged.
-func MakeSlice[T any](r *Reader, p, n int) []T {
+//
+// If memory is reused and that of old is enough, it is taken. Extend then adds elements
+// that are what they were, which must be read by a Reusable or written over.
+func MakeSlice[T any](r *Reader, p, n int, old []T) []T {
+	if r.reuse && old != nil && n <= cap(old) {
+		return old[:0]
+	}
 	size := unsafe.Sizeof(*new(T))
 	if !r.charge(p, int64(n)*int64(size)) {
 		return []T{}
@@ -348,7 +356,7 @@ func MakeSlice[T any](r *Reader, p, n int) []T {
 }
 
 // Extend returns the slice that MakeSlice made with one more element, which is
-// zero.
+// zero unless memory is reused.
 func Extend[T any](list []T) []T {
 	if len(list) < cap(list) {
 		return list[:len(list)+1] // what was made is zero
@@ -357,8 +365,12 @@ func Extend[T any](list []T) []T {
 }
 
 // MakeMap returns an empty map for n entries that BeginMap announced; see
-// MakeSlice.
-func MakeMap[K comparable, V any](r *Reader, p, n int) map[K]V {
+// MakeSlice. The memory of old is enough if it had as many entries.
+func MakeMap[K comparable, V any](r *Reader, p, n int, old map[K]V) map[K]V {
+	if r.reuse && old != nil && n <= len(old) {
+		clear(old)
+		return old
+	}
 	bytes := mapBytes[K, V](n)
 	if !r.charge(p, bytes) {
 		return map[K]V{}

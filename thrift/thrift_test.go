@@ -111,7 +111,7 @@ fields:
 			count, next, ok := r.BeginMap(p+3, thrift.String, thrift.I64)
 			p = next
 			if ok {
-				scores := thrift.MakeMap[string, int64](r, p, count)
+				scores := thrift.MakeMap[string, int64](r, p, count, nil)
 				for i := 0; i < count && !r.Failed(); i++ {
 					var key string
 					key, p = r.String(p)
@@ -124,7 +124,7 @@ fields:
 			count, next, ok := r.BeginList(p+3, thrift.StructType)
 			p = next
 			if ok {
-				list := thrift.MakeSlice[node](r, p, count)
+				list := thrift.MakeSlice[node](r, p, count, nil)
 				for i := 0; i < count && !r.Failed(); i++ {
 					list = thrift.Extend(list)
 					p = list[i].ReadThrift(r, p)

@@ -186,6 +186,7 @@ func TestGen_ObeysEveryFlag(t *testing.T) {
 		"json-enums":         checkJSONEnums,
 		"no-methods":         checkNoMethods,
 		"keep-unknown":       checkKeepUnknown,
+		"reuse":              checkReuse,
 	}
 	maps.Copy(cases, pluginFlagCases())
 	usage := regexp.MustCompile(`(?m)^ +(-\w)?(?:, )?(--([\w-]+))`)
@@ -316,6 +317,13 @@ func checkKeepUnknown(t *testing.T, flag string) {
 	fulmar(t, folder, "gen", flag, "a.thrift").want(t, 0, "(3 written, 0 unchanged, 0 removed)")
 	contains(t, filepath.Join(folder, "gen/a/a_types.go"), "UnknownFields thrift.Unknown")
 	contains(t, filepath.Join(folder, "gen/a/a_types.go"), "type T struct{}")
+}
+
+func checkReuse(t *testing.T, flag string) {
+	folder := newFolder(t, "a.thrift", "struct S { 1: list<i32> a }")
+	fulmar(t, folder, "gen", "a.thrift").want(t, 0, "3 written")
+	fulmar(t, folder, "gen", flag, "a.thrift").want(t, 0, "(1 written, 2 unchanged, 0 removed)")
+	contains(t, filepath.Join(folder, "gen/a/a_codec.go"), "r.I32List(p+3, old.A)")
 }
 
 func checkNoMethods(t *testing.T, flag string) {

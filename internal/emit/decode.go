@@ -14,11 +14,12 @@ import (
 const fieldBytesLeast = 4
 
 // readMethod prints ReadThrift.
-func (p *printer) readMethod(r *record) {
+func (p *printer) readMethod(r *record, s *schema.Struct) {
 	required := newRequiredSet(r)
 	p.P()
 	p.doc("ReadThrift sets the fields that arrive and keeps the others.")
 	p.P("func (s *", r.goName, ") ReadThrift(r *", p.imports.thrift("Reader"), ", p int) int {")
+	p.beginReuse(r, s)
 	p.P("b := r.BeginStruct()")
 	p.P("var field ", p.imports.thrift("FieldKey"))
 	if len(required.names) > 0 {
@@ -97,9 +98,9 @@ func (p *printer) readMember(r *record, m member, required requiredSet) {
 		}
 	}
 	switch {
-	case isPlainList(m.Type) && (r.union || m.required):
+	case isPlainList(m.Type) && (r.union || m.required || r.reuse):
 		p.P("var list ", p.goType(m.Type))
-		p.readPlainList(m.Type, "list", "p+3", "nil")
+		p.readPlainList(m.Type, "list", "p+3", r.old(m))
 		p.P("if list != nil {")
 		store("list")
 		seen()
@@ -111,19 +112,17 @@ func (p *printer) readMember(r *record, m member, required requiredSet) {
 		if m.Type.Kind == schema.KindMap {
 			container = "entries"
 		}
-		p.readContainer(m.Type, container, ":=", "p+3", 1, func() {
+		p.readContainer(m.Type, container, ":=", "p+3", r.old(m), 1, func() {
 			store(container)
 			seen()
 		})
 	case m.form == formPointer:
-		p.P("value := ", p.imports.thrift("Allocate"), "[", p.goType(m.Type), "](r, p)")
-		p.presetValue(m.Type.Struct)
+		p.makePointer(r, m)
 		p.P("p = value.ReadThrift(r, p+3)")
 		store("value")
 		seen()
 	case m.Type.Kind == schema.KindStruct:
-		p.chargeDefaults(m.Type.Struct)
-		p.P(field, " = ", p.newStruct(m.Type))
+		p.makeStruct(r, m, field)
 		p.P("p = ", field, ".ReadThrift(r, p+3)")
 		seen()
 	case fieldBytes(m) > 0 && m.Type.Kind != schema.KindUUID:
@@ -204,14 +203,6 @@ func (p *printer) chargeDefaults(s *schema.Struct) {
 	}
 }
 
-// presetValue prints what sets the defaults of the struct that value points to.
-func (p *printer) presetValue(s *schema.Struct) {
-	if p.hasDefaults(s) {
-		p.chargeDefaults(s)
-		p.P("*value = *", p.constructor(s), "()")
-	}
-}
-
 func (p *printer) newStruct(t *schema.Type) string {
 	if p.hasDefaults(t.Struct) {
 		return "*" + p.constructor(t.Struct) + "()"
@@ -221,23 +212,24 @@ func (p *printer) newStruct(t *schema.Type) string {
 
 // readContainer prints what reads a container at the place into target, which
 // operator assigns to or declares, moves p, and then what stored prints. Target is
-// not touched and stored not reached if the elements are not of the expected types.
-func (p *printer) readContainer(t *schema.Type, target, operator, place string, depth int, stored func()) {
+// not touched and stored not reached if the elements are not of the expected types. old
+// is what has memory for it.
+func (p *printer) readContainer(t *schema.Type, target, operator, place, old string, depth int, stored func()) {
 	var begin, end, empty string
 	var readOne func()
 	element := p.wireType(t.Element)
 	switch {
 	case t.Kind != schema.KindMap:
 		begin, end = "BeginList("+place+", "+element+")", "EndList"
-		empty = p.imports.thrift("MakeSlice") + "[" + p.goType(t.Element) + "](r, p, n)"
+		empty = p.imports.thrift("MakeSlice") + "[" + p.goType(t.Element) + "](r, p, n, " + old + ")"
 		readOne = func() { p.readElement(t.Element, target, depth) }
 	case p.isPairs(t):
 		begin, end = "BeginMap("+place+", "+p.wireType(t.Key)+", "+element+")", "EndMap"
-		empty = p.imports.thrift("MakeSlice") + "[" + p.pairType(t) + "](r, p, n)"
+		empty = p.imports.thrift("MakeSlice") + "[" + p.pairType(t) + "](r, p, n, " + old + ")"
 		readOne = func() { p.readPair(t, target, depth) }
 	default:
 		begin, end = "BeginMap("+place+", "+p.wireType(t.Key)+", "+element+")", "EndMap"
-		empty = p.imports.thrift("MakeMap") + "[" + keyType(t.Key, p.goType) + ", " + p.goType(t.Element) + "](r, p, n)"
+		empty = p.imports.thrift("MakeMap") + "[" + keyType(t.Key, p.goType) + ", " + p.goType(t.Element) + "](r, p, n, " + old + ")"
 		readOne = func() { p.readEntry(t, target, depth) }
 	}
 	p.P("n, next, ok := r.", begin)
@@ -259,19 +251,14 @@ func (p *printer) readInner(t *schema.Type, target string, depth int) {
 		p.readPlainList(t, target, "p", "nil")
 		return
 	}
-	p.readContainer(t, target, "=", "p", depth, func() {})
+	p.readContainer(t, target, "=", "p", "nil", depth, func() {})
 }
 
 // readElement prints what reads an element at p and appends it to list.
 func (p *printer) readElement(t *schema.Type, list string, depth int) {
 	if t.Kind == schema.KindStruct {
 		// In place, because copying a large struct costs more than decoding it.
-		p.chargeDefaults(t.Struct)
-		if p.hasDefaults(t.Struct) {
-			p.P(list, " = append(", list, ", ", p.newStruct(t), ")")
-		} else {
-			p.P(list, " = ", p.imports.thrift("Extend"), "(", list, ")")
-		}
+		p.extendStructs(t, list)
 		p.P("p = ", list, "[i].ReadThrift(r, p)")
 		return
 	}

@@ -36,6 +36,8 @@ type Options struct {
 	// KeepUnknown makes structs keep the fields that the definition does not have,
 	// apart from those that say otherwise.
 	KeepUnknown bool
+	// Reuse makes decoding able to take the memory of the struct that it decodes into.
+	Reuse bool
 }
 
 // File is one generated file.

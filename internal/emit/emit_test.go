@@ -27,7 +27,7 @@ const goldenPrefix = "github.com/fulmar-rpc/fulmar/internal/emit/testdata/"
 
 // cases are the folders of testdata with a definition of the same name, which
 // is what is generated; it may include others.
-var cases = []string{"bounds", "enumtext", "fieldtypes", "hostile", "ids", "inherit", "names", "orders", "recursion", "retention", "shapes", "unknown", "values"}
+var cases = []string{"bounds", "enumtext", "fieldtypes", "hostile", "ids", "inherit", "names", "orders", "recursion", "retention", "reuse", "shapes", "unknown", "values"}
 
 func TestGenerate_MatchesGoldenFiles(t *testing.T) {
 	for _, name := range cases {
@@ -53,6 +53,33 @@ func TestGenerate_Compiles(t *testing.T) {
 	for _, name := range cases {
 		files := generateFile(t, filepath.Join("testdata", name, name+".thrift"), "example.com/gen")
 		mustCheck(t, newChecker(t), files, "example.com/gen")
+	}
+}
+
+// TestGenerate_ReuseAsksItOfOtherPackages: in a struct that cannot be read into where it
+// is there would stay what was there before.
+func TestGenerate_ReuseAsksItOfOtherPackages(t *testing.T) {
+	program, diagnostics := idl.Load(idl.Options{Files: []string{filepath.Join("testdata", "reuse", "reuse.thrift")}})
+	if program == nil {
+		t.Fatal(diagnostics)
+	}
+	both := map[bool][]emit.File{}
+	for _, reuse := range []bool{false, true} {
+		files, diagnostics := emit.Generate(program, emit.Options{ImportPrefix: "example.com/gen", Reuse: reuse})
+		if len(diagnostics) > 0 {
+			t.Fatal(diagnostics)
+		}
+		both[reuse] = files
+	}
+	mixed := slices.Clone(both[true])
+	for i, file := range mixed {
+		if strings.HasPrefix(file.Path, "reuse/other/") {
+			mixed[i] = both[false][i]
+		}
+	}
+	mustCheck(t, newChecker(t), both[true], "example.com/gen")
+	if err := newChecker(t).check(mixed, "example.com/gen"); err == nil || !strings.Contains(err.Error(), "missing method ReusesThrift") {
+		t.Errorf("%v; want it not to compile", err)
 	}
 }
 
@@ -199,10 +226,10 @@ func generate(t testing.TB, options idl.Options, prefix string) []emit.File {
 	if program == nil {
 		t.Fatalf("loading:\n%s", diagnostics)
 	}
-	files, diagnostics := emit.Generate(program, emit.Options{
-		ImportPrefix: prefix,
-		EnumText:     slices.Contains(options.Files, filepath.Join("testdata", "enumtext", "enumtext.thrift")),
-	})
+	of := func(name string) bool {
+		return slices.Contains(options.Files, filepath.Join("testdata", name, name+".thrift"))
+	}
+	files, diagnostics := emit.Generate(program, emit.Options{ImportPrefix: prefix, EnumText: of("enumtext"), Reuse: of("reuse")})
 	if len(diagnostics) > 0 {
 		t.Fatalf("generating:\n%s", diagnostics)
 	}

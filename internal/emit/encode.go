@@ -15,23 +15,26 @@ func (p *printer) codec(source *schema.File) {
 		return
 	}
 	p.handshake(p.imports.thrift)
+	p.reuseAssertions(source)
 	for _, s := range source.Structs {
-		p.recordCodec(p.declaredRecord(s))
+		p.recordCodec(p.declaredRecord(s), s)
 	}
 	for _, service := range source.Services {
 		for _, method := range service.Methods {
-			p.recordCodec(p.argumentRecord(method))
+			p.recordCodec(p.argumentRecord(method), nil)
 			if !method.Oneway {
-				p.recordCodec(resultRecord(method))
+				p.recordCodec(resultRecord(method), nil)
 			}
 		}
 	}
 }
 
-func (p *printer) recordCodec(r *record) {
+// recordCodec prints the methods of a record, which is that of struct s, if of any.
+func (p *printer) recordCodec(r *record, s *schema.Struct) {
 	p.writeMethod(r)
 	p.endDeclaration()
-	p.readMethod(r)
+	p.readMethod(r, s)
+	p.reuseMethod(r)
 	p.endDeclaration()
 }
 

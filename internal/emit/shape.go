@@ -34,6 +34,8 @@ type record struct {
 	// unknown is the Go name of the field for what the definition does not have, "" if
 	// that is dropped.
 	unknown string
+	// reuse: reading can take the memory of what the record was before.
+	reuse   bool
 	members []member
 	// presets are the indexes of members that hold something in a new struct,
 	// largePresets of those what is written once only.
@@ -92,6 +94,7 @@ func (g *generator) declaredRecord(s *schema.Struct) *record {
 		wireName: s.File.Package.Name + "." + s.Name,
 		union:    s.Category == schema.CategoryUnion,
 		unknown:  g.names.unknown[s],
+		reuse:    g.options.Reuse,
 	}
 	for _, field := range s.Fields {
 		m := member{

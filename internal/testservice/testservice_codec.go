@@ -57,7 +57,7 @@ fields:
 			n, next, ok := r.BeginList(p+3, thrift.StructType)
 			p = next
 			if ok {
-				list := thrift.MakeSlice[Message](r, p, n)
+				list := thrift.MakeSlice[Message](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					list = thrift.Extend(list)
 					p = list[i].ReadThrift(r, p)
@@ -69,7 +69,7 @@ fields:
 			n, next, ok := r.BeginMap(p+3, thrift.String, thrift.String)
 			p = next
 			if ok {
-				entries := thrift.MakeMap[string, string](r, p, n)
+				entries := thrift.MakeMap[string, string](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var key string
 					key, p = r.String(p)

@@ -14,6 +14,7 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/ids/golden/ids"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/recursion/golden/recursion"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/retention/golden/retention"
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/reuse/golden/reuse"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/shapes/golden/shapes"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/unknown/golden/unknown"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/unknown/golden/unknown/newer"
@@ -32,6 +33,7 @@ var unions = map[reflect.Type]bool{
 	reflect.TypeFor[fieldtypes.Either]():    true,
 	reflect.TypeFor[ids.Either]():           true,
 	reflect.TypeFor[retention.Either]():     true,
+	reflect.TypeFor[reuse.Value]():          true,
 	reflect.TypeFor[unknown.Choice]():       true,
 	reflect.TypeFor[newer.Choice]():         true,
 }

@@ -21,6 +21,8 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/orders/golden/orders"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/recursion/golden/recursion"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/retention/golden/retention"
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/reuse/golden/reuse"
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/reuse/golden/reuse/other"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/shapes/golden/shapes"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/unknown/golden/unknown"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/unknown/golden/unknown/newer"
@@ -49,6 +51,8 @@ var declared = []thrift.Struct{
 	recursion.NewInner(), recursion.NewKeyed(), recursion.NewLeaf(), recursion.NewNode(), recursion.NewOuter(),
 	recursion.NewSum(), recursion.NewTree(),
 	retention.NewEither(), retention.NewInner(), retention.NewKept(), new(retention.CachePutArgs),
+	other.NewPlace(), reuse.NewBranch(), reuse.NewLeaf(), reuse.NewNode(), reuse.NewPreset(), reuse.NewValue(),
+	new(reuse.NodesSwapResult),
 	shapes.NewContainers(), shapes.NewEmpty(), shapes.NewFailure(), shapes.NewKeys(), shapes.NewOptional(),
 	shapes.NewPlain(), shapes.NewPoint(), shapes.NewRequired(), shapes.NewShape(), shapes.NewWide(),
 	new(shapes.EchoAStructArgs), new(shapes.EchoAnExceptionArgs), new(shapes.EchoPairsResult), new(shapes.EchoAUnionResult),

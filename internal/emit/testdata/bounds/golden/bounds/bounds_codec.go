@@ -37,7 +37,7 @@ func (s *Preset) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginMap(p+3, thrift.String, thrift.I64)
 			p = next
 			if ok {
-				entries := thrift.MakeMap[string, int64](r, p, n)
+				entries := thrift.MakeMap[string, int64](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var key string
 					key, p = r.String(p)
@@ -103,7 +103,7 @@ func (s *Around) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginList(p+3, thrift.List)
 			p = next
 			if ok {
-				list := thrift.MakeSlice[[]string](r, p, n)
+				list := thrift.MakeSlice[[]string](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var element []string
 					element, p = r.StringList(p, nil)
@@ -116,7 +116,7 @@ func (s *Around) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginMap(p+3, thrift.List, thrift.StructType)
 			p = next
 			if ok {
-				entries := thrift.MakeSlice[thrift.Pair[[]int32, Leaf]](r, p, n)
+				entries := thrift.MakeSlice[thrift.Pair[[]int32, Leaf]](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var pair thrift.Pair[[]int32, Leaf]
 					{
@@ -226,7 +226,7 @@ func (s *Presets) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginList(p+3, thrift.StructType)
 			p = next
 			if ok {
-				list := thrift.MakeSlice[Preset](r, p, n)
+				list := thrift.MakeSlice[Preset](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					p = r.ChargeDefaults(p, 1019)
 					list = append(list, *NewPreset())
@@ -239,7 +239,7 @@ func (s *Presets) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginMap(p+3, thrift.I32, thrift.StructType)
 			p = next
 			if ok {
-				entries := thrift.MakeMap[int32, Preset](r, p, n)
+				entries := thrift.MakeMap[int32, Preset](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var key int32
 					key, p = r.I32(p)
@@ -255,7 +255,7 @@ func (s *Presets) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginMap(p+3, thrift.List, thrift.StructType)
 			p = next
 			if ok {
-				entries := thrift.MakeSlice[thrift.Pair[[]int32, Preset]](r, p, n)
+				entries := thrift.MakeSlice[thrift.Pair[[]int32, Preset]](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var pair thrift.Pair[[]int32, Preset]
 					{
@@ -283,7 +283,7 @@ func (s *Presets) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginList(p+3, thrift.StructType)
 			p = next
 			if ok {
-				list := thrift.MakeSlice[Around](r, p, n)
+				list := thrift.MakeSlice[Around](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					p = r.ChargeDefaults(p, 1439)
 					list = append(list, *NewAround())
@@ -526,7 +526,7 @@ func (s *Switch) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginMap(p+3, thrift.Bool, thrift.StructType)
 			p = next
 			if ok {
-				entries := thrift.MakeMap[bool, Switch](r, p, n)
+				entries := thrift.MakeMap[bool, Switch](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var key bool
 					key, p = r.Bool(p)
@@ -545,7 +545,7 @@ func (s *Switch) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginList(p+3, thrift.StructType)
 			p = next
 			if ok {
-				list := thrift.MakeSlice[Switch](r, p, n)
+				list := thrift.MakeSlice[Switch](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					list = thrift.Extend(list)
 					p = list[i].ReadThrift(r, p)
@@ -559,7 +559,7 @@ func (s *Switch) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginMap(p+3, thrift.List, thrift.StructType)
 			p = next
 			if ok {
-				entries := thrift.MakeSlice[thrift.Pair[[]bool, Switch]](r, p, n)
+				entries := thrift.MakeSlice[thrift.Pair[[]bool, Switch]](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var pair thrift.Pair[[]bool, Switch]
 					{
@@ -575,7 +575,7 @@ func (s *Switch) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginMap(p+3, thrift.Bool, thrift.List)
 			p = next
 			if ok {
-				entries := thrift.MakeMap[bool, []map[float64]Switch](r, p, n)
+				entries := thrift.MakeMap[bool, []map[float64]Switch](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var key bool
 					key, p = r.Bool(p)
@@ -583,13 +583,13 @@ func (s *Switch) ReadThrift(r *thrift.Reader, p int) int {
 					n, next, ok := r.BeginList(p, thrift.Map)
 					p = next
 					if ok {
-						value = thrift.MakeSlice[map[float64]Switch](r, p, n)
+						value = thrift.MakeSlice[map[float64]Switch](r, p, n, nil)
 						for i := 0; i < n && !r.Failed(); i++ {
 							var element2 map[float64]Switch
 							n, next, ok := r.BeginMap(p, thrift.Double, thrift.StructType)
 							p = next
 							if ok {
-								element2 = thrift.MakeMap[float64, Switch](r, p, n)
+								element2 = thrift.MakeMap[float64, Switch](r, p, n, nil)
 								for i := 0; i < n && !r.Failed(); i++ {
 									var key3 float64
 									key3, p = r.Double(p)
@@ -750,31 +750,31 @@ func (s *Nested) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginList(p+3, thrift.List)
 			p = next
 			if ok {
-				list := thrift.MakeSlice[[][][][][]int32](r, p, n)
+				list := thrift.MakeSlice[[][][][][]int32](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var element [][][][][]int32
 					n, next, ok := r.BeginList(p, thrift.List)
 					p = next
 					if ok {
-						element = thrift.MakeSlice[[][][][]int32](r, p, n)
+						element = thrift.MakeSlice[[][][][]int32](r, p, n, nil)
 						for i := 0; i < n && !r.Failed(); i++ {
 							var element2 [][][][]int32
 							n, next, ok := r.BeginList(p, thrift.List)
 							p = next
 							if ok {
-								element2 = thrift.MakeSlice[[][][]int32](r, p, n)
+								element2 = thrift.MakeSlice[[][][]int32](r, p, n, nil)
 								for i := 0; i < n && !r.Failed(); i++ {
 									var element3 [][][]int32
 									n, next, ok := r.BeginList(p, thrift.List)
 									p = next
 									if ok {
-										element3 = thrift.MakeSlice[[][]int32](r, p, n)
+										element3 = thrift.MakeSlice[[][]int32](r, p, n, nil)
 										for i := 0; i < n && !r.Failed(); i++ {
 											var element4 [][]int32
 											n, next, ok := r.BeginList(p, thrift.List)
 											p = next
 											if ok {
-												element4 = thrift.MakeSlice[[]int32](r, p, n)
+												element4 = thrift.MakeSlice[[]int32](r, p, n, nil)
 												for i := 0; i < n && !r.Failed(); i++ {
 													var element5 []int32
 													element5, p = r.I32List(p, nil)
@@ -803,13 +803,13 @@ func (s *Nested) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginList(p+3, thrift.Map)
 			p = next
 			if ok {
-				list := thrift.MakeSlice[map[int32][]map[int32][][]string](r, p, n)
+				list := thrift.MakeSlice[map[int32][]map[int32][][]string](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var element map[int32][]map[int32][][]string
 					n, next, ok := r.BeginMap(p, thrift.I32, thrift.List)
 					p = next
 					if ok {
-						element = thrift.MakeMap[int32, []map[int32][][]string](r, p, n)
+						element = thrift.MakeMap[int32, []map[int32][][]string](r, p, n, nil)
 						for i := 0; i < n && !r.Failed(); i++ {
 							var key2 int32
 							key2, p = r.I32(p)
@@ -817,13 +817,13 @@ func (s *Nested) ReadThrift(r *thrift.Reader, p int) int {
 							n, next, ok := r.BeginList(p, thrift.Map)
 							p = next
 							if ok {
-								value2 = thrift.MakeSlice[map[int32][][]string](r, p, n)
+								value2 = thrift.MakeSlice[map[int32][][]string](r, p, n, nil)
 								for i := 0; i < n && !r.Failed(); i++ {
 									var element3 map[int32][][]string
 									n, next, ok := r.BeginMap(p, thrift.I32, thrift.List)
 									p = next
 									if ok {
-										element3 = thrift.MakeMap[int32, [][]string](r, p, n)
+										element3 = thrift.MakeMap[int32, [][]string](r, p, n, nil)
 										for i := 0; i < n && !r.Failed(); i++ {
 											var key4 int32
 											key4, p = r.I32(p)
@@ -831,7 +831,7 @@ func (s *Nested) ReadThrift(r *thrift.Reader, p int) int {
 											n, next, ok := r.BeginList(p, thrift.List)
 											p = next
 											if ok {
-												value4 = thrift.MakeSlice[[]string](r, p, n)
+												value4 = thrift.MakeSlice[[]string](r, p, n, nil)
 												for i := 0; i < n && !r.Failed(); i++ {
 													var element5 []string
 													element5, p = r.StringList(p, nil)
@@ -860,7 +860,7 @@ func (s *Nested) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginMap(p+3, thrift.List, thrift.List)
 			p = next
 			if ok {
-				entries := thrift.MakeSlice[thrift.Pair[[]int32, [][]thrift.Pair[[]int32, [][][]int64]]](r, p, n)
+				entries := thrift.MakeSlice[thrift.Pair[[]int32, [][]thrift.Pair[[]int32, [][][]int64]]](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var pair thrift.Pair[[]int32, [][]thrift.Pair[[]int32, [][][]int64]]
 					{
@@ -870,13 +870,13 @@ func (s *Nested) ReadThrift(r *thrift.Reader, p int) int {
 						n, next, ok := r.BeginList(p, thrift.Map)
 						p = next
 						if ok {
-							pair.Value = thrift.MakeSlice[[]thrift.Pair[[]int32, [][][]int64]](r, p, n)
+							pair.Value = thrift.MakeSlice[[]thrift.Pair[[]int32, [][][]int64]](r, p, n, nil)
 							for i := 0; i < n && !r.Failed(); i++ {
 								var element2 []thrift.Pair[[]int32, [][][]int64]
 								n, next, ok := r.BeginMap(p, thrift.List, thrift.List)
 								p = next
 								if ok {
-									element2 = thrift.MakeSlice[thrift.Pair[[]int32, [][][]int64]](r, p, n)
+									element2 = thrift.MakeSlice[thrift.Pair[[]int32, [][][]int64]](r, p, n, nil)
 									for i := 0; i < n && !r.Failed(); i++ {
 										var pair3 thrift.Pair[[]int32, [][][]int64]
 										{
@@ -886,13 +886,13 @@ func (s *Nested) ReadThrift(r *thrift.Reader, p int) int {
 											n, next, ok := r.BeginList(p, thrift.List)
 											p = next
 											if ok {
-												pair3.Value = thrift.MakeSlice[[][]int64](r, p, n)
+												pair3.Value = thrift.MakeSlice[[][]int64](r, p, n, nil)
 												for i := 0; i < n && !r.Failed(); i++ {
 													var element4 [][]int64
 													n, next, ok := r.BeginList(p, thrift.List)
 													p = next
 													if ok {
-														element4 = thrift.MakeSlice[[]int64](r, p, n)
+														element4 = thrift.MakeSlice[[]int64](r, p, n, nil)
 														for i := 0; i < n && !r.Failed(); i++ {
 															var element5 []int64
 															element5, p = r.I64List(p, nil)

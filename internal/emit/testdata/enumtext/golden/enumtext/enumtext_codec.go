@@ -65,7 +65,7 @@ func (s *Paint) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginMap(p+3, thrift.I32, thrift.I32)
 			p = next
 			if ok {
-				entries := thrift.MakeMap[Color, Nothing](r, p, n)
+				entries := thrift.MakeMap[Color, Nothing](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var key Color
 					key, p = thrift.ReadEnum[Color](r, p)
@@ -78,7 +78,7 @@ func (s *Paint) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginMap(p+3, thrift.Bool, thrift.I32)
 			p = next
 			if ok {
-				entries := thrift.MakeMap[bool, Color](r, p, n)
+				entries := thrift.MakeMap[bool, Color](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var key bool
 					key, p = r.Bool(p)

@@ -420,7 +420,7 @@ func (s *Container) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginMap(p+3, thrift.StructType, thrift.StructType)
 			p = next
 			if ok {
-				entries := thrift.MakeMap[Point, Plain](r, p, n)
+				entries := thrift.MakeMap[Point, Plain](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					key := Point{}
 					p = key.ReadThrift(r, p)
@@ -435,7 +435,7 @@ func (s *Container) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginList(p+3, thrift.StructType)
 			p = next
 			if ok {
-				list := thrift.MakeSlice[Optional](r, p, n)
+				list := thrift.MakeSlice[Optional](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					list = thrift.Extend(list)
 					p = list[i].ReadThrift(r, p)

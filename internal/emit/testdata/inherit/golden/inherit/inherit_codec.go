@@ -72,7 +72,7 @@ func (s *Mixed) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginMap(p+3, thrift.String, thrift.List)
 			p = next
 			if ok {
-				entries := thrift.MakeMap[string, []inheritvalue.Value](r, p, n)
+				entries := thrift.MakeMap[string, []inheritvalue.Value](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var key string
 					key, p = r.String(p)
@@ -80,7 +80,7 @@ func (s *Mixed) ReadThrift(r *thrift.Reader, p int) int {
 					n, next, ok := r.BeginList(p, thrift.StructType)
 					p = next
 					if ok {
-						value = thrift.MakeSlice[inheritvalue.Value](r, p, n)
+						value = thrift.MakeSlice[inheritvalue.Value](r, p, n, nil)
 						for i := 0; i < n && !r.Failed(); i++ {
 							value = thrift.Extend(value)
 							p = value[i].ReadThrift(r, p)
@@ -110,7 +110,7 @@ func (s *Mixed) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginMap(p+3, thrift.StructType, thrift.StructType)
 			p = next
 			if ok {
-				entries := thrift.MakeMap[inheritvalue.Key, inheritthrift.Common](r, p, n)
+				entries := thrift.MakeMap[inheritvalue.Key, inheritthrift.Common](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					key := inheritvalue.Key{}
 					p = key.ReadThrift(r, p)
@@ -264,7 +264,7 @@ func (s *ChildAllArgs) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginMap(p+3, thrift.String, thrift.StructType)
 			p = next
 			if ok {
-				entries := thrift.MakeMap[string, inheritvalue.Value](r, p, n)
+				entries := thrift.MakeMap[string, inheritvalue.Value](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var key string
 					key, p = r.String(p)
@@ -310,7 +310,7 @@ func (s *ChildAllResult) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginList(p+3, thrift.StructType)
 			p = next
 			if ok {
-				list := thrift.MakeSlice[inheritthrift.Common](r, p, n)
+				list := thrift.MakeSlice[inheritthrift.Common](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					list = append(list, *inheritthrift.NewCommon())
 					p = list[i].ReadThrift(r, p)

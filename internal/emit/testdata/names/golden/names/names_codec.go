@@ -411,7 +411,7 @@ func (s *Thrift2) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginMap(p+3, thrift.I32, thrift.I32)
 			p = next
 			if ok {
-				entries := thrift.MakeMap[int32, int32](r, p, n)
+				entries := thrift.MakeMap[int32, int32](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var key int32
 					key, p = r.I32(p)

@@ -98,7 +98,7 @@ fields:
 			n, next, ok := r.BeginList(p+3, thrift.StructType)
 			p = next
 			if ok {
-				list := thrift.MakeSlice[Item](r, p, n)
+				list := thrift.MakeSlice[Item](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					list = append(list, *NewItem())
 					p = list[i].ReadThrift(r, p)
@@ -110,7 +110,7 @@ fields:
 			n, next, ok := r.BeginMap(p+3, thrift.String, thrift.String)
 			p = next
 			if ok {
-				entries := thrift.MakeMap[string, string](r, p, n)
+				entries := thrift.MakeMap[string, string](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var key string
 					key, p = r.String(p)
@@ -187,7 +187,7 @@ fields:
 			n, next, ok := r.BeginList(p+3, thrift.StructType)
 			p = next
 			if ok {
-				list := thrift.MakeSlice[Item](r, p, n)
+				list := thrift.MakeSlice[Item](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					list = append(list, *NewItem())
 					p = list[i].ReadThrift(r, p)
@@ -199,7 +199,7 @@ fields:
 			n, next, ok := r.BeginMap(p+3, thrift.String, thrift.I64)
 			p = next
 			if ok {
-				entries := thrift.MakeMap[string, int64](r, p, n)
+				entries := thrift.MakeMap[string, int64](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var key string
 					key, p = r.String(p)
@@ -533,7 +533,7 @@ func (s *OrdersAllResult) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginList(p+3, thrift.StructType)
 			p = next
 			if ok {
-				list := thrift.MakeSlice[Order](r, p, n)
+				list := thrift.MakeSlice[Order](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					list = append(list, *NewOrder())
 					p = list[i].ReadThrift(r, p)

@@ -62,7 +62,7 @@ func (s *Node) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginList(p+3, thrift.StructType)
 			p = next
 			if ok {
-				list := thrift.MakeSlice[Node](r, p, n)
+				list := thrift.MakeSlice[Node](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					list = thrift.Extend(list)
 					p = list[i].ReadThrift(r, p)
@@ -74,7 +74,7 @@ func (s *Node) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginMap(p+3, thrift.String, thrift.StructType)
 			p = next
 			if ok {
-				entries := thrift.MakeMap[string, Node](r, p, n)
+				entries := thrift.MakeMap[string, Node](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var key string
 					key, p = r.String(p)
@@ -375,7 +375,7 @@ fields:
 			n, next, ok := r.BeginList(p+3, thrift.StructType)
 			p = next
 			if ok {
-				list := thrift.MakeSlice[Expression](r, p, n)
+				list := thrift.MakeSlice[Expression](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					list = thrift.Extend(list)
 					p = list[i].ReadThrift(r, p)
@@ -515,7 +515,7 @@ func (s *Keyed) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginMap(p+3, thrift.StructType, thrift.I32)
 			p = next
 			if ok {
-				entries := thrift.MakeSlice[thrift.Pair[Keyed, int32]](r, p, n)
+				entries := thrift.MakeSlice[thrift.Pair[Keyed, int32]](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var pair thrift.Pair[Keyed, int32]
 					p = pair.Key.ReadThrift(r, p)
@@ -529,14 +529,14 @@ func (s *Keyed) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginMap(p+3, thrift.List, thrift.StructType)
 			p = next
 			if ok {
-				entries := thrift.MakeSlice[thrift.Pair[[]Keyed, Keyed]](r, p, n)
+				entries := thrift.MakeSlice[thrift.Pair[[]Keyed, Keyed]](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var pair thrift.Pair[[]Keyed, Keyed]
 					{
 						n, next, ok := r.BeginList(p, thrift.StructType)
 						p = next
 						if ok {
-							pair.Key = thrift.MakeSlice[Keyed](r, p, n)
+							pair.Key = thrift.MakeSlice[Keyed](r, p, n, nil)
 							for i := 0; i < n && !r.Failed(); i++ {
 								pair.Key = thrift.Extend(pair.Key)
 								p = pair.Key[i].ReadThrift(r, p)

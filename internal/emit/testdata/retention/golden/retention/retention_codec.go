@@ -90,7 +90,7 @@ func (s *Kept) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginMap(p+3, thrift.String, thrift.StructType)
 			p = next
 			if ok {
-				entries := thrift.MakeMap[string, Inner](r, p, n)
+				entries := thrift.MakeMap[string, Inner](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var key string
 					key, p = r.String(p)

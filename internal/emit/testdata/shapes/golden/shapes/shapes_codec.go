@@ -160,7 +160,7 @@ func (s *Plain) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginMap(p+3, thrift.String, thrift.I64)
 			p = next
 			if ok {
-				entries := thrift.MakeMap[string, int64](r, p, n)
+				entries := thrift.MakeMap[string, int64](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var key string
 					key, p = r.String(p)
@@ -332,7 +332,7 @@ func (s *Optional) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginMap(p+3, thrift.String, thrift.I64)
 			p = next
 			if ok {
-				entries := thrift.MakeMap[string, int64](r, p, n)
+				entries := thrift.MakeMap[string, int64](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var key string
 					key, p = r.String(p)
@@ -484,7 +484,7 @@ fields:
 			n, next, ok := r.BeginMap(p+3, thrift.String, thrift.I64)
 			p = next
 			if ok {
-				entries := thrift.MakeMap[string, int64](r, p, n)
+				entries := thrift.MakeMap[string, int64](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var key string
 					key, p = r.String(p)
@@ -716,7 +716,7 @@ func (s *Shape) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginMap(p+3, thrift.String, thrift.I64)
 			p = next
 			if ok {
-				entries := thrift.MakeMap[string, int64](r, p, n)
+				entries := thrift.MakeMap[string, int64](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var key string
 					key, p = r.String(p)
@@ -737,7 +737,7 @@ func (s *Shape) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginMap(p+3, thrift.List, thrift.StructType)
 			p = next
 			if ok {
-				entries := thrift.MakeSlice[thrift.Pair[[]int32, Point]](r, p, n)
+				entries := thrift.MakeSlice[thrift.Pair[[]int32, Point]](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var pair thrift.Pair[[]int32, Point]
 					{
@@ -919,7 +919,7 @@ func (s *Containers) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginList(p+3, thrift.StructType)
 			p = next
 			if ok {
-				list := thrift.MakeSlice[Point](r, p, n)
+				list := thrift.MakeSlice[Point](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					list = thrift.Extend(list)
 					p = list[i].ReadThrift(r, p)
@@ -931,7 +931,7 @@ func (s *Containers) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginList(p+3, thrift.StructType)
 			p = next
 			if ok {
-				list := thrift.MakeSlice[Shape](r, p, n)
+				list := thrift.MakeSlice[Shape](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					list = thrift.Extend(list)
 					p = list[i].ReadThrift(r, p)
@@ -943,13 +943,13 @@ func (s *Containers) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginList(p+3, thrift.List)
 			p = next
 			if ok {
-				list := thrift.MakeSlice[[][]int64](r, p, n)
+				list := thrift.MakeSlice[[][]int64](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var element [][]int64
 					n, next, ok := r.BeginList(p, thrift.List)
 					p = next
 					if ok {
-						element = thrift.MakeSlice[[]int64](r, p, n)
+						element = thrift.MakeSlice[[]int64](r, p, n, nil)
 						for i := 0; i < n && !r.Failed(); i++ {
 							var element2 []int64
 							element2, p = r.I64List(p, nil)
@@ -966,13 +966,13 @@ func (s *Containers) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginList(p+3, thrift.Map)
 			p = next
 			if ok {
-				list := thrift.MakeSlice[map[string][]Point](r, p, n)
+				list := thrift.MakeSlice[map[string][]Point](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var element map[string][]Point
 					n, next, ok := r.BeginMap(p, thrift.String, thrift.List)
 					p = next
 					if ok {
-						element = thrift.MakeMap[string, []Point](r, p, n)
+						element = thrift.MakeMap[string, []Point](r, p, n, nil)
 						for i := 0; i < n && !r.Failed(); i++ {
 							var key2 string
 							key2, p = r.String(p)
@@ -980,7 +980,7 @@ func (s *Containers) ReadThrift(r *thrift.Reader, p int) int {
 							n, next, ok := r.BeginList(p, thrift.StructType)
 							p = next
 							if ok {
-								value2 = thrift.MakeSlice[Point](r, p, n)
+								value2 = thrift.MakeSlice[Point](r, p, n, nil)
 								for i := 0; i < n && !r.Failed(); i++ {
 									value2 = thrift.Extend(value2)
 									p = value2[i].ReadThrift(r, p)
@@ -1000,7 +1000,7 @@ func (s *Containers) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginMap(p+3, thrift.I16, thrift.Map)
 			p = next
 			if ok {
-				entries := thrift.MakeMap[int16, map[int64][]float64](r, p, n)
+				entries := thrift.MakeMap[int16, map[int64][]float64](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var key int16
 					key, p = r.I16(p)
@@ -1008,7 +1008,7 @@ func (s *Containers) ReadThrift(r *thrift.Reader, p int) int {
 					n, next, ok := r.BeginMap(p, thrift.I64, thrift.Set)
 					p = next
 					if ok {
-						value = thrift.MakeMap[int64, []float64](r, p, n)
+						value = thrift.MakeMap[int64, []float64](r, p, n, nil)
 						for i := 0; i < n && !r.Failed(); i++ {
 							var key2 int64
 							key2, p = r.I64(p)
@@ -1027,7 +1027,7 @@ func (s *Containers) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginList(p+3, thrift.StructType)
 			p = next
 			if ok {
-				list := thrift.MakeSlice[Point](r, p, n)
+				list := thrift.MakeSlice[Point](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					list = thrift.Extend(list)
 					p = list[i].ReadThrift(r, p)
@@ -1039,13 +1039,13 @@ func (s *Containers) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginList(p+3, thrift.List)
 			p = next
 			if ok {
-				list := thrift.MakeSlice[Path](r, p, n)
+				list := thrift.MakeSlice[Path](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var element Path
 					n, next, ok := r.BeginList(p, thrift.StructType)
 					p = next
 					if ok {
-						element = thrift.MakeSlice[Point](r, p, n)
+						element = thrift.MakeSlice[Point](r, p, n, nil)
 						for i := 0; i < n && !r.Failed(); i++ {
 							element = thrift.Extend(element)
 							p = element[i].ReadThrift(r, p)
@@ -1226,7 +1226,7 @@ fields:
 			n, next, ok := r.BeginMap(p+3, thrift.Bool, thrift.String)
 			p = next
 			if ok {
-				entries := thrift.MakeMap[bool, string](r, p, n)
+				entries := thrift.MakeMap[bool, string](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var key bool
 					key, p = r.Bool(p)
@@ -1239,7 +1239,7 @@ fields:
 			n, next, ok := r.BeginMap(p+3, thrift.I8, thrift.I8)
 			p = next
 			if ok {
-				entries := thrift.MakeMap[int8, int8](r, p, n)
+				entries := thrift.MakeMap[int8, int8](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var key int8
 					key, p = r.I8(p)
@@ -1252,7 +1252,7 @@ fields:
 			n, next, ok := r.BeginMap(p+3, thrift.Double, thrift.String)
 			p = next
 			if ok {
-				entries := thrift.MakeMap[float64, string](r, p, n)
+				entries := thrift.MakeMap[float64, string](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var key float64
 					key, p = r.Double(p)
@@ -1265,7 +1265,7 @@ fields:
 			n, next, ok := r.BeginMap(p+3, thrift.String, thrift.String)
 			p = next
 			if ok {
-				entries := thrift.MakeMap[string, string](r, p, n)
+				entries := thrift.MakeMap[string, string](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var key string
 					key, p = r.String(p)
@@ -1278,7 +1278,7 @@ fields:
 			n, next, ok := r.BeginMap(p+3, thrift.UUIDType, thrift.UUIDType)
 			p = next
 			if ok {
-				entries := thrift.MakeMap[thrift.UUID, thrift.UUID](r, p, n)
+				entries := thrift.MakeMap[thrift.UUID, thrift.UUID](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var key thrift.UUID
 					key, p = r.UUID(p)
@@ -1291,7 +1291,7 @@ fields:
 			n, next, ok := r.BeginMap(p+3, thrift.I32, thrift.I32)
 			p = next
 			if ok {
-				entries := thrift.MakeMap[Color, Color](r, p, n)
+				entries := thrift.MakeMap[Color, Color](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var key Color
 					key, p = thrift.ReadEnum[Color](r, p)
@@ -1304,7 +1304,7 @@ fields:
 			n, next, ok := r.BeginMap(p+3, thrift.StructType, thrift.I32)
 			p = next
 			if ok {
-				entries := thrift.MakeMap[Point, Color](r, p, n)
+				entries := thrift.MakeMap[Point, Color](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					key := Point{}
 					p = key.ReadThrift(r, p)
@@ -1317,7 +1317,7 @@ fields:
 			n, next, ok := r.BeginMap(p+3, thrift.List, thrift.String)
 			p = next
 			if ok {
-				entries := thrift.MakeSlice[thrift.Pair[[]int32, string]](r, p, n)
+				entries := thrift.MakeSlice[thrift.Pair[[]int32, string]](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var pair thrift.Pair[[]int32, string]
 					{
@@ -1333,7 +1333,7 @@ fields:
 			n, next, ok := r.BeginMap(p+3, thrift.Set, thrift.List)
 			p = next
 			if ok {
-				entries := thrift.MakeSlice[thrift.Pair[[]string, []Point]](r, p, n)
+				entries := thrift.MakeSlice[thrift.Pair[[]string, []Point]](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var pair thrift.Pair[[]string, []Point]
 					{
@@ -1343,7 +1343,7 @@ fields:
 						n, next, ok := r.BeginList(p, thrift.StructType)
 						p = next
 						if ok {
-							pair.Value = thrift.MakeSlice[Point](r, p, n)
+							pair.Value = thrift.MakeSlice[Point](r, p, n, nil)
 							for i := 0; i < n && !r.Failed(); i++ {
 								pair.Value = thrift.Extend(pair.Value)
 								p = pair.Value[i].ReadThrift(r, p)
@@ -1360,14 +1360,14 @@ fields:
 			n, next, ok := r.BeginMap(p+3, thrift.Map, thrift.Map)
 			p = next
 			if ok {
-				entries := thrift.MakeSlice[thrift.Pair[map[string]int32, []thrift.Pair[[]string, Point]]](r, p, n)
+				entries := thrift.MakeSlice[thrift.Pair[map[string]int32, []thrift.Pair[[]string, Point]]](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var pair thrift.Pair[map[string]int32, []thrift.Pair[[]string, Point]]
 					{
 						n, next, ok := r.BeginMap(p, thrift.String, thrift.I32)
 						p = next
 						if ok {
-							pair.Key = thrift.MakeMap[string, int32](r, p, n)
+							pair.Key = thrift.MakeMap[string, int32](r, p, n, nil)
 							for i := 0; i < n && !r.Failed(); i++ {
 								var key2 string
 								key2, p = r.String(p)
@@ -1380,7 +1380,7 @@ fields:
 						n, next, ok := r.BeginMap(p, thrift.List, thrift.StructType)
 						p = next
 						if ok {
-							pair.Value = thrift.MakeSlice[thrift.Pair[[]string, Point]](r, p, n)
+							pair.Value = thrift.MakeSlice[thrift.Pair[[]string, Point]](r, p, n, nil)
 							for i := 0; i < n && !r.Failed(); i++ {
 								var pair2 thrift.Pair[[]string, Point]
 								{
@@ -1401,7 +1401,7 @@ fields:
 			n, next, ok := r.BeginMap(p+3, thrift.StructType, thrift.StructType)
 			p = next
 			if ok {
-				entries := thrift.MakeSlice[thrift.Pair[Plain, Point]](r, p, n)
+				entries := thrift.MakeSlice[thrift.Pair[Plain, Point]](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var pair thrift.Pair[Plain, Point]
 					p = pair.Key.ReadThrift(r, p)
@@ -1415,7 +1415,7 @@ fields:
 			n, next, ok := r.BeginMap(p+3, thrift.I64, thrift.Map)
 			p = next
 			if ok {
-				entries := thrift.MakeMap[int64, map[Point][]Point](r, p, n)
+				entries := thrift.MakeMap[int64, map[Point][]Point](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var key int64
 					key, p = r.I64(p)
@@ -1423,7 +1423,7 @@ fields:
 					n, next, ok := r.BeginMap(p, thrift.StructType, thrift.List)
 					p = next
 					if ok {
-						value = thrift.MakeMap[Point, []Point](r, p, n)
+						value = thrift.MakeMap[Point, []Point](r, p, n, nil)
 						for i := 0; i < n && !r.Failed(); i++ {
 							key2 := Point{}
 							p = key2.ReadThrift(r, p)
@@ -1431,7 +1431,7 @@ fields:
 							n, next, ok := r.BeginList(p, thrift.StructType)
 							p = next
 							if ok {
-								value2 = thrift.MakeSlice[Point](r, p, n)
+								value2 = thrift.MakeSlice[Point](r, p, n, nil)
 								for i := 0; i < n && !r.Failed(); i++ {
 									value2 = thrift.Extend(value2)
 									p = value2[i].ReadThrift(r, p)
@@ -1451,7 +1451,7 @@ fields:
 			n, next, ok := r.BeginMap(p+3, thrift.List, thrift.I32)
 			p = next
 			if ok {
-				entries := thrift.MakeSlice[thrift.Pair[[]int32, int32]](r, p, n)
+				entries := thrift.MakeSlice[thrift.Pair[[]int32, int32]](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var pair thrift.Pair[[]int32, int32]
 					{
@@ -1467,7 +1467,7 @@ fields:
 			n, next, ok := r.BeginMap(p+3, thrift.String, thrift.List)
 			p = next
 			if ok {
-				entries := thrift.MakeMap[string, []Blob](r, p, n)
+				entries := thrift.MakeMap[string, []Blob](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var key string
 					key, p = r.String(p)
@@ -2424,7 +2424,7 @@ func (s *EchoAListArgs) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginList(p+3, thrift.StructType)
 			p = next
 			if ok {
-				list := thrift.MakeSlice[Point](r, p, n)
+				list := thrift.MakeSlice[Point](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					list = thrift.Extend(list)
 					p = list[i].ReadThrift(r, p)
@@ -2467,7 +2467,7 @@ func (s *EchoAListResult) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginList(p+3, thrift.StructType)
 			p = next
 			if ok {
-				list := thrift.MakeSlice[Point](r, p, n)
+				list := thrift.MakeSlice[Point](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					list = thrift.Extend(list)
 					p = list[i].ReadThrift(r, p)
@@ -2565,7 +2565,7 @@ func (s *EchoAMapArgs) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginMap(p+3, thrift.StructType, thrift.I32)
 			p = next
 			if ok {
-				entries := thrift.MakeMap[Point, Color](r, p, n)
+				entries := thrift.MakeMap[Point, Color](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					key := Point{}
 					p = key.ReadThrift(r, p)
@@ -2610,7 +2610,7 @@ func (s *EchoAMapResult) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginMap(p+3, thrift.StructType, thrift.I32)
 			p = next
 			if ok {
-				entries := thrift.MakeMap[Point, Color](r, p, n)
+				entries := thrift.MakeMap[Point, Color](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					key := Point{}
 					p = key.ReadThrift(r, p)
@@ -2657,7 +2657,7 @@ func (s *EchoPairsArgs) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginMap(p+3, thrift.List, thrift.String)
 			p = next
 			if ok {
-				entries := thrift.MakeSlice[thrift.Pair[[]int32, string]](r, p, n)
+				entries := thrift.MakeSlice[thrift.Pair[[]int32, string]](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var pair thrift.Pair[[]int32, string]
 					{
@@ -2709,7 +2709,7 @@ func (s *EchoPairsResult) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginMap(p+3, thrift.List, thrift.String)
 			p = next
 			if ok {
-				entries := thrift.MakeSlice[thrift.Pair[[]int32, string]](r, p, n)
+				entries := thrift.MakeSlice[thrift.Pair[[]int32, string]](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var pair thrift.Pair[[]int32, string]
 					{

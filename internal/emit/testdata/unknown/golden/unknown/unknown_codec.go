@@ -253,7 +253,7 @@ fields:
 			n, next, ok := r.BeginList(p+3, thrift.StructType)
 			p = next
 			if ok {
-				list := thrift.MakeSlice[Point](r, p, n)
+				list := thrift.MakeSlice[Point](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					list = thrift.Extend(list)
 					p = list[i].ReadThrift(r, p)
@@ -265,7 +265,7 @@ fields:
 			n, next, ok := r.BeginMap(p+3, thrift.String, thrift.StructType)
 			p = next
 			if ok {
-				entries := thrift.MakeMap[string, Choice](r, p, n)
+				entries := thrift.MakeMap[string, Choice](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var key string
 					key, p = r.String(p)
@@ -280,7 +280,7 @@ fields:
 			n, next, ok := r.BeginMap(p+3, thrift.StructType, thrift.String)
 			p = next
 			if ok {
-				entries := thrift.MakeMap[Point, string](r, p, n)
+				entries := thrift.MakeMap[Point, string](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					key := Point{}
 					p = key.ReadThrift(r, p)

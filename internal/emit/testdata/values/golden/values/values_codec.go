@@ -232,7 +232,7 @@ fields:
 			n, next, ok := r.BeginMap(p+3, thrift.String, thrift.StructType)
 			p = next
 			if ok {
-				entries := thrift.MakeMap[string, Point](r, p, n)
+				entries := thrift.MakeMap[string, Point](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var key string
 					key, p = r.String(p)
@@ -255,7 +255,7 @@ fields:
 			n, next, ok := r.BeginMap(p+3, thrift.List, thrift.String)
 			p = next
 			if ok {
-				entries := thrift.MakeSlice[thrift.Pair[[]int32, string]](r, p, n)
+				entries := thrift.MakeSlice[thrift.Pair[[]int32, string]](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var pair thrift.Pair[[]int32, string]
 					{
@@ -391,7 +391,7 @@ func (s *Optionals) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginMap(p+3, thrift.String, thrift.StructType)
 			p = next
 			if ok {
-				entries := thrift.MakeMap[string, Point](r, p, n)
+				entries := thrift.MakeMap[string, Point](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var key string
 					key, p = r.String(p)
@@ -476,7 +476,7 @@ func (s *Holder) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginList(p+3, thrift.StructType)
 			p = next
 			if ok {
-				list := thrift.MakeSlice[Settings](r, p, n)
+				list := thrift.MakeSlice[Settings](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					p = r.ChargeDefaults(p, 905)
 					list = append(list, *NewSettings())
@@ -489,7 +489,7 @@ func (s *Holder) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginMap(p+3, thrift.I32, thrift.StructType)
 			p = next
 			if ok {
-				entries := thrift.MakeMap[int32, Settings](r, p, n)
+				entries := thrift.MakeMap[int32, Settings](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var key int32
 					key, p = r.I32(p)
@@ -511,7 +511,7 @@ func (s *Holder) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginMap(p+3, thrift.List, thrift.StructType)
 			p = next
 			if ok {
-				entries := thrift.MakeSlice[thrift.Pair[[]int32, Settings]](r, p, n)
+				entries := thrift.MakeSlice[thrift.Pair[[]int32, Settings]](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var pair thrift.Pair[[]int32, Settings]
 					{

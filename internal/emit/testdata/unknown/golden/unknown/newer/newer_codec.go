@@ -146,7 +146,7 @@ func (s *Choice) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginMap(p+3, thrift.String, thrift.List)
 			p = next
 			if ok {
-				entries := thrift.MakeMap[string, []int64](r, p, n)
+				entries := thrift.MakeMap[string, []int64](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var key string
 					key, p = r.String(p)
@@ -274,7 +274,7 @@ func (s *Label) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginList(p+3, thrift.StructType)
 			p = next
 			if ok {
-				list := thrift.MakeSlice[Label](r, p, n)
+				list := thrift.MakeSlice[Label](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					list = thrift.Extend(list)
 					p = list[i].ReadThrift(r, p)
@@ -403,7 +403,7 @@ fields:
 			n, next, ok := r.BeginList(p+3, thrift.StructType)
 			p = next
 			if ok {
-				list := thrift.MakeSlice[Point](r, p, n)
+				list := thrift.MakeSlice[Point](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					list = thrift.Extend(list)
 					p = list[i].ReadThrift(r, p)
@@ -415,7 +415,7 @@ fields:
 			n, next, ok := r.BeginMap(p+3, thrift.String, thrift.StructType)
 			p = next
 			if ok {
-				entries := thrift.MakeMap[string, Choice](r, p, n)
+				entries := thrift.MakeMap[string, Choice](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var key string
 					key, p = r.String(p)
@@ -430,7 +430,7 @@ fields:
 			n, next, ok := r.BeginMap(p+3, thrift.StructType, thrift.String)
 			p = next
 			if ok {
-				entries := thrift.MakeMap[Point, string](r, p, n)
+				entries := thrift.MakeMap[Point, string](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					key := Point{}
 					p = key.ReadThrift(r, p)
@@ -443,7 +443,7 @@ fields:
 			n, next, ok := r.BeginList(p+3, thrift.StructType)
 			p = next
 			if ok {
-				list := thrift.MakeSlice[Label](r, p, n)
+				list := thrift.MakeSlice[Label](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					list = thrift.Extend(list)
 					p = list[i].ReadThrift(r, p)
