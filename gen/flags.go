@@ -27,6 +27,7 @@ func (c *Config) Bind(flags *flag.FlagSet) {
 	flags.BoolVar(&c.NoMethods, "no-methods", false, "leave out String, Equal, Clone, Detach and SizeThrift, two fifths of the code")
 	flags.BoolVar(&c.Reuse, "reuse", false, "make decoding able to take the memory of the struct that it decodes into, with UnmarshalConfig.Reuse")
 	flags.BoolVar(&c.KeepUnknown, "keep-unknown", false, "make structs keep the fields that their definition does not have, and send them on")
+	flags.Var((*shapeValue)(&c.Shape), "shape", "what structs look like in Go: kitex has the names, types and methods of Kitex's tool, for services that are switched (default: fulmar)")
 	flags.BoolVar(&c.Check, "check", false, "write nothing: list the files that are not up to date, and exit with 1 if there are any")
 }
 
@@ -111,6 +112,27 @@ func (v *implicitIDsValue) Set(text string) error {
 		return errImplicitIDs
 	}
 	*v = implicitIDsValue(text)
+	return nil
+}
+
+// shapeValue is the value of a flag for Shape.
+type shapeValue Shape
+
+var _ flag.Value = (*shapeValue)(nil)
+
+// Type is how help texts call the value.
+func (v *shapeValue) Type() string { return "fulmar|kitex" }
+
+// String is empty as long as nothing was chosen, so that help texts show no
+// default.
+func (v *shapeValue) String() string { return string(*v) }
+
+// Set replaces the value.
+func (v *shapeValue) Set(text string) error {
+	if Shape(text).check() != nil || text == "" {
+		return errShape
+	}
+	*v = shapeValue(text)
 	return nil
 }
 

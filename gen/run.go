@@ -46,9 +46,35 @@ type Config struct {
 	// Reuse makes decoding able to take the memory of the struct that it decodes into,
 	// if thrift.UnmarshalConfig.Reuse asks for it.
 	Reuse bool
+	// Shape is what structs look like in Go; empty means ShapeFulmar.
+	Shape Shape
 	// Check writes nothing: Run fails with ErrStale if anything in the output
 	// folder is not as it would be generated.
 	Check bool
+}
+
+// Shape is what names and types generated structs, enums and constants have.
+type Shape string
+
+// The shapes.
+const (
+	// ShapeFulmar holds structs by value and optional scalars in thrift.Opt.
+	ShapeFulmar Shape = "fulmar"
+	// ShapeKitex is that of Kitex's tool, so that code which uses its structs
+	// compiles: pointers, and the methods GetX, SetX, IsSetX, InitDefault, BLength,
+	// FastWrite and FastRead.
+	ShapeKitex Shape = "kitex"
+)
+
+var errShape = errors.New("expected fulmar or kitex")
+
+func (s Shape) check() error {
+	switch s {
+	case "", ShapeFulmar, ShapeKitex:
+		return nil
+	default:
+		return errShape
+	}
 }
 
 // ImplicitIDs is how fields without an id are numbered.
@@ -97,6 +123,15 @@ func (c Config) Validate() error {
 	}
 	if _, err := c.ImplicitIDs.mode(); err != nil {
 		problems = append(problems, fmt.Errorf("implicit ids %.80q: %w", string(c.ImplicitIDs), err))
+	}
+	if err := c.Shape.check(); err != nil {
+		problems = append(problems, fmt.Errorf("shape %.80q: %w", string(c.Shape), err))
+	}
+	if c.Shape == ShapeKitex && c.EnumsAsText {
+		problems = append(problems, errors.New("enums are numbers in JSON in the shape of Kitex"))
+	}
+	if c.Shape == ShapeKitex && c.Reuse {
+		problems = append(problems, errors.New("memory cannot be reused in the shape of Kitex"))
 	}
 	return errors.Join(problems...)
 }
@@ -294,6 +329,7 @@ func (r *run) generate() (files []emit.File, err error) {
 			NoMethods:         r.config.NoMethods,
 			KeepUnknown:       r.config.KeepUnknown,
 			Reuse:             r.config.Reuse,
+			Kitex:             r.config.Shape == ShapeKitex,
 		})
 		if err := r.diagnose(diagnostics); err != nil {
 			return err

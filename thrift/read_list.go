@@ -187,12 +187,15 @@ func (r *Reader) I16List(p int, old []int16) ([]int16, int) {
 func (r *Reader) I32List(p int, old []int32) ([]int32, int) { return ReadEnumList(r, p, old) }
 
 // ReadEnumList reads a list or set of enums, known or not; see StringList.
-func ReadEnumList[E ~int32](r *Reader, p int, old []E) ([]E, int) {
+func ReadEnumList[E ~int32 | ~int64](r *Reader, p int, old []E) ([]E, int) {
+	if unsafe.Sizeof(*new(E)) > 4 {
+		return readWideEnums(r, p, old)
+	}
 	list, wire, p := beginNumbers(r, p, I32, old)
 	if list == nil {
 		return unread(r, old), p
 	}
-	byteswap.Get32(list, wire)
+	byteswap.Get32(unsafe.Slice((*int32)(unsafe.Pointer(unsafe.SliceData(list))), len(list)), wire)
 	return list, p
 }
 

@@ -43,6 +43,7 @@ type memory struct {
 	arena   []byte
 	strings []string
 	words   []uint64
+	kitexMemory
 }
 
 func (r *Reader) more() *memory {
@@ -216,7 +217,7 @@ func (r *Reader) I32(p int) (int32, int) {
 }
 
 // ReadEnum reads an enum, known or not.
-func ReadEnum[E ~int32](r *Reader, p int) (E, int) {
+func ReadEnum[E ~int32 | ~int64](r *Reader, p int) (E, int) {
 	v, p := r.I32(p)
 	return E(v), p
 }

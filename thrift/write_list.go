@@ -114,7 +114,10 @@ func (w *Writer) I32List(b []byte, key FieldKey, list []int32) []byte {
 }
 
 // WriteEnumList writes a list or set of enums.
-func WriteEnumList[E ~int32](w *Writer, b []byte, key FieldKey, list []E) []byte {
+func WriteEnumList[E ~int32 | ~int64](w *Writer, b []byte, key FieldKey, list []E) []byte {
+	if unsafe.Sizeof(*new(E)) > 4 {
+		return writeWideEnums(w, b, key, list)
+	}
 	return w.I32List(b, key, unsafe.Slice((*int32)(unsafe.Pointer(unsafe.SliceData(list))), len(list)))
 }
 

@@ -187,6 +187,7 @@ func TestGen_ObeysEveryFlag(t *testing.T) {
 		"no-methods":         checkNoMethods,
 		"keep-unknown":       checkKeepUnknown,
 		"reuse":              checkReuse,
+		"shape":              checkShape,
 	}
 	maps.Copy(cases, pluginFlagCases())
 	usage := regexp.MustCompile(`(?m)^ +(-\w)?(?:, )?(--([\w-]+))`)
@@ -330,4 +331,15 @@ func checkNoMethods(t *testing.T, flag string) {
 	folder := newFolder(t, "a.thrift", "struct S {}")
 	fulmar(t, folder, "gen", "a.thrift").want(t, 0, "3 written")
 	fulmar(t, folder, "gen", flag, "a.thrift").want(t, 0, "(0 written, 2 unchanged, 1 removed)")
+}
+
+func checkShape(t *testing.T, flag string) {
+	folder := newFolder(t, "a.thrift", "struct user_id { 1: optional string home_url }")
+	fulmar(t, folder, "gen", flag, "apache", "a.thrift").want(t, exitUsage, "expected fulmar or kitex")
+	fulmar(t, folder, "gen", flag, "kitex", "--json-enums", "text", "a.thrift").want(t, exitUsage, "enums are numbers in JSON in the shape of Kitex")
+	fulmar(t, folder, "gen", flag, "kitex", "--reuse", "a.thrift").want(t, exitUsage, "memory cannot be reused in the shape of Kitex")
+	fulmar(t, folder, "gen", flag, "kitex", "a.thrift").want(t, 0, "3 written")
+	contains(t, filepath.Join(folder, "gen/a/a_types.go"), "HomeUrl *string `thrift:\"home_url,1,optional\" ")
+	fulmar(t, folder, "gen", flag, "fulmar", "a.thrift").want(t, 0, "3 written")
+	contains(t, filepath.Join(folder, "gen/a/a_types.go"), "HomeURL thrift.Opt[string] `json:")
 }

@@ -69,6 +69,10 @@ func panicExceptions() []exception {
 			reason: "wrong at the first start of the program or never: registering twice, nil, or too late; an error would be ignored in every main",
 		},
 		{
+			rule: "panic", file: "thrift/kitex.go", what: "Codec.FastWrite",
+			reason: "the signature is Kitex's, has no error, and panics there: a union that is not set, a value that contains itself, a buffer shorter than BLength",
+		},
+		{
 			rule: "panic", file: "thrift/methods/clone.go", what: "FailDepth",
 			reason: "a value that contains itself, which no message can be; a copy of it would overflow the stack, and part of one is none",
 		},
@@ -173,6 +177,10 @@ func unsafeExceptions() []exception {
 			reason: "addresses of slices' first bytes, passed to a system call within the expression as package unsafe asks for; a list of them is on the stack and typed, and the slices are kept alive",
 		},
 		{rule: "unsafe", file: "eventloop/raw_race_linux.go", what: "unsafe", reason: "addresses of slices' first bytes, passed to the race detector"},
+		{
+			rule: "unsafe", file: "thrift/kitex.go", what: "unsafe",
+			reason: "numbers are in memory that was made for numbers, of their size and alignment; structs in a slice of their type, which is kept with that type; a list of pointers is in memory that was made for pointers; Sizeof",
+		},
 		{rule: "unsafe", file: "thrift/map_bytes.go", what: "unsafe", reason: "Sizeof only"},
 		{rule: "unsafe", file: "thrift/reader.go", what: "unsafe", reason: "Sizeof only"},
 		{

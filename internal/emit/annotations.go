@@ -128,7 +128,7 @@ func (g *generator) checkFields(fields []*schema.Field, inStruct bool) {
 		if holdsStrings(field.Type) {
 			followed = append(followed, annotationStrings)
 		}
-		if inStruct && canHaveType(field.Type) {
+		if inStruct && canHaveType(field.Type) && !g.options.Kitex {
 			followed = append(followed, annotationType)
 			g.checkFieldType(field)
 		}
@@ -242,6 +242,11 @@ func (p *printer) tag(m member) string {
 		}
 	}
 	parts = append(parts, p.addedTags(m.Field)...)
+	return tagLiteral(parts)
+}
+
+// tagLiteral returns a struct tag as a Go string literal.
+func tagLiteral(parts []tagPart) string {
 	texts := make([]string, len(parts))
 	for i, part := range parts {
 		texts[i] = part.key + ":" + strconv.Quote(part.value)

@@ -41,7 +41,11 @@ func (p *printer) readMethod(r *record, s *schema.Struct) {
 		if policy != "" {
 			p.P("before := r.UseStrings(", p.imports.thrift(policy), ")")
 		}
-		p.readMember(r, m, required)
+		if p.options.Kitex {
+			p.readKitexMember(r, m, required)
+		} else {
+			p.readMember(r, m, required)
+		}
 		if policy != "" {
 			p.P("r.UseStrings(before)")
 		}
@@ -229,7 +233,7 @@ func (p *printer) readContainer(t *schema.Type, target, operator, place, old str
 		readOne = func() { p.readPair(t, target, depth) }
 	default:
 		begin, end = "BeginMap("+place+", "+p.wireType(t.Key)+", "+element+")", "EndMap"
-		empty = p.imports.thrift("MakeMap") + "[" + keyType(t.Key, p.goType) + ", " + p.goType(t.Element) + "](r, p, n, " + old + ")"
+		empty = p.imports.thrift("MakeMap") + "[" + p.keyType(t.Key, p.goType) + ", " + p.goType(t.Element) + "](r, p, n, " + old + ")"
 		readOne = func() { p.readEntry(t, target, depth) }
 	}
 	p.P("n, next, ok := r.", begin)

@@ -38,6 +38,8 @@ type Options struct {
 	KeepUnknown bool
 	// Reuse makes decoding able to take the memory of the struct that it decodes into.
 	Reuse bool
+	// Kitex gives everything the names and Go types that Kitex's tool gives it.
+	Kitex bool
 }
 
 // File is one generated file.
@@ -86,7 +88,7 @@ func Prepare(program *schema.Program, options Options) (*Prepared, idl.Diagnosti
 	options.ThriftImport = cmp.Or(options.ThriftImport, thriftImport)
 	g := &generator{
 		options:  options,
-		spelling: spelling{plain: options.IgnoreInitialisms},
+		spelling: spelling{plain: options.IgnoreInitialisms, kitex: options.Kitex},
 		program:  program,
 		pointers: closingFields(program),
 		cycles:   recursiveStructs(program),

@@ -27,7 +27,7 @@ const goldenPrefix = "github.com/fulmar-rpc/fulmar/internal/emit/testdata/"
 
 // cases are the folders of testdata with a definition of the same name, which
 // is what is generated; it may include others.
-var cases = []string{"bounds", "enumtext", "fieldtypes", "hostile", "ids", "inherit", "names", "orders", "recursion", "retention", "reuse", "shapes", "unknown", "values"}
+var cases = []string{"bounds", "enumtext", "fieldtypes", "hostile", "ids", "inherit", "kitex", "kitexown", "names", "orders", "recursion", "retention", "reuse", "shapes", "unknown", "values"}
 
 func TestGenerate_MatchesGoldenFiles(t *testing.T) {
 	for _, name := range cases {
@@ -80,6 +80,25 @@ func TestGenerate_ReuseAsksItOfOtherPackages(t *testing.T) {
 	mustCheck(t, newChecker(t), both[true], "example.com/gen")
 	if err := newChecker(t).check(mixed, "example.com/gen"); err == nil || !strings.Contains(err.Error(), "missing method ReusesThrift") {
 		t.Errorf("%v; want it not to compile", err)
+	}
+}
+
+// TestGenerate_CompilesInTheShapeOfKitex has the definitions that are meant for the
+// other shape.
+func TestGenerate_CompilesInTheShapeOfKitex(t *testing.T) {
+	for _, name := range cases {
+		program, diagnostics := idl.Load(idl.Options{Files: []string{filepath.Join("testdata", name, name+".thrift")}, AllowNegativeIDs: true})
+		if program == nil {
+			t.Fatal(diagnostics)
+		}
+		files, diagnostics := emit.Generate(program, emit.Options{ImportPrefix: "example.com/gen", Kitex: true})
+		if diagnostics.HasErrors() {
+			t.Fatal(diagnostics)
+		}
+		mustCheck(t, newChecker(t), files, "example.com/gen")
+		for _, file := range files {
+			checkHarmless(t, file)
+		}
 	}
 }
 
@@ -229,7 +248,7 @@ func generate(t testing.TB, options idl.Options, prefix string) []emit.File {
 	of := func(name string) bool {
 		return slices.Contains(options.Files, filepath.Join("testdata", name, name+".thrift"))
 	}
-	files, diagnostics := emit.Generate(program, emit.Options{ImportPrefix: prefix, EnumText: of("enumtext"), Reuse: of("reuse")})
+	files, diagnostics := emit.Generate(program, emit.Options{ImportPrefix: prefix, Kitex: of("kitex") || of("kitexown"), EnumText: of("enumtext"), Reuse: of("reuse")})
 	if len(diagnostics) > 0 {
 		t.Fatalf("generating:\n%s", diagnostics)
 	}

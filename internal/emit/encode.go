@@ -51,6 +51,9 @@ func (p *printer) writeMethod(r *record) {
 	p.P("if !w.", begin, "() {")
 	p.P("return b")
 	p.P("}")
+	if p.options.Kitex {
+		p.writeKitexNil(end)
+	}
 	if r.union {
 		p.P("set := 0")
 		for _, m := range r.members {
@@ -88,6 +91,9 @@ const runBytes = 256
 
 // writeFixed prints what writes the members of a fixed size, and returns the others.
 func (p *printer) writeFixed(members []member) (rest []member) {
+	if p.options.Kitex {
+		return p.writeKitexFixed(members)
+	}
 	var values, optional []member
 	for _, m := range members {
 		switch {
@@ -179,6 +185,10 @@ func (p *printer) putValue(m member, value string) string {
 
 // writeMember prints what writes a field if it holds something.
 func (p *printer) writeMember(r *record, m member) {
+	if p.options.Kitex {
+		p.writeKitexMember(r, m)
+		return
+	}
 	value := "s." + m.GoName
 	switch m.form {
 	case formValue:

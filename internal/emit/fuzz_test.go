@@ -33,18 +33,20 @@ func FuzzGenerate(f *testing.F) {
 			return
 		}
 		const prefix = "example.com/gen"
-		files, diagnostics := emit.Generate(program, emit.Options{ImportPrefix: prefix})
-		if len(diagnostics) > 0 {
-			if len(files) > 0 {
-				t.Error("files although there are errors")
+		for _, kitex := range []bool{false, true} {
+			files, diagnostics := emit.Generate(program, emit.Options{ImportPrefix: prefix, Kitex: kitex})
+			if diagnostics.HasErrors() {
+				if len(files) > 0 {
+					t.Error("files although there are errors")
+				}
+				return
 			}
-			return
-		}
-		for _, file := range files {
-			checkHarmless(t, file)
-		}
-		if !strings.Contains(text, "go.type") { // which may name types that there are not
-			mustCheck(t, newChecker(t), files, prefix)
+			for _, file := range files {
+				checkHarmless(t, file)
+			}
+			if kitex || !strings.Contains(text, "go.type") { // which may name types that there are not
+				mustCheck(t, newChecker(t), files, prefix)
+			}
 		}
 	})
 }

@@ -44,29 +44,29 @@ func (p *printer) plainType(t *schema.Type, inner func(*schema.Type) string) str
 	case schema.KindStruct:
 		return p.imports.generated(t.Struct.File.Package, t.Struct.GoName)
 	case schema.KindList, schema.KindSet:
-		return "[]" + inner(t.Element)
+		return "[]" + p.elementType(t.Element, inner)
 	case schema.KindMap:
 		if p.isPairs(t) {
 			return "[]" + p.pairType(t)
 		}
-		return "map[" + keyType(t.Key, inner) + "]" + inner(t.Element)
+		return "map[" + p.keyType(t.Key, inner) + "]" + p.elementType(t.Element, inner)
 	}
 	panic("emit: no Go type for " + t.Kind.String())
 }
 
 // keyType is the type of the key of a Go map. Bytes cannot be one, so binary
 // keys are strings, whatever the definition calls them.
-func keyType(t *schema.Type, inner func(*schema.Type) string) string {
+func (p *printer) keyType(t *schema.Type, inner func(*schema.Type) string) string {
 	if t.Kind == schema.KindBinary {
 		return "string"
 	}
-	return inner(t)
+	return p.elementType(t, inner)
 }
 
 // pairType never uses the names of typedefs: Go 1.26 crashes when a type has an
 // alias as an argument whose meaning depends on that type.
 func (p *printer) pairType(t *schema.Type) string {
-	return p.imports.thrift("Pair") + "[" + p.expandedType(t.Key) + ", " + p.expandedType(t.Element) + "]"
+	return p.imports.thrift("Pair") + "[" + p.elementType(t.Key, p.expandedType) + ", " + p.elementType(t.Element, p.expandedType) + "]"
 }
 
 func (p *printer) memberType(m member) string {

@@ -65,6 +65,9 @@ func (g *generator) importAliases(pkg *schema.Package) *aliases {
 	}
 	taken := newNamespace(slices.Concat(localNames, importNames)...)
 	taken.reserveAll(g.names.scopes[pkg])
+	if g.options.Kitex {
+		taken.reserve(kitexImports()...)
+	}
 	found := &aliases{names: map[*schema.Package]string{}, taken: map[string]bool{}, paths: map[string]string{}}
 	for queue := []*schema.Package{pkg}; len(queue) > 0; queue = queue[1:] {
 		for _, imported := range queue[0].Imports {

@@ -11,6 +11,10 @@ import (
 // written and read. Loops that the runtime has a function for are left to it: this
 // file is the price of a struct that nobody compares.
 func (p *printer) methods(source *schema.File) {
+	if p.options.Kitex {
+		p.kitexMethods(source)
+		return
+	}
 	if p.options.EnumText {
 		for _, enum := range source.Enums {
 			p.enumTextMethods(enum)

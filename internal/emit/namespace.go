@@ -17,6 +17,9 @@ type namespace struct {
 	// variants is how many variants of a name were tried, by the kind of thing
 	// that it is for.
 	variants map[[2]string]int
+	// underscores: the variants of a name are name_, name__ and so on, as Kitex
+	// has them.
+	underscores bool
 }
 
 func newNamespace(taken ...string) *namespace {
@@ -59,6 +62,12 @@ func (n *namespace) choose(kind, name string, fits func(variant string) bool) st
 		case 0:
 		case 1:
 			variant += "_"
+		case 2, 3, 4, 5, 6, 7, 8:
+			if n.underscores {
+				variant += strings.Repeat("_", number)
+				break
+			}
+			fallthrough
 		default:
 			variant += "_" + strconv.Itoa(number)
 		}

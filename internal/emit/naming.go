@@ -21,6 +21,8 @@ type names struct {
 	unknown map[*schema.Struct]string
 	// services are the names of the methods of services that were named.
 	services map[*schema.Service]*namespace
+	// kitex are those that only the shape of Kitex has.
+	kitex kitexNames
 }
 
 // structMethods are the methods that generated structs have. Some have not all of
@@ -38,11 +40,16 @@ func (g *generator) nameProgram() *names {
 		getters:      map[*schema.Field]string{},
 		unknown:      map[*schema.Struct]string{},
 		services:     map[*schema.Service]*namespace{},
+		kitex:        newKitexNames(),
 	}
 	for _, pkg := range g.program.Packages {
 		n.scopes[pkg] = newNamespace()
-		g.nameTypes(n, pkg)
-		g.nameFunctions(n, pkg)
+		if g.options.Kitex {
+			g.nameKitexPackage(n, pkg)
+		} else {
+			g.nameTypes(n, pkg)
+			g.nameFunctions(n, pkg)
+		}
 		for _, file := range pkg.Files {
 			for _, service := range file.Services {
 				g.nameService(n, service)
@@ -139,12 +146,12 @@ func (g *generator) nameService(n *names, service *schema.Service) *namespace {
 		methods.reserveAll(g.nameService(n, service.Extends))
 	}
 	scope := n.scopes[service.File.Package]
-	service.GoName = scope.choose("service", g.goName(service.Name, service.Annotations), func(variant string) bool {
+	service.GoName = scope.choose("service", exported(g.goName(service.Name, service.Annotations)), func(variant string) bool {
 		return scope.free(serviceIdentifiers(service, variant)...)
 	})
 	scope.reserve(serviceIdentifiers(service, service.GoName)...)
 	for _, method := range service.Methods {
-		method.GoName = methods.choose("method", g.goName(method.Name, method.Annotations), func(variant string) bool {
+		method.GoName = methods.choose("method", exported(g.goName(method.Name, method.Annotations)), func(variant string) bool {
 			return methods.free(variant) && scope.free(methodIdentifiers(service, variant)...)
 		})
 		methods.reserve(method.GoName)

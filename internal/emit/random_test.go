@@ -175,14 +175,16 @@ func FuzzGenerate_Names(f *testing.F) {
 			t.Skip(diagnostics.String())
 		}
 		const prefix = "example.com/gen"
-		files, diagnostics := emit.Generate(program, emit.Options{ImportPrefix: prefix})
-		if len(diagnostics) > 0 {
-			t.Fatalf("%s\n%s", text, diagnostics)
-		}
-		c := newChecker(t)
-		if err := c.check(files, prefix); err != nil {
-			t.Errorf("%v\n%s", err, text)
-			mustCheck(t, newChecker(t), files, prefix)
+		for _, kitex := range []bool{false, true} {
+			files, diagnostics := emit.Generate(program, emit.Options{ImportPrefix: prefix, Kitex: kitex})
+			if len(diagnostics) > 0 {
+				t.Fatalf("kitex %t: %s\n%s", kitex, text, diagnostics)
+			}
+			c := newChecker(t)
+			if err := c.check(files, prefix); err != nil {
+				t.Errorf("kitex %t: %v\n%s", kitex, err, text)
+				mustCheck(t, newChecker(t), files, prefix)
+			}
 		}
 	})
 }

@@ -73,6 +73,9 @@ func (p *printer) serverInterface(service *schema.Service) {
 		p.P(method.GoName, "(", p.parameters(method), ") ", p.results(method))
 	}
 	p.P("}")
+	if p.options.Kitex {
+		p.kitexHandler(service)
+	}
 }
 
 func (p *printer) registration(service *schema.Service) {
@@ -240,6 +243,9 @@ func (p *printer) successValue(service *schema.Service, method *schema.Method) s
 	case formOpt:
 		return p.imports.thrift("Some") + "(success)"
 	case formPointer:
+		if p.options.Kitex {
+			break
+		}
 		p.P("if success == nil {")
 		p.P("return nil, ", p.missingReply(service, method))
 		p.P("}")
@@ -289,7 +295,7 @@ func (p *printer) replyError(method *schema.Method) {
 		p.P("return s.", thrown.GoName)
 		p.P("}")
 	}
-	if method.Result.Kind != schema.KindVoid {
+	if method.Result.Kind != schema.KindVoid && !(p.options.Kitex && optionalForm(method.Result) != formOpt) {
 		absent := "s.Success == nil"
 		if optionalForm(method.Result) == formOpt {
 			absent = "!s.Success.IsSet()"

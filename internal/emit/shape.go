@@ -97,6 +97,10 @@ func (g *generator) declaredRecord(s *schema.Struct) *record {
 		reuse:    g.options.Reuse,
 	}
 	for _, field := range s.Fields {
+		if g.options.Kitex {
+			r.members = append(r.members, kitexMember(s, field))
+			continue
+		}
 		m := member{
 			Field:    field,
 			optional: isOptional(s, field),
@@ -180,7 +184,7 @@ func isContainer(t *schema.Type) bool {
 // isPairs says that a map is a slice of pairs in Go, because its key cannot be
 // compared or, if it is a struct of more than scalars, not cheaply.
 func (g *generator) isPairs(t *schema.Type) bool {
-	if t.Key.Kind != schema.KindStruct {
+	if g.options.Kitex || t.Key.Kind != schema.KindStruct {
 		return isContainer(t.Key)
 	}
 	pairs, known := g.pairKeys[t.Key.Struct]
@@ -200,7 +204,7 @@ func (g *generator) hasDefaults(s *schema.Struct) bool {
 		return known
 	}
 	for _, field := range s.Fields {
-		if isOptional(s, field) {
+		if isOptional(s, field) && !g.options.Kitex {
 			continue
 		}
 		if field.Default != nil || g.isValueStruct(field) && g.hasDefaults(field.Type.Struct) {
@@ -215,5 +219,5 @@ func (g *generator) hasDefaults(s *schema.Struct) bool {
 // isValueStruct says that a field that is not optional holds its struct by
 // value.
 func (g *generator) isValueStruct(field *schema.Field) bool {
-	return field.Type.Kind == schema.KindStruct && !g.pointers[field]
+	return field.Type.Kind == schema.KindStruct && !g.pointers[field] && !g.options.Kitex
 }

@@ -85,7 +85,7 @@ func (g *generator) fieldDefaultBytes(s *schema.Struct, field *schema.Field) int
 	}
 	n := 0
 	switch {
-	case isOptional(s, field):
+	case isOptional(s, field) && !g.options.Kitex:
 	case field.Default != nil:
 		n = g.valueBytes(field.Default)
 	case g.isValueStruct(field):
@@ -115,6 +115,9 @@ func (g *generator) valueBytes(v *schema.Value) int {
 		}
 	case schema.ValueStruct:
 		n = g.structValueBytes(v)
+		if g.options.Kitex { // where all are behind pointers
+			n = sum(n, g.structSize(v.Type.Struct))
+		}
 	}
 	return n
 }

@@ -9,6 +9,10 @@ import (
 // types prints the file with everything that a definition declares, services
 // apart.
 func (p *printer) types(source *schema.File) {
+	if p.options.Kitex {
+		p.kitexTypes(source)
+		return
+	}
 	p.constants(source.Constants)
 	p.endDeclaration()
 	for _, typedef := range source.Typedefs {
@@ -152,6 +156,10 @@ func (p *printer) fields(r *record, s *schema.Struct) {
 	p.P("type ", r.goName, " struct {")
 	for _, m := range r.members {
 		p.doc(withDeprecation(m.Doc, m.Annotations))
+		if s != nil && p.options.Kitex {
+			p.P(m.GoName, " ", p.memberType(m), " ", p.kitexTag(s, m))
+			continue
+		}
 		p.P(m.GoName, " ", p.memberType(m), " ", p.tag(m))
 	}
 	p.declareUnknown(r)

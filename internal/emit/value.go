@@ -193,6 +193,9 @@ func (p *printer) mapKey(v *schema.Value) string {
 // structValue returns the expression for a struct. If it is a composite
 // literal, that starts with typeName.
 func (p *printer) structValue(v *schema.Value, typeName string) string {
+	if p.options.Kitex {
+		return p.kitexStructValue(v, typeName)
+	}
 	if constructed := p.constructed(v); constructed != "" {
 		return "*" + constructed
 	}
@@ -201,6 +204,9 @@ func (p *printer) structValue(v *schema.Value, typeName string) string {
 
 // structPointer is structValue for a pointer to the struct.
 func (p *printer) structPointer(v *schema.Value) string {
+	if p.options.Kitex {
+		return p.kitexStructValue(v, p.goType(v.Type))
+	}
 	if constructed := p.constructed(v); constructed != "" {
 		return constructed
 	}
@@ -288,6 +294,9 @@ func (p *printer) fieldValues(r *record, v *schema.Value) []string {
 func (p *printer) memberValue(m member, v *schema.Value) string {
 	switch m.form {
 	case formPointer:
+		if m.Type.Kind != schema.KindStruct {
+			return "new(" + p.goType(m.Type) + "(" + p.value(v) + "))"
+		}
 		return p.structPointer(v)
 	case formOpt:
 		if m.custom != nil {

@@ -18,11 +18,16 @@ var initialisms = func() map[string]bool {
 type spelling struct {
 	// plain says that initialisms are words like others.
 	plain bool
+	// kitex says that exported names are as Kitex has them.
+	kitex bool
 }
 
 // exportedName turns a name of a definition into an exported Go identifier:
 // "order_id" and "orderId" become "OrderID", "MAX_SIZE" becomes "MaxSize".
 func (s spelling) exportedName(name string) string {
+	if s.kitex {
+		return kitexName(name)
+	}
 	var out strings.Builder
 	for _, word := range splitWords(name) {
 		writeWord(&out, s.capitalize(word))

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/bounds/golden/bounds"
@@ -74,6 +75,9 @@ func TestDeclared_IsComplete(t *testing.T) {
 	}
 	constructor := regexp.MustCompile(`(?m)^func New\w+\(\) \*(\w+) \{`)
 	for _, file := range files {
+		if strings.Contains(filepath.ToSlash(file), "/kitex") {
+			continue // which package roundtripkitex has
+		}
 		content, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

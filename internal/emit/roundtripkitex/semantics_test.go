@@ -1,0 +1,247 @@
+package roundtripkitex_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/kitex/golden/shape"
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/kitexown/golden/own"
+	"github.com/fulmar-rpc/fulmar/thrift"
+)
+
+// field is the header of a field.
+func field(t thrift.Type, id int16) string {
+	return string(binary.BigEndian.AppendUint16([]byte{byte(t)}, uint16(id)))
+}
+
+// number is an i32 on the wire.
+func number(v int32) string { return string(binary.BigEndian.AppendUint32(nil, uint32(v))) }
+
+func list(element thrift.Type, n int32) string { return string([]byte{byte(element)}) + number(n) }
+
+const stop = "\x00"
+
+func read(s thrift.Struct, parts ...string) error {
+	return thrift.Unmarshal([]byte(strings.Join(parts, "")), s)
+}
+
+func TestUnion_LastFieldStays(t *testing.T) {
+	choice := shape.NewChoice()
+	if err := read(choice, field(thrift.String, 1), number(1), "a", field(thrift.I32, 5), number(5), stop); err != nil {
+		t.Fatal(err)
+	}
+	if choice.IsSetText() || choice.GetColor() != shape.Color_GREEN || choice.CountSetFieldsChoice() != 1 {
+		t.Errorf("read %s", choice)
+	}
+	// A field with a default is not set while it equals that.
+	preset := &shape.Preset{Number: 9}
+	if err := read(preset, field(thrift.String, 2), number(1), "a", stop); err != nil {
+		t.Fatal(err)
+	}
+	if preset.IsSetNumber() || preset.GetText() != "a" || preset.Number != 5 {
+		t.Errorf("read %s", preset)
+	}
+	for _, wrong := range []thrift.Struct{shape.NewChoice(), shape.NewPreset(), &shape.Containers{Choices: []*shape.Choice{{}}}} {
+		if _, err := thrift.Marshal(wrong); err == nil || !strings.Contains(err.Error(), "exactly one field must be set, 0 are") {
+			t.Errorf("%T: %v", wrong, err)
+		}
+	}
+}
+
+func TestRequired_IsMissed(t *testing.T) {
+	err := read(shape.NewRequired(), field(thrift.Bool, 1), "\x01", stop)
+	if err == nil || !strings.Contains(err.Error(), "shape.Required: required but absent: large, text, bytes, color, leaf, list, leaves, table") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestEnum_HasTheBytesOfANumber(t *testing.T) {
+	c := &shape.Containers{Colors: []shape.Color{shape.Color_GREEN, -1, math.MinInt32, shape.Color(1<<32 + 3)}}
+	message, err := thrift.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := field(thrift.List, 9) + list(thrift.I32, 4) + number(5) + number(-1) + number(math.MinInt32) + number(3); !strings.Contains(string(message), want) {
+		t.Errorf("message %x, want %x in it", message, want)
+	}
+	received := shape.NewContainers()
+	if err := thrift.Unmarshal(message, received); err != nil || fmt.Sprintf("%d", received.Colors) != "[5 -1 -2147483648 3]" {
+		t.Errorf("%d, %v", received.Colors, err)
+	}
+	// Elements of another type leave the field as it is.
+	if err := read(received, field(thrift.List, 9), list(thrift.I64, 1), "\x00\x00\x00\x00\x00\x00\x00\x01", stop); err != nil || len(received.Colors) != 4 {
+		t.Errorf("%d, %v", received.Colors, err)
+	}
+	if err := read(received, field(thrift.List, 9), list(thrift.I32, 0), stop); err != nil || received.Colors == nil || len(received.Colors) != 0 {
+		t.Errorf("%d, %v", received.Colors, err)
+	}
+}
+
+func TestUnknown_IsSentOn(t *testing.T) {
+	sent := field(thrift.I32, 1) + number(7) + field(thrift.String, 9) + number(2) + "ab" + field(thrift.Bool, 2) + "\x01" +
+		field(thrift.List, 2) + list(thrift.I32, 0) + stop
+	keeps := own.NewKeeps()
+	if err := read(keeps, sent); err != nil {
+		t.Fatal(err)
+	}
+	message, err := thrift.Marshal(keeps)
+	if err != nil || keeps.BLength() != len(sent) || len(message) != len(sent) || !strings.HasSuffix(string(message), field(thrift.Bool, 2)+"\x01"+stop) {
+		t.Errorf("%x became %x, %v; %d bytes", sent, message, err, keeps.BLength())
+	}
+	arm := own.NewKeepsArm()
+	if err := read(arm, field(thrift.I32, 1), number(7), field(thrift.I32, 5), number(8), stop); err != nil {
+		t.Fatal(err)
+	}
+	if message, err := thrift.Marshal(arm); err != nil || arm.CountSetFieldsKeepsArm() != 1 || string(message) != field(thrift.I32, 5)+number(8)+stop || arm.BLength() != len(message) {
+		t.Errorf("%x, %v; %d set, %d bytes", message, err, arm.CountSetFieldsKeepsArm(), arm.BLength())
+	}
+}
+
+func TestString_ShowsWhatIsThere(t *testing.T) {
+	count, note := int32(3), "n"
+	leaf := &shape.Leaf{Name: "a", Count: &count, Note: &note}
+	if got, want := leaf.String(), `shape.Leaf(name: "a", count: 3, weight: 0, note: "n")`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if got, want := (&shape.Failed{Reason: "r"}).Error(), `shape.Failed(reason: "r")`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if got := fmt.Sprint(shape.Color_GREEN, shape.Color(8)); got != "GREEN <UNSET>" {
+		t.Error(got)
+	}
+}
+
+// TestMemory_OfPointersIsShared decodes many structs with optional fields in them:
+// what they take is far fewer allocations than pointers.
+func TestMemory_OfPointersIsShared(t *testing.T) {
+	const structs = 1000
+	sent := &shape.Containers{ByName: map[string]*shape.Leaf{}}
+	for i := range structs {
+		count, note := int32(i), "note"
+		sent.Leaves = append(sent.Leaves, &shape.Leaf{Name: "name", Count: &count, Note: &note})
+	}
+	message, err := thrift.Marshal(sent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	allocations := testing.AllocsPerRun(10, func() {
+		received := shape.NewContainers()
+		if err := thrift.Unmarshal(message, received); err != nil || *received.Leaves[structs-1].Count != structs-1 {
+			t.Fatal(err)
+		}
+	})
+	if allocations > 40 {
+		t.Errorf("%v allocations for %d structs with 2 pointers each", allocations, structs)
+	}
+}
+
+// TestStructs_AreBounded wants errors, and little memory, for counts that the bytes do not
+// back, for nesting that is too deep, and for structs that are large in Go.
+func TestStructs_AreBounded(t *testing.T) {
+	deep := strings.Repeat(field(thrift.StructType, 2), 70) + strings.Repeat(stop, 71)
+	children := strings.Repeat(field(thrift.List, 4)+list(thrift.StructType, 1), 70) + strings.Repeat(stop, 71)
+	many := field(thrift.List, 29) + list(thrift.StructType, 1<<20) + strings.Repeat(stop, 1<<20) + stop
+	for name, test := range map[string]struct {
+		s       thrift.Struct
+		message string
+		part    string
+	}{
+		"list":      {shape.NewContainers(), field(thrift.List, 12) + list(thrift.StructType, 1<<24) + stop, "16777216"},
+		"map":       {shape.NewContainers(), field(thrift.Map, 14) + "\x0b\x0c" + number(1<<24) + stop, "16777216"},
+		"negative":  {shape.NewContainers(), field(thrift.List, 12) + list(thrift.StructType, -1) + stop, "-1"},
+		"deep":      {shape.NewTree(), deep, "64"},
+		"children":  {shape.NewTree(), children, "64"},
+		"budget":    {shape.NewContainers(), many, "decoding needs"},
+		"truncated": {shape.NewContainers(), field(thrift.List, 12) + list(thrift.StructType, 2) + stop + "\x0b", "needs"},
+		"by path":   {own.NewOwn(), field(thrift.Map, 4) + "\x0f\x0c" + number(1<<20) + stop, "1048576"},
+	} {
+		var wireError *thrift.Error
+		if err := read(test.s, test.message); !errors.As(err, &wireError) || !strings.Contains(err.Error(), test.part) {
+			t.Errorf("%s: error %v, want one with %q", name, err, test.part)
+		}
+		if n, err := test.s.(kitexStruct).FastRead([]byte(test.message)); err == nil || n != 0 {
+			t.Errorf("%s: FastRead returns %d, %v", name, n, err)
+		}
+	}
+}
+
+func TestFastWrite_PanicsWhereItCannotWrite(t *testing.T) {
+	circle := &shape.Tree{}
+	circle.Right = circle
+	for name, write := range map[string]func(){
+		"union":  func() { shape.NewChoice().FastWrite(make([]byte, 100)) },
+		"short":  func() { (&shape.Leaf{Name: "name"}).FastWrite(make([]byte, 17)) },
+		"circle": func() { circle.FastWrite(make([]byte, 100)) },
+	} {
+		if !panics(write) {
+			t.Errorf("%s: no panic", name)
+		}
+	}
+	if n := circle.BLength(); n < 1000 {
+		t.Errorf("a value that contains itself has %d bytes", n)
+	}
+	// Deeper than a message may be, and still written.
+	var tree *shape.Tree
+	for range 200 {
+		tree = &shape.Tree{Right: tree}
+	}
+	buf := make([]byte, tree.BLength())
+	if n := tree.FastWrite(buf); n != len(buf) {
+		t.Errorf("%d of %d bytes", n, len(buf))
+	}
+}
+
+func panics(call func()) (panicked bool) {
+	defer func() { panicked = recover() != nil }()
+	call()
+	return false
+}
+
+// FuzzFastRead reads any bytes as structs of all kinds: what is accepted is written
+// and read again alike.
+func FuzzFastRead(f *testing.F) {
+	for i, prototype := range declared {
+		message, err := thrift.Marshal(newFilled(prototype, 1))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(uint8(i), message)
+	}
+	f.Fuzz(func(t *testing.T, kind uint8, message []byte) {
+		prototype := declared[int(kind)%len(declared)]
+		first := newOf(prototype)
+		n, err := first.FastRead(message)
+		if err != nil {
+			return
+		}
+		if err := thrift.Unmarshal(message[:n], newOf(prototype)); err != nil {
+			t.Fatalf("FastRead accepts what Unmarshal does not: %v", err)
+		}
+		if _, err := thrift.Marshal(first); err != nil {
+			return // a union that did not arrive
+		}
+		buf := make([]byte, first.BLength())
+		if written := first.FastWrite(buf); written != len(buf) {
+			t.Fatalf("%d of %d bytes", written, len(buf))
+		}
+		second := newOf(prototype)
+		if _, err := second.FastRead(buf); err != nil {
+			if strings.Contains(err.Error(), "limit") {
+				return // a nil struct came back as an empty one, which nests deeper
+			}
+			t.Fatal(err)
+		}
+		third := newOf(prototype)
+		again, err := thrift.Marshal(second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := third.FastRead(again); err == nil && text(second) != text(third) {
+			t.Fatalf("\nsecond %s\nthird  %s", text(second), text(third))
+		}
+	})
+}

@@ -1,0 +1,264 @@
+package thrift
+
+import (
+	"fmt"
+	"math"
+	"unsafe"
+
+	"github.com/fulmar-rpc/fulmar/internal/limits"
+)
+
+// What only code in the shape of Kitex uses: fields that are pointers to scalars, and
+// containers of pointers to structs.
+
+// FastWrite writes s to the beginning of buf and returns how many bytes it took. It
+// panics if s cannot be written, which is if a union within it has not exactly one
+// field set, or if a struct is within more than 1000 (ValueDepth) others, and if buf is too
+// short.
+func (Codec) FastWrite(buf []byte, s Struct) int {
+	m := limits.DefaultMessage()
+	m.Bytes, m.Depth = math.MaxInt, limits.ValueDepth
+	w := newWriter(m)
+	b, err := w.appendTo(buf[:0:len(buf)], s)
+	if err != nil {
+		panic(err)
+	}
+	if len(b) > len(buf) {
+		panic(fmt.Sprintf("thrift: %T takes %d bytes, the buffer has %d", s, len(b), len(buf)))
+	}
+	return copy(buf, b) // which is buf, unless that had no room for what could have come
+}
+
+// FastRead reads a struct at the beginning of buf into s, under the default limits,
+// and returns how many bytes that took. It keeps no reference to buf.
+func (c Codec) FastRead(buf []byte, s Struct) (int, error) {
+	r := newReader(buf[:min(len(buf), math.MaxInt32)], limits.DefaultMessage(), c.Strings, copied)
+	p := s.ReadThrift(&r, 0)
+	if r.err != nil {
+		return 0, r.err
+	}
+	return p, nil
+}
+
+// kitexMemory is what of a Reader's memory is for that.
+type kitexMemory struct {
+	// oneNumber and oneString are for what is pointed to.
+	oneNumber singleSlab[uint64]
+	oneString singleSlab[string]
+	// pointers and structs are for lists of pointers and what these point to, and
+	// singles is how many structs have been made; see Structs.
+	pointers []unsafe.Pointer
+	structs  *structSlabs
+	singles  int
+}
+
+// NewBool returns a pointer to a copy of v, for what is at p. NewI8 to NewString do so
+// for what they say. The pointers of a message share pieces of memory, as short lists
+// do: optional scalars of many structs take a few allocations.
+func (r *Reader) NewBool(p int, v bool) *bool { return newNumber(r, p, v) }
+
+// NewI8 is for i8; see NewBool.
+func (r *Reader) NewI8(p int, v int8) *int8 { return newNumber(r, p, v) }
+
+// NewI16 is for i16; see NewBool.
+func (r *Reader) NewI16(p int, v int16) *int16 { return newNumber(r, p, v) }
+
+// NewI32 is for i32; see NewBool.
+func (r *Reader) NewI32(p int, v int32) *int32 { return newNumber(r, p, v) }
+
+// NewI64 is for i64 and enums; see NewBool.
+func (r *Reader) NewI64(p int, v int64) *int64 { return newNumber(r, p, v) }
+
+// NewDouble is for double; see NewBool.
+func (r *Reader) NewDouble(p int, v float64) *float64 { return newNumber(r, p, v) }
+
+// NewUUID is for uuid; see NewBool.
+func (r *Reader) NewUUID(p int, v UUID) *UUID {
+	place := Allocate[UUID](r, p)
+	*place = v
+	return place
+}
+
+// NewString is for string; see NewBool.
+func (r *Reader) NewString(p int, v string) *string {
+	place := &r.more().oneString
+	if place.used == len(place.memory) {
+		place.memory, place.used = make([]string, place.grow(int(unsafe.Sizeof(v)))), 0
+	}
+	r.charge(p, int64(unsafe.Sizeof(v)))
+	next := &place.memory[place.used]
+	place.used++
+	*next = v
+	return next
+}
+
+func newNumber[T ~bool | ~int8 | ~int16 | ~int32 | ~int64 | ~float64](r *Reader, p int, v T) *T {
+	const word = 8
+	place := &r.more().oneNumber
+	if place.used == len(place.memory) {
+		place.memory, place.used = make([]uint64, place.grow(word)), 0
+	}
+	r.charge(p, word)
+	next := (*T)(unsafe.Pointer(&place.memory[place.used]))
+	place.used++
+	*next = v
+	return next
+}
+
+// singleSlab is a piece of memory for values that are pointed to one by one.
+type singleSlab[T any] struct {
+	memory []T
+	used   int
+}
+
+// grow returns how many values of size bytes the next piece is for: twice as many as
+// before, so that what is not used is less than what is.
+func (s *singleSlab[T]) grow(size int) int {
+	return max(slabSingles, min(2*len(s.memory), slabBytes/size))
+}
+
+// slabSingles is how many structs get memory of their own before pieces are shared, and
+// how many values the first piece is for: a message of a few would pay for more than
+// it needs.
+const slabSingles = 4
+
+// Structs makes structs of type T, and lists of pointers to them, in pieces of memory
+// that those of a message share: one of many structs takes a few allocations, however
+// they are nested. What is kept keeps its piece, of at most slabBytes, in memory. The
+// zero value is ready for use, and belongs to one container of one message.
+type Structs[T any] struct {
+	// slab is where they come from, if that was looked for.
+	slab *structSlab
+}
+
+// structSlabs are the pieces for structs, of the types that were there first. Few
+// messages have structs of more types in them.
+type structSlabs [8]structSlab
+
+// structSlab is a piece for structs of one type.
+type structSlab struct {
+	// kind is a nil pointer to the type.
+	kind any
+	// memory is a slice of made structs, of which used have been handed out.
+	memory     unsafe.Pointer
+	used, made int
+	// next is for how many the next piece is.
+	next int
+}
+
+// of returns the piece for a type; nil if there are too many types.
+func (s *structSlabs) of(kind any) *structSlab {
+	for i := range s {
+		switch s[i].kind {
+		case kind:
+			return &s[i]
+		case nil:
+			s[i].kind, s[i].next = kind, 1
+			return &s[i]
+		}
+	}
+	return nil
+}
+
+func slabOf[T any](r *Reader) *structSlab {
+	memory := r.more()
+	if memory.structs == nil {
+		memory.structs = new(structSlabs)
+	}
+	return memory.structs.of((*T)(nil))
+}
+
+// Expect says that n structs are likely to be made.
+func (s *Structs[T]) Expect(r *Reader, n int) {
+	if n <= slabSingles {
+		return
+	}
+	r.more().singles = slabSingles
+	if s.slab = slabOf[T](r); s.slab != nil {
+		s.slab.next = max(s.slab.next, n-(s.slab.made-s.slab.used))
+	}
+}
+
+// New returns a new struct, charged to the budget for what is at p. It is never nil, so
+// that generated code can go on after an error.
+func (s Structs[T]) New(r *Reader, p int) *T {
+	slab := s.slab
+	if slab == nil {
+		if memory := r.more(); memory.singles < slabSingles {
+			memory.singles++
+			return Allocate[T](r, p)
+		}
+		if slab = slabOf[T](r); slab == nil {
+			return Allocate[T](r, p)
+		}
+	}
+	size := unsafe.Sizeof(*new(T))
+	r.charge(p, int64(size))
+	if slab.used == slab.made {
+		newPiece[T](slab)
+	}
+	slab.used++
+	return (*T)(unsafe.Add(slab.memory, uintptr(slab.used-1)*size))
+}
+
+// newPiece replaces a piece that is used up by one for twice as many, so that what is
+// not used is less than what is, or as many as are expected.
+func newPiece[T any](slab *structSlab) {
+	size := int(unsafe.Sizeof(*new(T)))
+	slab.made = max(1, min(slab.next, slabBytes/max(size, 1)))
+	slab.memory = unsafe.Pointer(unsafe.SliceData(make([]T, slab.made)))
+	slab.used, slab.next = 0, 2*slab.made
+}
+
+// List returns an empty list of pointers for n structs that BeginList announced, the
+// first of them at p; see MakeSlice. The structs will be made by New.
+func (s *Structs[T]) List(r *Reader, p, n int) []*T {
+	s.Expect(r, n)
+	const size = int(unsafe.Sizeof(uintptr(0)))
+	switch {
+	case n == 0:
+		return []*T{}
+	case n*size >= slabLists:
+		return MakeSlice[*T](r, p, n, nil)
+	case !r.charge(p, int64(n)*int64(size)):
+		return []*T{}
+	}
+	memory := r.more()
+	if n > len(memory.pointers) {
+		memory.pointers = make([]unsafe.Pointer, r.slabFor(p, n, size))
+	}
+	list := unsafe.Slice((**T)(unsafe.Pointer(unsafe.SliceData(memory.pointers))), n)
+	memory.pointers = memory.pointers[n:]
+	return list[:0:n]
+}
+
+// readWideEnums is ReadEnumList for enums of 8 bytes, which take 4 on the wire.
+func readWideEnums[E ~int32 | ~int64](r *Reader, p int, old []E) ([]E, int) {
+	n, p, ok := r.plainList(p, I32)
+	if !ok {
+		return old, p
+	}
+	if n == 0 {
+		return []E{}, p
+	}
+	memory := r.numbersFor(p, n, int(unsafe.Sizeof(*new(E))))
+	if memory == nil {
+		return old, len(r.buf)
+	}
+	list := unsafe.Slice((*E)(memory), n)
+	for i := range list {
+		list[i] = E(I32At(r.buf, p))
+		p += 4
+	}
+	return list, p
+}
+
+// writeWideEnums is WriteEnumList for enums of 8 bytes. What does not fit is cut, as
+// Kitex does.
+func writeWideEnums[E ~int32 | ~int64](w *Writer, b []byte, key FieldKey, list []E) []byte {
+	b = w.listHeader(b, key, I32, len(list), 0)
+	for _, v := range list {
+		b = w.I32(b, int32(v))
+	}
+	return b
+}
