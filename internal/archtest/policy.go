@@ -153,6 +153,7 @@ func otherPolicy() []place {
 		// As in a user's own folder: its module is called example.com/shop, so its
 		// tests cannot import internal/testkit and look for leaks with goleak.
 		{folder: "examples/quickstart/...", group: moduleGroup, thirdParty: []string{"example.com/shop"}, testThirdParty: []string{moduleGoleak}},
+		{folder: "examples/from-kitex/...", group: moduleGroup, thirdParty: []string{"example.com/booking"}, testThirdParty: []string{moduleGoleak}},
 		{folder: "contrib/...", group: moduleGroup, thirdParty: []string{"*"}},
 		// Plugins that a generator of one's own can have in it.
 		{folder: "contrib/plugins/mock", group: moduleGroup, public: true},

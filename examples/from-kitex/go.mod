@@ -1,0 +1,12 @@
+module example.com/booking
+
+go 1.26.0
+
+require (
+	github.com/fulmar-rpc/fulmar v0.0.0
+	go.uber.org/goleak v1.3.0
+)
+
+require golang.org/x/sys v0.49.0 // indirect
+
+replace github.com/fulmar-rpc/fulmar => ../..
