@@ -9,9 +9,12 @@ import (
 
 // The contestants that stand in comparisons by name.
 const (
-	fulmar     = "fulmar"        // as a user gets it: the default shape, the default string policy
-	fulmarOwn  = "fulmar-own"    // every string has memory of its own
-	scoped     = "fulmar-scoped" // strings refer to the memory that the message was received in
+	fulmar    = "fulmar"        // as a user gets it: the default shape, the default string policy
+	fulmarOwn = "fulmar-own"    // every string has memory of its own
+	scoped    = "fulmar-scoped" // strings refer to the memory that the message was received in
+	// fulmarKitexShape has the structs of Kitex, with our codec.
+	fulmarKitexShape = "fulmar-kitexshape"
+
 	kitex      = "kitex"
 	capnp      = "capnp"
 	loop       = "loop"   // for every element a load, a swap of bytes, and a store
@@ -44,6 +47,7 @@ func entries() []entry {
 		{fulmar, true, own, everything},
 		{fulmarOwn, true, own, decodesTexts},
 		{scoped, true, own, decodesTexts},
+		{fulmarKitexShape, true, own, hasStructs},
 		{kitex, false, kitexes, everything},
 		{"frugal", false, kitexes, everything},
 		{"apache-thrift", false, apache, everything},
@@ -57,6 +61,9 @@ func entries() []entry {
 
 // decodesTexts is for policies about strings: they differ where one is decoded.
 func decodesTexts(c Case) bool { return c.Operation == Decode && !c.Set.list() }
+
+// hasStructs is for shapes of structs: they are what differs.
+func hasStructs(c Case) bool { return c.Operation != Whole && !c.Set.list() }
 
 // Suite describes the suite to the runner.
 func Suite() harness.Suite {

@@ -47,10 +47,11 @@ func TestSuite_PairsAreWhatIsDocumented(t *testing.T) {
 		libraries = "fulmar/kitex fulmar/frugal fulmar/apache-thrift fulmar/protobuf-go fulmar/vtprotobuf"
 		own       = "fulmar-own/kitex fulmar-own/frugal fulmar-own/apache-thrift fulmar-own/protobuf-go fulmar-own/vtprotobuf fulmar-own/memcpy"
 		scoped    = "fulmar-scoped/kitex fulmar-scoped/frugal fulmar-scoped/apache-thrift fulmar-scoped/protobuf-go fulmar-scoped/vtprotobuf fulmar-scoped/memcpy"
+		shape     = " fulmar-kitexshape/kitex fulmar-kitexshape/frugal fulmar-kitexshape/apache-thrift fulmar-kitexshape/protobuf-go fulmar-kitexshape/vtprotobuf fulmar-kitexshape/memcpy"
 	)
 	want := map[string]string{
-		"complex-11k-encode":   libraries + " fulmar/memcpy",
-		"complex-11k-decode":   libraries + " fulmar/memcpy " + own + " " + scoped,
+		"complex-11k-encode":   libraries + " fulmar/memcpy" + shape,
+		"complex-11k-decode":   libraries + " fulmar/memcpy " + own + " " + scoped + shape,
 		"list-i64-1k-encode":   libraries + " fulmar/loop fulmar/memcpy",
 		"list-i32-131k-decode": libraries + " fulmar/loop fulmar/memcpy",
 		"mytest-1m":            libraries + " fulmar/capnp",

@@ -25,7 +25,8 @@ func codecs() []named {
 	with := func(name string, decode func([]byte, thrift.Struct) error) named {
 		return named{name, codec.Codec[thrift.Struct]{Empty: empty, Encode: encode, Decode: decode, Build: build, Sum: sum}}
 	}
-	return []named{with("fulmar", decode), with("fulmar-own", decodeOwn), with("fulmar-scoped", decodeScoped)}
+	shape := codec.Codec[thrift.Struct]{Empty: emptyKitex, Encode: encode, Decode: decode}
+	return []named{with("fulmar", decode), with("fulmar-own", decodeOwn), with("fulmar-scoped", decodeScoped), {"fulmar-kitexshape", shape}}
 }
 
 func empty(structName string) func() thrift.Struct {
