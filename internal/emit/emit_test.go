@@ -2,6 +2,7 @@ package emit_test
 
 import (
 	"bytes"
+	"fmt"
 	"go/ast"
 	"go/format"
 	"go/parser"
@@ -98,6 +99,34 @@ func TestGenerate_CompilesInTheShapeOfKitex(t *testing.T) {
 		mustCheck(t, newChecker(t), files, "example.com/gen")
 		for _, file := range files {
 			checkHarmless(t, file)
+		}
+	}
+}
+
+// TestGenerate_NamesAreThoseOfKitex has what its tool makes of names that it does not
+// compile well with; test/kitexshape compares the others.
+func TestGenerate_NamesAreThoseOfKitex(t *testing.T) {
+	names := map[string]string{
+		"_hidden": "_Hidden", "_": "__", "__": "___", "a_1": "A_1", "a_B": "A_B", "user_id": "UserId", "URL": "URL", "aURL": "AURL",
+		"new": "New_", "newer": "Newer_", "my_args": "MyArgs_", "result": "Result_", "Results": "Results", "tail_": "Tail_", "write": "Write_",
+	}
+	var fields []string
+	for name := range names {
+		fields = append(fields, fmt.Sprintf("%d: i32 %s", len(fields)+1, name))
+	}
+	memory := idl.Memory{"/main.thrift": "namespace go x\nstruct S { " + strings.Join(fields, ", ") + " }"}
+	program, diagnostics := idl.Load(idl.Options{Files: []string{"/main.thrift"}, FileSystem: memory})
+	if program == nil {
+		t.Fatal(diagnostics)
+	}
+	files, diagnostics := emit.Generate(program, emit.Options{Kitex: true})
+	if len(diagnostics) > 0 {
+		t.Fatal(diagnostics)
+	}
+	mustCheck(t, newChecker(t), files, "example.com/gen")
+	for _, field := range program.Files[0].Structs[0].Fields {
+		if want := names[field.Name]; field.GoName != want {
+			t.Errorf("%s is called %s, want %s", field.Name, field.GoName, want)
 		}
 	}
 }

@@ -20,10 +20,10 @@ func Constants() string {
 	var wide int64 = shape.ANSWER
 	var fraction float64 = shape.RATIO * shape.ANSWER
 	const sum = shape.ANSWER + shape.BIG
-	var more int32 = shape.MoreAnswers + shape.SUM
+	more := shape.MoreAnswers + shape.SUM
 	wide += shape.BIG
 	favourite := shape.FAVOURITE
-	var level common.Level = common.USUAL
+	level := common.USUAL
 	sizes, primes, tags := shape.SIZES, shape.PRIMES, shape.TAGS
 	leaf := shape.LEAF
 	return fmt.Sprint(wide, fraction, int64(sum), more, shape.YES, shape.GREETING, favourite, int64(favourite), level, shape.WHOLE/2,
@@ -51,7 +51,8 @@ func Enums() (string, error) {
 	}
 	var absent *shape.Color
 	none, err := absent.Value()
-	var paint shape.Paint = shape.Color_blue_ish
+	paint := shape.Paint(2)
+	paint += shape.Color_RED + shape.Color_blue_ish - 2
 	out = append(out, fmt.Sprint(*pointer == shape.Color_GREEN, value, scanned, none, err, paint, shape.Color(77), *common.LevelPtr(common.Level_HIGH)))
 	switch paint {
 	case shape.Color_RED, shape.Color_GREEN:
