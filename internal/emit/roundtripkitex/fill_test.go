@@ -39,7 +39,7 @@ var declared = []kitexStruct{
 	shape.NewLeaf(), shape.NewScalars(), shape.NewRequired(), shape.NewOptional(), shape.NewDefaults(), shape.NewContainers(),
 	shape.NewTree(), shape.NewChoice(), shape.NewPreset(), shape.NewFailed(), shape.NewNothing(), shape.NewNames(),
 	shape.NewNewThing_(), shape.NewSnakeCaseName(), shape.NewForest_(),
-	own.NewKey(), own.NewInner(), own.NewOwn(), own.NewOneOf(), own.NewTaken(), own.NewKeeps(), own.NewKeepsArm(),
+	own.NewKey(), own.NewInner(), own.NewOwn(), own.NewOneOf(), own.NewTaken(), own.NewKeeps(), own.NewKeepsArm(), own.NewWide(), own.NewWides(),
 }
 
 // calls are arguments and results of methods.

@@ -47,3 +47,31 @@ struct Keeps {
 union KeepsArm {
   1: i32 number
 } (go.unknown = "keep")
+
+// More than 64 bytes in Go, also where pointers have 4, for one on the wire.
+struct Wide {
+  1: optional i32 number1
+  2: optional i32 number2
+  3: optional i32 number3
+  4: optional i32 number4
+  5: optional i32 number5
+  6: optional i32 number6
+  7: optional i32 number7
+  8: optional i32 number8
+  9: optional i32 number9
+  10: optional i32 number10
+  11: optional i32 number11
+  12: optional i32 number12
+  13: optional i32 number13
+  14: optional i32 number14
+  15: optional i32 number15
+  16: optional i32 number16
+  17: optional i32 number17
+  18: optional i32 number18
+  19: optional i32 number19
+  20: optional i32 number20
+}
+
+struct Wides {
+  1: list<Wide> list
+}

@@ -632,3 +632,297 @@ func (s *KeepsArm) ReadThrift(r *thrift.Reader, p int) int {
 	}
 	return r.EndStruct(p, field, "own.KeepsArm")
 }
+
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Wide) WriteThrift(w *thrift.Writer, b []byte) []byte {
+	if !w.BeginLeaf() {
+		return b
+	}
+	if s == nil {
+		return w.EndLeaf(b)
+	}
+	b = w.Room(b, 140)
+	if s.Number1 != nil {
+		thrift.PutI32(b[len(b):len(b)+7], 1, *s.Number1)
+		b = b[:len(b)+7]
+	}
+	if s.Number2 != nil {
+		thrift.PutI32(b[len(b):len(b)+7], 2, *s.Number2)
+		b = b[:len(b)+7]
+	}
+	if s.Number3 != nil {
+		thrift.PutI32(b[len(b):len(b)+7], 3, *s.Number3)
+		b = b[:len(b)+7]
+	}
+	if s.Number4 != nil {
+		thrift.PutI32(b[len(b):len(b)+7], 4, *s.Number4)
+		b = b[:len(b)+7]
+	}
+	if s.Number5 != nil {
+		thrift.PutI32(b[len(b):len(b)+7], 5, *s.Number5)
+		b = b[:len(b)+7]
+	}
+	if s.Number6 != nil {
+		thrift.PutI32(b[len(b):len(b)+7], 6, *s.Number6)
+		b = b[:len(b)+7]
+	}
+	if s.Number7 != nil {
+		thrift.PutI32(b[len(b):len(b)+7], 7, *s.Number7)
+		b = b[:len(b)+7]
+	}
+	if s.Number8 != nil {
+		thrift.PutI32(b[len(b):len(b)+7], 8, *s.Number8)
+		b = b[:len(b)+7]
+	}
+	if s.Number9 != nil {
+		thrift.PutI32(b[len(b):len(b)+7], 9, *s.Number9)
+		b = b[:len(b)+7]
+	}
+	if s.Number10 != nil {
+		thrift.PutI32(b[len(b):len(b)+7], 10, *s.Number10)
+		b = b[:len(b)+7]
+	}
+	if s.Number11 != nil {
+		thrift.PutI32(b[len(b):len(b)+7], 11, *s.Number11)
+		b = b[:len(b)+7]
+	}
+	if s.Number12 != nil {
+		thrift.PutI32(b[len(b):len(b)+7], 12, *s.Number12)
+		b = b[:len(b)+7]
+	}
+	if s.Number13 != nil {
+		thrift.PutI32(b[len(b):len(b)+7], 13, *s.Number13)
+		b = b[:len(b)+7]
+	}
+	if s.Number14 != nil {
+		thrift.PutI32(b[len(b):len(b)+7], 14, *s.Number14)
+		b = b[:len(b)+7]
+	}
+	if s.Number15 != nil {
+		thrift.PutI32(b[len(b):len(b)+7], 15, *s.Number15)
+		b = b[:len(b)+7]
+	}
+	if s.Number16 != nil {
+		thrift.PutI32(b[len(b):len(b)+7], 16, *s.Number16)
+		b = b[:len(b)+7]
+	}
+	if s.Number17 != nil {
+		thrift.PutI32(b[len(b):len(b)+7], 17, *s.Number17)
+		b = b[:len(b)+7]
+	}
+	if s.Number18 != nil {
+		thrift.PutI32(b[len(b):len(b)+7], 18, *s.Number18)
+		b = b[:len(b)+7]
+	}
+	if s.Number19 != nil {
+		thrift.PutI32(b[len(b):len(b)+7], 19, *s.Number19)
+		b = b[:len(b)+7]
+	}
+	if s.Number20 != nil {
+		thrift.PutI32(b[len(b):len(b)+7], 20, *s.Number20)
+		b = b[:len(b)+7]
+	}
+	return w.EndLeaf(b)
+}
+
+// ReadThrift sets the fields that arrive and keeps the others.
+func (s *Wide) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
+		case 0x00080001: // 1: i32 number1
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Number1 = r.NewI32(p, thrift.I32At(b, p+3))
+			p += 7
+		case 0x00080002: // 2: i32 number2
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Number2 = r.NewI32(p, thrift.I32At(b, p+3))
+			p += 7
+		case 0x00080003: // 3: i32 number3
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Number3 = r.NewI32(p, thrift.I32At(b, p+3))
+			p += 7
+		case 0x00080004: // 4: i32 number4
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Number4 = r.NewI32(p, thrift.I32At(b, p+3))
+			p += 7
+		case 0x00080005: // 5: i32 number5
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Number5 = r.NewI32(p, thrift.I32At(b, p+3))
+			p += 7
+		case 0x00080006: // 6: i32 number6
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Number6 = r.NewI32(p, thrift.I32At(b, p+3))
+			p += 7
+		case 0x00080007: // 7: i32 number7
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Number7 = r.NewI32(p, thrift.I32At(b, p+3))
+			p += 7
+		case 0x00080008: // 8: i32 number8
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Number8 = r.NewI32(p, thrift.I32At(b, p+3))
+			p += 7
+		case 0x00080009: // 9: i32 number9
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Number9 = r.NewI32(p, thrift.I32At(b, p+3))
+			p += 7
+		case 0x0008000a: // 10: i32 number10
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Number10 = r.NewI32(p, thrift.I32At(b, p+3))
+			p += 7
+		case 0x0008000b: // 11: i32 number11
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Number11 = r.NewI32(p, thrift.I32At(b, p+3))
+			p += 7
+		case 0x0008000c: // 12: i32 number12
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Number12 = r.NewI32(p, thrift.I32At(b, p+3))
+			p += 7
+		case 0x0008000d: // 13: i32 number13
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Number13 = r.NewI32(p, thrift.I32At(b, p+3))
+			p += 7
+		case 0x0008000e: // 14: i32 number14
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Number14 = r.NewI32(p, thrift.I32At(b, p+3))
+			p += 7
+		case 0x0008000f: // 15: i32 number15
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Number15 = r.NewI32(p, thrift.I32At(b, p+3))
+			p += 7
+		case 0x00080010: // 16: i32 number16
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Number16 = r.NewI32(p, thrift.I32At(b, p+3))
+			p += 7
+		case 0x00080011: // 17: i32 number17
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Number17 = r.NewI32(p, thrift.I32At(b, p+3))
+			p += 7
+		case 0x00080012: // 18: i32 number18
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Number18 = r.NewI32(p, thrift.I32At(b, p+3))
+			p += 7
+		case 0x00080013: // 19: i32 number19
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Number19 = r.NewI32(p, thrift.I32At(b, p+3))
+			p += 7
+		case 0x00080014: // 20: i32 number20
+			if len(b)-p < 7 {
+				p = r.Short(p+3, thrift.I32)
+				break
+			}
+			s.Number20 = r.NewI32(p, thrift.I32At(b, p+3))
+			p += 7
+		default:
+			if field.IsStop() {
+				return r.PastStop(p)
+			}
+			p = r.Skip(p, field)
+		}
+	}
+	return r.EndStruct(p, field, "own.Wide")
+}
+
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Wides) WriteThrift(w *thrift.Writer, b []byte) []byte {
+	if !w.BeginStruct() {
+		return b
+	}
+	if s == nil {
+		return w.EndStruct(b)
+	}
+	b = w.BeginList(b, 0x000f0001, thrift.StructType, len(s.List))
+	for i := range s.List {
+		b = s.List[i].WriteThrift(w, b)
+	}
+	w.EndList()
+	return w.EndStruct(b)
+}
+
+// ReadThrift sets the fields that arrive and keeps the others.
+func (s *Wides) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
+		case 0x000f0001: // 1: list<Wide> list
+			n, next, ok := r.BeginList(p+3, thrift.StructType)
+			p = next
+			if ok {
+				var structs thrift.Structs[Wide]
+				list := structs.List(r, p, n)
+				for i := 0; i < n && !r.Failed(); i++ {
+					element := structs.New(r, p)
+					p = element.ReadThrift(r, p)
+					list = append(list, element)
+				}
+				p = r.EndList(p)
+				s.List = list
+			}
+		default:
+			if field.IsStop() {
+				return r.PastStop(p)
+			}
+			p = r.Skip(p, field)
+		}
+	}
+	return r.EndStruct(p, field, "own.Wides")
+}

@@ -294,3 +294,128 @@ func (s *KeepsArm) FastWriteNocopy(buf []byte, w methods.NocopyWriter) int {
 func (s *KeepsArm) FastRead(buf []byte) (int, error) {
 	return thrift.Binary.FastRead(buf, s)
 }
+
+// String returns a text for logs.
+func (s *Wide) String() string {
+	return methods.Text(s)
+}
+
+// BLength returns how many bytes FastWrite writes.
+func (s *Wide) BLength() int {
+	if s == nil {
+		return 1
+	}
+	n := 1
+	if s.Number1 != nil {
+		n += 7
+	}
+	if s.Number2 != nil {
+		n += 7
+	}
+	if s.Number3 != nil {
+		n += 7
+	}
+	if s.Number4 != nil {
+		n += 7
+	}
+	if s.Number5 != nil {
+		n += 7
+	}
+	if s.Number6 != nil {
+		n += 7
+	}
+	if s.Number7 != nil {
+		n += 7
+	}
+	if s.Number8 != nil {
+		n += 7
+	}
+	if s.Number9 != nil {
+		n += 7
+	}
+	if s.Number10 != nil {
+		n += 7
+	}
+	if s.Number11 != nil {
+		n += 7
+	}
+	if s.Number12 != nil {
+		n += 7
+	}
+	if s.Number13 != nil {
+		n += 7
+	}
+	if s.Number14 != nil {
+		n += 7
+	}
+	if s.Number15 != nil {
+		n += 7
+	}
+	if s.Number16 != nil {
+		n += 7
+	}
+	if s.Number17 != nil {
+		n += 7
+	}
+	if s.Number18 != nil {
+		n += 7
+	}
+	if s.Number19 != nil {
+		n += 7
+	}
+	if s.Number20 != nil {
+		n += 7
+	}
+	return n
+}
+
+// FastWrite writes s to buf, which must have BLength bytes, and returns how many it
+// took. It panics if s cannot be written.
+func (s *Wide) FastWrite(buf []byte) int {
+	return thrift.Binary.FastWrite(buf, s)
+}
+
+// FastWriteNocopy is FastWrite: all is copied to buf, and w is not used.
+func (s *Wide) FastWriteNocopy(buf []byte, w methods.NocopyWriter) int {
+	return thrift.Binary.FastWrite(buf, s)
+}
+
+// FastRead reads a struct at the beginning of buf and returns how many bytes it took.
+// Fields that do not arrive keep their values.
+func (s *Wide) FastRead(buf []byte) (int, error) {
+	return thrift.Binary.FastRead(buf, s)
+}
+
+// String returns a text for logs.
+func (s *Wides) String() string {
+	return methods.Text(s)
+}
+
+// BLength returns how many bytes FastWrite writes.
+func (s *Wides) BLength() int {
+	if s == nil {
+		return 1
+	}
+	n := 9
+	for _, element := range s.List {
+		n += element.BLength()
+	}
+	return n
+}
+
+// FastWrite writes s to buf, which must have BLength bytes, and returns how many it
+// took. It panics if s cannot be written.
+func (s *Wides) FastWrite(buf []byte) int {
+	return thrift.Binary.FastWrite(buf, s)
+}
+
+// FastWriteNocopy is FastWrite: all is copied to buf, and w is not used.
+func (s *Wides) FastWriteNocopy(buf []byte, w methods.NocopyWriter) int {
+	return thrift.Binary.FastWrite(buf, s)
+}
+
+// FastRead reads a struct at the beginning of buf and returns how many bytes it took.
+// Fields that do not arrive keep their values.
+func (s *Wides) FastRead(buf []byte) (int, error) {
+	return thrift.Binary.FastRead(buf, s)
+}

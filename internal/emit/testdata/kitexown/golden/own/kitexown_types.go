@@ -420,3 +420,428 @@ func (s *KeepsArm) CountSetFieldsKeepsArm() int {
 	}
 	return count
 }
+
+// More than 64 bytes in Go, also where pointers have 4, for one on the wire.
+type Wide struct {
+	Number1  *int32 `thrift:"number1,1,optional" frugal:"1,optional,i32" json:"number1,omitempty"`
+	Number2  *int32 `thrift:"number2,2,optional" frugal:"2,optional,i32" json:"number2,omitempty"`
+	Number3  *int32 `thrift:"number3,3,optional" frugal:"3,optional,i32" json:"number3,omitempty"`
+	Number4  *int32 `thrift:"number4,4,optional" frugal:"4,optional,i32" json:"number4,omitempty"`
+	Number5  *int32 `thrift:"number5,5,optional" frugal:"5,optional,i32" json:"number5,omitempty"`
+	Number6  *int32 `thrift:"number6,6,optional" frugal:"6,optional,i32" json:"number6,omitempty"`
+	Number7  *int32 `thrift:"number7,7,optional" frugal:"7,optional,i32" json:"number7,omitempty"`
+	Number8  *int32 `thrift:"number8,8,optional" frugal:"8,optional,i32" json:"number8,omitempty"`
+	Number9  *int32 `thrift:"number9,9,optional" frugal:"9,optional,i32" json:"number9,omitempty"`
+	Number10 *int32 `thrift:"number10,10,optional" frugal:"10,optional,i32" json:"number10,omitempty"`
+	Number11 *int32 `thrift:"number11,11,optional" frugal:"11,optional,i32" json:"number11,omitempty"`
+	Number12 *int32 `thrift:"number12,12,optional" frugal:"12,optional,i32" json:"number12,omitempty"`
+	Number13 *int32 `thrift:"number13,13,optional" frugal:"13,optional,i32" json:"number13,omitempty"`
+	Number14 *int32 `thrift:"number14,14,optional" frugal:"14,optional,i32" json:"number14,omitempty"`
+	Number15 *int32 `thrift:"number15,15,optional" frugal:"15,optional,i32" json:"number15,omitempty"`
+	Number16 *int32 `thrift:"number16,16,optional" frugal:"16,optional,i32" json:"number16,omitempty"`
+	Number17 *int32 `thrift:"number17,17,optional" frugal:"17,optional,i32" json:"number17,omitempty"`
+	Number18 *int32 `thrift:"number18,18,optional" frugal:"18,optional,i32" json:"number18,omitempty"`
+	Number19 *int32 `thrift:"number19,19,optional" frugal:"19,optional,i32" json:"number19,omitempty"`
+	Number20 *int32 `thrift:"number20,20,optional" frugal:"20,optional,i32" json:"number20,omitempty"`
+}
+
+// NewWide returns a new Wide with the defaults of the definition.
+func NewWide() *Wide {
+	return &Wide{}
+}
+
+// InitDefault sets the fields that have defaults to them.
+func (s *Wide) InitDefault() {
+}
+
+// Wide_Number1_DEFAULT is what GetNumber1 returns for a Wide without Number1.
+var Wide_Number1_DEFAULT int32
+
+func (s *Wide) GetNumber1() int32 {
+	if !s.IsSetNumber1() {
+		return Wide_Number1_DEFAULT
+	}
+	return *s.Number1
+}
+
+// Wide_Number2_DEFAULT is what GetNumber2 returns for a Wide without Number2.
+var Wide_Number2_DEFAULT int32
+
+func (s *Wide) GetNumber2() int32 {
+	if !s.IsSetNumber2() {
+		return Wide_Number2_DEFAULT
+	}
+	return *s.Number2
+}
+
+// Wide_Number3_DEFAULT is what GetNumber3 returns for a Wide without Number3.
+var Wide_Number3_DEFAULT int32
+
+func (s *Wide) GetNumber3() int32 {
+	if !s.IsSetNumber3() {
+		return Wide_Number3_DEFAULT
+	}
+	return *s.Number3
+}
+
+// Wide_Number4_DEFAULT is what GetNumber4 returns for a Wide without Number4.
+var Wide_Number4_DEFAULT int32
+
+func (s *Wide) GetNumber4() int32 {
+	if !s.IsSetNumber4() {
+		return Wide_Number4_DEFAULT
+	}
+	return *s.Number4
+}
+
+// Wide_Number5_DEFAULT is what GetNumber5 returns for a Wide without Number5.
+var Wide_Number5_DEFAULT int32
+
+func (s *Wide) GetNumber5() int32 {
+	if !s.IsSetNumber5() {
+		return Wide_Number5_DEFAULT
+	}
+	return *s.Number5
+}
+
+// Wide_Number6_DEFAULT is what GetNumber6 returns for a Wide without Number6.
+var Wide_Number6_DEFAULT int32
+
+func (s *Wide) GetNumber6() int32 {
+	if !s.IsSetNumber6() {
+		return Wide_Number6_DEFAULT
+	}
+	return *s.Number6
+}
+
+// Wide_Number7_DEFAULT is what GetNumber7 returns for a Wide without Number7.
+var Wide_Number7_DEFAULT int32
+
+func (s *Wide) GetNumber7() int32 {
+	if !s.IsSetNumber7() {
+		return Wide_Number7_DEFAULT
+	}
+	return *s.Number7
+}
+
+// Wide_Number8_DEFAULT is what GetNumber8 returns for a Wide without Number8.
+var Wide_Number8_DEFAULT int32
+
+func (s *Wide) GetNumber8() int32 {
+	if !s.IsSetNumber8() {
+		return Wide_Number8_DEFAULT
+	}
+	return *s.Number8
+}
+
+// Wide_Number9_DEFAULT is what GetNumber9 returns for a Wide without Number9.
+var Wide_Number9_DEFAULT int32
+
+func (s *Wide) GetNumber9() int32 {
+	if !s.IsSetNumber9() {
+		return Wide_Number9_DEFAULT
+	}
+	return *s.Number9
+}
+
+// Wide_Number10_DEFAULT is what GetNumber10 returns for a Wide without
+// Number10.
+var Wide_Number10_DEFAULT int32
+
+func (s *Wide) GetNumber10() int32 {
+	if !s.IsSetNumber10() {
+		return Wide_Number10_DEFAULT
+	}
+	return *s.Number10
+}
+
+// Wide_Number11_DEFAULT is what GetNumber11 returns for a Wide without
+// Number11.
+var Wide_Number11_DEFAULT int32
+
+func (s *Wide) GetNumber11() int32 {
+	if !s.IsSetNumber11() {
+		return Wide_Number11_DEFAULT
+	}
+	return *s.Number11
+}
+
+// Wide_Number12_DEFAULT is what GetNumber12 returns for a Wide without
+// Number12.
+var Wide_Number12_DEFAULT int32
+
+func (s *Wide) GetNumber12() int32 {
+	if !s.IsSetNumber12() {
+		return Wide_Number12_DEFAULT
+	}
+	return *s.Number12
+}
+
+// Wide_Number13_DEFAULT is what GetNumber13 returns for a Wide without
+// Number13.
+var Wide_Number13_DEFAULT int32
+
+func (s *Wide) GetNumber13() int32 {
+	if !s.IsSetNumber13() {
+		return Wide_Number13_DEFAULT
+	}
+	return *s.Number13
+}
+
+// Wide_Number14_DEFAULT is what GetNumber14 returns for a Wide without
+// Number14.
+var Wide_Number14_DEFAULT int32
+
+func (s *Wide) GetNumber14() int32 {
+	if !s.IsSetNumber14() {
+		return Wide_Number14_DEFAULT
+	}
+	return *s.Number14
+}
+
+// Wide_Number15_DEFAULT is what GetNumber15 returns for a Wide without
+// Number15.
+var Wide_Number15_DEFAULT int32
+
+func (s *Wide) GetNumber15() int32 {
+	if !s.IsSetNumber15() {
+		return Wide_Number15_DEFAULT
+	}
+	return *s.Number15
+}
+
+// Wide_Number16_DEFAULT is what GetNumber16 returns for a Wide without
+// Number16.
+var Wide_Number16_DEFAULT int32
+
+func (s *Wide) GetNumber16() int32 {
+	if !s.IsSetNumber16() {
+		return Wide_Number16_DEFAULT
+	}
+	return *s.Number16
+}
+
+// Wide_Number17_DEFAULT is what GetNumber17 returns for a Wide without
+// Number17.
+var Wide_Number17_DEFAULT int32
+
+func (s *Wide) GetNumber17() int32 {
+	if !s.IsSetNumber17() {
+		return Wide_Number17_DEFAULT
+	}
+	return *s.Number17
+}
+
+// Wide_Number18_DEFAULT is what GetNumber18 returns for a Wide without
+// Number18.
+var Wide_Number18_DEFAULT int32
+
+func (s *Wide) GetNumber18() int32 {
+	if !s.IsSetNumber18() {
+		return Wide_Number18_DEFAULT
+	}
+	return *s.Number18
+}
+
+// Wide_Number19_DEFAULT is what GetNumber19 returns for a Wide without
+// Number19.
+var Wide_Number19_DEFAULT int32
+
+func (s *Wide) GetNumber19() int32 {
+	if !s.IsSetNumber19() {
+		return Wide_Number19_DEFAULT
+	}
+	return *s.Number19
+}
+
+// Wide_Number20_DEFAULT is what GetNumber20 returns for a Wide without
+// Number20.
+var Wide_Number20_DEFAULT int32
+
+func (s *Wide) GetNumber20() int32 {
+	if !s.IsSetNumber20() {
+		return Wide_Number20_DEFAULT
+	}
+	return *s.Number20
+}
+
+func (s *Wide) SetNumber1(val *int32) {
+	s.Number1 = val
+}
+
+func (s *Wide) SetNumber2(val *int32) {
+	s.Number2 = val
+}
+
+func (s *Wide) SetNumber3(val *int32) {
+	s.Number3 = val
+}
+
+func (s *Wide) SetNumber4(val *int32) {
+	s.Number4 = val
+}
+
+func (s *Wide) SetNumber5(val *int32) {
+	s.Number5 = val
+}
+
+func (s *Wide) SetNumber6(val *int32) {
+	s.Number6 = val
+}
+
+func (s *Wide) SetNumber7(val *int32) {
+	s.Number7 = val
+}
+
+func (s *Wide) SetNumber8(val *int32) {
+	s.Number8 = val
+}
+
+func (s *Wide) SetNumber9(val *int32) {
+	s.Number9 = val
+}
+
+func (s *Wide) SetNumber10(val *int32) {
+	s.Number10 = val
+}
+
+func (s *Wide) SetNumber11(val *int32) {
+	s.Number11 = val
+}
+
+func (s *Wide) SetNumber12(val *int32) {
+	s.Number12 = val
+}
+
+func (s *Wide) SetNumber13(val *int32) {
+	s.Number13 = val
+}
+
+func (s *Wide) SetNumber14(val *int32) {
+	s.Number14 = val
+}
+
+func (s *Wide) SetNumber15(val *int32) {
+	s.Number15 = val
+}
+
+func (s *Wide) SetNumber16(val *int32) {
+	s.Number16 = val
+}
+
+func (s *Wide) SetNumber17(val *int32) {
+	s.Number17 = val
+}
+
+func (s *Wide) SetNumber18(val *int32) {
+	s.Number18 = val
+}
+
+func (s *Wide) SetNumber19(val *int32) {
+	s.Number19 = val
+}
+
+func (s *Wide) SetNumber20(val *int32) {
+	s.Number20 = val
+}
+
+func (s *Wide) IsSetNumber1() bool {
+	return s.Number1 != nil
+}
+
+func (s *Wide) IsSetNumber2() bool {
+	return s.Number2 != nil
+}
+
+func (s *Wide) IsSetNumber3() bool {
+	return s.Number3 != nil
+}
+
+func (s *Wide) IsSetNumber4() bool {
+	return s.Number4 != nil
+}
+
+func (s *Wide) IsSetNumber5() bool {
+	return s.Number5 != nil
+}
+
+func (s *Wide) IsSetNumber6() bool {
+	return s.Number6 != nil
+}
+
+func (s *Wide) IsSetNumber7() bool {
+	return s.Number7 != nil
+}
+
+func (s *Wide) IsSetNumber8() bool {
+	return s.Number8 != nil
+}
+
+func (s *Wide) IsSetNumber9() bool {
+	return s.Number9 != nil
+}
+
+func (s *Wide) IsSetNumber10() bool {
+	return s.Number10 != nil
+}
+
+func (s *Wide) IsSetNumber11() bool {
+	return s.Number11 != nil
+}
+
+func (s *Wide) IsSetNumber12() bool {
+	return s.Number12 != nil
+}
+
+func (s *Wide) IsSetNumber13() bool {
+	return s.Number13 != nil
+}
+
+func (s *Wide) IsSetNumber14() bool {
+	return s.Number14 != nil
+}
+
+func (s *Wide) IsSetNumber15() bool {
+	return s.Number15 != nil
+}
+
+func (s *Wide) IsSetNumber16() bool {
+	return s.Number16 != nil
+}
+
+func (s *Wide) IsSetNumber17() bool {
+	return s.Number17 != nil
+}
+
+func (s *Wide) IsSetNumber18() bool {
+	return s.Number18 != nil
+}
+
+func (s *Wide) IsSetNumber19() bool {
+	return s.Number19 != nil
+}
+
+func (s *Wide) IsSetNumber20() bool {
+	return s.Number20 != nil
+}
+
+type Wides struct {
+	List []*Wide `thrift:"list,1" frugal:"1,default,list<Wide>" json:"list"`
+}
+
+// NewWides returns a new Wides with the defaults of the definition.
+func NewWides() *Wides {
+	return &Wides{}
+}
+
+// InitDefault sets the fields that have defaults to them.
+func (s *Wides) InitDefault() {
+}
+
+func (s *Wides) GetList() []*Wide {
+	return s.List
+}
+
+func (s *Wides) SetList(val []*Wide) {
+	s.List = val
+}
