@@ -109,7 +109,7 @@ type UnmarshalConfig struct {
 func UnmarshalOwned(b []byte, s Struct, config UnmarshalConfig) error {
 	r := newReader(b, limits.DefaultMessage(), config.Strings, owned)
 	if r.reuse = config.Reuse; r.reuse {
-		if _, ok := s.(Reusable); !ok {
+		if _, ok := s.(reusable); !ok {
 			return fmt.Errorf("thrift: %T cannot reuse memory: it was generated without --reuse", s)
 		}
 	}

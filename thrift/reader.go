@@ -344,7 +344,7 @@ func (r *Reader) room(p, n int, size uintptr) int {
 // for all n is charged.
 //
 // If memory is reused and that of old is enough, it is taken. Extend then adds elements
-// that are what they were, which must be read by a Reusable or written over.
+// that are what they were, which must be read by a struct that can reuse memory, or written over.
 func MakeSlice[T any](r *Reader, p, n int, old []T) []T {
 	if r.reuse && old != nil && n <= cap(old) {
 		return old[:0]

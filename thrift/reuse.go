@@ -1,11 +1,8 @@
 package thrift
 
-// Reusable is implemented by generated structs that can be read into where they are,
+// reusable is implemented by generated structs that can be read into where they are,
 // which `fulmar gen --reuse` makes.
-type Reusable interface {
-	Struct
-	ReusesThrift()
-}
+type reusable interface{ ReusesThrift() }
 
 // Reuses reports whether what is read takes the memory of what the struct was before.
 // The struct is then as a new one, with the fields that arrive.

@@ -174,7 +174,7 @@ func (p *printer) readKitexContainer(t *schema.Type, target, operator, place str
 		begin, end = "BeginList("+place+", "+element+")", "EndList"
 		empty = p.imports.thrift("MakeSlice") + "[" + p.goType(t.Element) + "](r, p, n, nil)"
 		if t.Element.Kind == schema.KindStruct {
-			empty = "structs.List(r, p, n, nil)"
+			empty = "structs.List(r, p, n)"
 		}
 		readOne = func() { p.readKitexElement(t.Element, target, depth) }
 	case p.isPairs(t):

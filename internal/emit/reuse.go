@@ -144,7 +144,7 @@ func (p *printer) reuseAssertions(source *schema.File) {
 	p.P()
 	p.P("var (")
 	for _, s := range all {
-		p.P("_ ", p.imports.thrift("Reusable"), " = (*", p.imports.generated(s.File.Package, s.GoName), ")(nil)")
+		p.P("_ interface{ ReusesThrift() } = (*", p.imports.generated(s.File.Package, s.GoName), ")(nil)")
 	}
 	p.P(")")
 }

@@ -257,7 +257,7 @@ fields:
 			p = next
 			if ok {
 				var structs thrift.Structs[Leaf]
-				list := structs.List(r, p, n, nil)
+				list := structs.List(r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
 					element := structs.New(r, p)
 					p = element.ReadThrift(r, p)
@@ -927,7 +927,7 @@ func (s *Containers) ReadThrift(r *thrift.Reader, p int) int {
 			p = next
 			if ok {
 				var structs thrift.Structs[Leaf]
-				list := structs.List(r, p, n, nil)
+				list := structs.List(r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
 					element := structs.New(r, p)
 					p = element.ReadThrift(r, p)
@@ -941,7 +941,7 @@ func (s *Containers) ReadThrift(r *thrift.Reader, p int) int {
 			p = next
 			if ok {
 				var structs thrift.Structs[Leaf]
-				list := structs.List(r, p, n, nil)
+				list := structs.List(r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
 					element := structs.New(r, p)
 					p = element.ReadThrift(r, p)
@@ -961,7 +961,7 @@ func (s *Containers) ReadThrift(r *thrift.Reader, p int) int {
 					p = next
 					if ok {
 						var structs thrift.Structs[Leaf]
-						element = structs.List(r, p, n, nil)
+						element = structs.List(r, p, n)
 						for i := 0; i < n && !r.Failed(); i++ {
 							element2 := structs.New(r, p)
 							p = element2.ReadThrift(r, p)
@@ -1004,7 +1004,7 @@ func (s *Containers) ReadThrift(r *thrift.Reader, p int) int {
 					p = next
 					if ok {
 						var structs thrift.Structs[Leaf]
-						value = structs.List(r, p, n, nil)
+						value = structs.List(r, p, n)
 						for i := 0; i < n && !r.Failed(); i++ {
 							element2 := structs.New(r, p)
 							p = element2.ReadThrift(r, p)
@@ -1139,7 +1139,7 @@ func (s *Containers) ReadThrift(r *thrift.Reader, p int) int {
 			p = next
 			if ok {
 				var structs thrift.Structs[common.Spot]
-				list := structs.List(r, p, n, nil)
+				list := structs.List(r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
 					element := structs.New(r, p)
 					element.InitDefault()
@@ -1228,7 +1228,7 @@ func (s *Containers) ReadThrift(r *thrift.Reader, p int) int {
 			p = next
 			if ok {
 				var structs thrift.Structs[Choice]
-				list := structs.List(r, p, n, nil)
+				list := structs.List(r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
 					element := structs.New(r, p)
 					p = element.ReadThrift(r, p)
@@ -1305,7 +1305,7 @@ func (s *Tree) ReadThrift(r *thrift.Reader, p int) int {
 			p = next
 			if ok {
 				var structs thrift.Structs[Tree]
-				list := structs.List(r, p, n, nil)
+				list := structs.List(r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
 					element := structs.New(r, p)
 					p = element.ReadThrift(r, p)
@@ -1418,7 +1418,7 @@ func (s *Choice) ReadThrift(r *thrift.Reader, p int) int {
 			p = next
 			if ok {
 				var structs thrift.Structs[Leaf]
-				list := structs.List(r, p, n, nil)
+				list := structs.List(r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
 					element := structs.New(r, p)
 					p = element.ReadThrift(r, p)
@@ -1870,7 +1870,7 @@ func (s *Forest_) ReadThrift(r *thrift.Reader, p int) int {
 			p = next
 			if ok {
 				var structs thrift.Structs[Tree]
-				list := structs.List(r, p, n, nil)
+				list := structs.List(r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
 					element := structs.New(r, p)
 					p = element.ReadThrift(r, p)
@@ -2135,7 +2135,7 @@ func (s *ForestAllResult) ReadThrift(r *thrift.Reader, p int) int {
 			p = next
 			if ok {
 				var structs thrift.Structs[Leaf]
-				list := structs.List(r, p, n, nil)
+				list := structs.List(r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
 					element := structs.New(r, p)
 					p = element.ReadThrift(r, p)

@@ -240,7 +240,7 @@ func (s *Own) ReadThrift(r *thrift.Reader, p int) int {
 						p = next
 						if ok {
 							var structs thrift.Structs[Inner]
-							pair.Value = structs.List(r, p, n, nil)
+							pair.Value = structs.List(r, p, n)
 							for i := 0; i < n && !r.Failed(); i++ {
 								element2 := structs.New(r, p)
 								element2.InitDefault()
@@ -306,7 +306,7 @@ func (s *Own) ReadThrift(r *thrift.Reader, p int) int {
 						p = next
 						if ok {
 							var structs thrift.Structs[Inner]
-							pair.Key = structs.List(r, p, n, nil)
+							pair.Key = structs.List(r, p, n)
 							for i := 0; i < n && !r.Failed(); i++ {
 								element2 := structs.New(r, p)
 								element2.InitDefault()

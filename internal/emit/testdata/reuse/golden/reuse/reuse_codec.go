@@ -12,7 +12,7 @@ import (
 const _ = thrift.IsAtLeastVersion0_1
 
 var (
-	_ thrift.Reusable = (*other.Place)(nil)
+	_ interface{ ReusesThrift() } = (*other.Place)(nil)
 )
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
