@@ -329,41 +329,28 @@ func (r *Reader) charge(p int, n int64) bool {
 	return false
 }
 
-// room returns for how many of n elements of size bytes memory may be taken at
-// once, when reading has come to p. More has to be earned by decoding.
-func (r *Reader) room(p, n int, size uintptr) int {
-	if size == 0 {
-		return n
-	}
-	first := max(limits.ContainerFirstBytes, limits.ContainerFirstBytesPerWireByte*(len(r.buf)-p))
-	return min(n, first/int(size)+1)
-}
-
-// MakeSlice returns an empty slice for n elements that BeginList announced, the
-// first of them at p. It is not nil. Its capacity may be less than n; the memory
-// for all n is charged.
+// MakeSlice returns an empty slice with room for n elements that BeginList announced, the
+// first of them at p. It is not nil. After an error there is no room.
+//
+// All of it is made at once: there is a byte for each element, and the memory was charged.
+// A slice that grows as elements are decoded takes five times as much before it is done.
 //
 // If memory is reused and that of old is enough, it is taken. Extend then adds elements
-// that are what they were, which must be read by a struct that can reuse memory, or written over.
+// that are what they were, which must be read by a struct that can reuse memory, or
+// written over.
 func MakeSlice[T any](r *Reader, p, n int, old []T) []T {
 	if r.reuse && old != nil && n <= cap(old) {
 		return old[:0]
 	}
-	size := unsafe.Sizeof(*new(T))
-	if !r.charge(p, int64(n)*int64(size)) {
+	if !r.charge(p, int64(n)*int64(unsafe.Sizeof(*new(T)))) {
 		return []T{}
 	}
-	return make([]T, 0, r.room(p, n, size))
+	return make([]T, 0, n)
 }
 
 // Extend returns the slice that MakeSlice made with one more element, which is
 // zero unless memory is reused.
-func Extend[T any](list []T) []T {
-	if len(list) < cap(list) {
-		return list[:len(list)+1] // what was made is zero
-	}
-	return append(list, *new(T))
-}
+func Extend[T any](list []T) []T { return list[:len(list)+1] }
 
 // MakeMap returns an empty map for n entries that BeginMap announced; see
 // MakeSlice. The memory of old is enough if it had as many entries.
@@ -372,11 +359,10 @@ func MakeMap[K comparable, V any](r *Reader, p, n int, old map[K]V) map[K]V {
 		clear(old)
 		return old
 	}
-	bytes := mapBytes[K, V](n)
-	if !r.charge(p, bytes) {
+	if !r.charge(p, mapBytes[K, V](n)) {
 		return map[K]V{}
 	}
-	return make(map[K]V, r.room(p, n, uintptr(bytes/int64(max(n, 1)))))
+	return make(map[K]V, n)
 }
 
 // ChargeDefaults takes n bytes from the budget, for what a new struct refers to that is

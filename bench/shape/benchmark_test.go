@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/fulmar-rpc/fulmar/bench/shape/wire"
-	"github.com/fulmar-rpc/fulmar/internal/limits"
 )
 
 // Benchmarks are named <what>/<fields>/<percent set>/<variant>/<shape>, shapes
@@ -38,14 +37,15 @@ func benchmarkDecode(b *testing.B, percents []int, variant string, config wire.C
 
 // BenchmarkDecode decodes a list<struct> of 500 elements into fresh memory.
 // alias: strings point into the message. own: every string is copied. first64K:
-// as alias, but the list starts with limits.ContainerFirstBytes and doubles.
+// as alias, but the list starts with 64 KiB and doubles.
 // first16x: the same, but it may also start with 16 bytes for every byte of the
 // message that is still unread.
 func BenchmarkDecode(b *testing.B) {
 	benchmarkDecode(b, []int{0, 25, 100}, "alias", wire.Config{})
 	benchmarkDecode(b, []int{25, 100}, "own", wire.Config{OwnStrings: true})
-	benchmarkDecode(b, []int{25}, "first64K", wire.Config{FirstBytes: limits.ContainerFirstBytes})
-	benchmarkDecode(b, []int{25}, "first16x", wire.Config{FirstBytes: limits.ContainerFirstBytes, FirstPerWireByte: 16})
+	const first64K = 64 << 10
+	benchmarkDecode(b, []int{25}, "first64K", wire.Config{FirstBytes: first64K})
+	benchmarkDecode(b, []int{25}, "first16x", wire.Config{FirstBytes: first64K, FirstPerWireByte: 16})
 }
 
 // BenchmarkEncode encodes the list into memory that is already there.

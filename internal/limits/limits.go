@@ -31,14 +31,6 @@ const (
 	DecodeBytesPerWireByte = 64
 	DecodeBytesMax         = 256 << 20
 
-	// ContainerFirstBytes, or ContainerFirstBytesPerWireByte for each byte of
-	// the message that is still unread if that is more, is what a container may
-	// allocate before its first element was decoded; from there it grows as
-	// elements are. ADR-0018: growing from 64 KiB by doubling allocates 2.2
-	// times what allocating at once does, and takes 1.7 times as long.
-	ContainerFirstBytes            = 64 << 10
-	ContainerFirstBytesPerWireByte = 16
-
 	// MethodNameBytes bounds a method name on the wire (Apache Thrift, 2026: the
 	// same).
 	MethodNameBytes = 1 << 10

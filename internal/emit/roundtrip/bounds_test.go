@@ -66,6 +66,29 @@ func TestBounds_StructsAreCharged(t *testing.T) {
 	}
 }
 
+// TestBounds_ContainersTakeWhatTheyAreChargedFor has containers of elements that are as
+// dense as a message may have them, and long ones at that.
+func TestBounds_ContainersTakeWhatTheyAreChargedFor(t *testing.T) {
+	for _, n := range []int{1000, 100_000} {
+		for name, message := range map[string][]byte{
+			"structs": container("\x0f\x00\x08\x0c", n, "\x00"),
+			"lists":   container("\x0f\x00\x09\x0f", n, "\x08\x00\x00\x00\x00"),
+			"pairs":   container("\x0d\x00\x0a\x0f\x02", n, "\x08\x00\x00\x00\x00\x01"),
+			"binary":  container("\x0f\x00\x0b\x0b", n, "\x00\x00\x00\x00"),
+		} {
+			received := new(bounds.Presets)
+			var err error
+			got := allocated(func() { err = thrift.Unmarshal(message, received) })
+			if budget := limits.DefaultMessage().DecodeBytes(len(message)); err != nil || got > budget {
+				t.Errorf("%d %s: %d bytes allocated for a message of %d (limit %d), %v", n, name, got, len(message), budget, err)
+			}
+			if len(received.Lines)+len(received.Rows)+len(received.Flags)+len(received.Blobs) != n {
+				t.Errorf("%d %s: not all arrived", n, name)
+			}
+		}
+	}
+}
+
 // TestBounds_JSONOfValuesThatContainThemselves: encoding/json finds a cycle only where no
 // type of it has a method of its own, and the end of the stack ends the process.
 func TestBounds_JSONOfValuesThatContainThemselves(t *testing.T) {

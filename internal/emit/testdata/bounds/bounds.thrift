@@ -31,6 +31,10 @@ struct Presets {
   5: optional Preset maybe
   6: list<Around> around
   7: optional Large large
+  8: list<Line> lines
+  9: list<list<i32>> rows
+  10: map<list<i32>, bool> flags
+  11: list<binary> blobs
 }
 
 /** Without defaults, and long in Go. */

@@ -213,6 +213,30 @@ func (s *Presets) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		b = thrift.PutField(w.Room(b, 4), 0x000c0007)
 		b = s.Large.WriteThrift(w, b)
 	}
+	b = w.BeginList(b, 0x000f0008, thrift.StructType, len(s.Lines))
+	for i := range s.Lines {
+		b = s.Lines[i].WriteThrift(w, b)
+	}
+	w.EndList()
+	b = w.BeginList(b, 0x000f0009, thrift.List, len(s.Rows))
+	for i := range s.Rows {
+		if w.Failed() {
+			break
+		}
+		b = w.I32List(b, 0, s.Rows[i])
+	}
+	w.EndList()
+	b = w.BeginMap(b, 0x000d000a, thrift.List, thrift.Bool, len(s.Flags))
+	for i := range s.Flags {
+		if w.Failed() {
+			break
+		}
+		pair := &s.Flags[i]
+		b = w.I32List(b, 0, pair.Key)
+		b = w.Bool(b, pair.Value)
+	}
+	w.EndMap()
+	b = w.BinaryList(b, 0x000f000b, s.Blobs)
 	return w.EndStruct(b)
 }
 
@@ -296,6 +320,49 @@ func (s *Presets) ReadThrift(r *thrift.Reader, p int) int {
 			value := thrift.Allocate[Large](r, p)
 			p = value.ReadThrift(r, p+3)
 			s.Large = value
+		case 0x000f0008: // 8: list<Line> lines
+			n, next, ok := r.BeginList(p+3, thrift.StructType)
+			p = next
+			if ok {
+				list := thrift.MakeSlice[Line](r, p, n)
+				for i := 0; i < n && !r.Failed(); i++ {
+					list = thrift.Extend(list)
+					p = list[i].ReadThrift(r, p)
+				}
+				p = r.EndList(p)
+				s.Lines = list
+			}
+		case 0x000f0009: // 9: list<list<i32>> rows
+			n, next, ok := r.BeginList(p+3, thrift.List)
+			p = next
+			if ok {
+				list := thrift.MakeSlice[[]int32](r, p, n)
+				for i := 0; i < n && !r.Failed(); i++ {
+					var element []int32
+					element, p = r.I32List(p, nil)
+					list = append(list, element)
+				}
+				p = r.EndList(p)
+				s.Rows = list
+			}
+		case 0x000d000a: // 10: map<list<i32>, bool> flags
+			n, next, ok := r.BeginMap(p+3, thrift.List, thrift.Bool)
+			p = next
+			if ok {
+				entries := thrift.MakeSlice[thrift.Pair[[]int32, bool]](r, p, n)
+				for i := 0; i < n && !r.Failed(); i++ {
+					var pair thrift.Pair[[]int32, bool]
+					{
+						pair.Key, p = r.I32List(p, nil)
+					}
+					pair.Value, p = r.Bool(p)
+					entries = append(entries, pair)
+				}
+				p = r.EndMap(p)
+				s.Flags = entries
+			}
+		case 0x000f000b: // 11: list<binary> blobs
+			s.Blobs, p = r.BinaryList(p+3, s.Blobs)
 		default:
 			if field.IsStop() {
 				return r.PastStop(p)

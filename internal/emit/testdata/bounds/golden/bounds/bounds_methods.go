@@ -179,7 +179,9 @@ func (s *Presets) Equal(other *Presets) bool {
 		!s.One.Equal(&other.One) ||
 		!s.Maybe.Equal(other.Maybe) ||
 		!methods.EqualStructs(s.Around, other.Around) ||
-		!s.Large.Equal(other.Large) {
+		!s.Large.Equal(other.Large) ||
+		!methods.EqualStructs(s.Lines, other.Lines) ||
+		!methods.EqualBinaries(s.Blobs, other.Blobs) {
 		return false
 	}
 	if len(s.Pairs) != len(other.Pairs) {
@@ -188,6 +190,23 @@ func (s *Presets) Equal(other *Presets) bool {
 	for i := range s.Pairs {
 		if !methods.EqualList(s.Pairs[i].Key, other.Pairs[i].Key) ||
 			!s.Pairs[i].Value.Equal(&other.Pairs[i].Value) {
+			return false
+		}
+	}
+	if len(s.Rows) != len(other.Rows) {
+		return false
+	}
+	for i := range s.Rows {
+		if !methods.EqualList(s.Rows[i], other.Rows[i]) {
+			return false
+		}
+	}
+	if len(s.Flags) != len(other.Flags) {
+		return false
+	}
+	for i := range s.Flags {
+		if !methods.EqualList(s.Flags[i].Key, other.Flags[i].Key) ||
+			s.Flags[i].Value != other.Flags[i].Value {
 			return false
 		}
 	}
@@ -217,11 +236,21 @@ func (s *Presets) Detach() {
 	s.Maybe = s.Maybe.Clone()
 	methods.DetachStructs(&s.Around)
 	s.Large = s.Large.Clone()
+	methods.DetachList(&s.Lines)
+	methods.DetachList(&s.Rows)
+	for i := range s.Rows {
+		methods.DetachList(&s.Rows[i])
+	}
+	methods.DetachList(&s.Flags)
+	for i := range s.Flags {
+		methods.DetachList(&s.Flags[i].Key)
+	}
+	methods.DetachBinaries(&s.Blobs)
 }
 
 // SizeThrift returns how many bytes WriteThrift writes.
 func (s *Presets) SizeThrift() int {
-	n := 38
+	n := 71
 	n += methods.SizeStructs(s.List)
 	n += 4 * len(s.ByNumber)
 	for _, value := range s.ByNumber {
@@ -240,6 +269,16 @@ func (s *Presets) SizeThrift() int {
 	if s.Large != nil {
 		n += 3 + s.Large.SizeThrift()
 	}
+	n += methods.SizeStructs(s.Lines)
+	n += 5 * len(s.Rows)
+	for i := range s.Rows {
+		n += 4 * len(s.Rows[i])
+	}
+	n += 6 * len(s.Flags)
+	for i := range s.Flags {
+		n += 4 * len(s.Flags[i].Key)
+	}
+	n += methods.SizeBinaries(s.Blobs)
 	return n
 }
 

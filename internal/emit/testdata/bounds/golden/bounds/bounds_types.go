@@ -62,6 +62,10 @@ type Presets struct {
 	Maybe    *Preset                        `json:"maybe,omitzero"`
 	Around   []Around                       `json:"around"`
 	Large    *Large                         `json:"large,omitzero"`
+	Lines    []Line                         `json:"lines"`
+	Rows     [][]int32                      `json:"rows"`
+	Flags    []thrift.Pair[[]int32, bool]   `json:"flags"`
+	Blobs    [][]byte                       `json:"blobs"`
 }
 
 // NewPresets returns a new Presets with the defaults of the definition.
