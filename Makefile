@@ -4,8 +4,11 @@
 
 GO     ?= go
 PYTHON ?= python3
-# How long `make fuzz` runs each target.
-TIME   ?= 30s
+# How long `make fuzz` runs each target; which ones, as a regular expression that
+# matches "folder FuzzName"; and whether their time goes into docs/fuzzing.md.
+TIME    ?= 30s
+TARGETS ?=
+LEDGER  ?=
 
 # Absolute, because the commands below run inside nested modules.
 ROOT   := $(CURDIR)
@@ -47,8 +50,8 @@ generate: bin/fulmar bin/fulmar-gen-mock bin/fulmar-gen-validate ## Run fulmar g
 GENERATED_MODULES = . $(patsubst %/,%,$(sort $(dir $(wildcard examples/*/go.mod test/*/go.mod bench/go.mod bench/*/go.mod))))
 
 .PHONY: fuzz
-fuzz: generate bin/verify ## Run every fuzz target for TIME (default 30s each)
-	bin/verify -root $(ROOT) -fuzztime $(TIME) fuzz
+fuzz: generate bin/verify ## Run fuzz targets for TIME each (30s) [TARGETS=regexp] [LEDGER=1]
+	bin/verify -root $(ROOT) -fuzztime $(TIME) -fuzztargets "$(TARGETS)" $(if $(filter-out 0,$(LEDGER)),-ledger) fuzz
 
 .PHONY: chaos
 chaos: ## Faults on real sockets: planned, not there yet

@@ -8,7 +8,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -41,13 +43,14 @@ func (v *verifier) fuzz(ctx context.Context, log *log) error {
 	for range 2 {
 		group.Go(func() {
 			for target := range work {
-				err := v.fuzzOne(ctx, log, target)
+				took, err := v.fuzzOne(ctx, log, target)
 				mu.Lock()
 				result := "pass"
 				if err != nil {
 					result = "fail"
 					failed = append(failed, target.name)
 				}
+				v.fuzzed[target] = took
 				v.tally.add(target.path+" "+target.name+" (fuzzing)", result)
 				mu.Unlock()
 			}
@@ -59,16 +62,20 @@ func (v *verifier) fuzz(ctx context.Context, log *log) error {
 	close(work)
 	group.Wait()
 	fmt.Fprintf(v.out, "     %d fuzz targets, %v each\n", len(targets), v.fuzzTime)
+	if v.ledger {
+		err = errors.Join(err, v.addToLedger())
+	}
 	if len(failed) > 0 {
 		err = errors.Join(err, fmt.Errorf("fuzz targets failed: %s (the failing input is in testdata/fuzz of the package)", strings.Join(failed, ", ")))
 	}
 	return err
 }
 
-func (v *verifier) fuzzOne(ctx context.Context, log *log, target fuzzTarget) error {
+// fuzzOne returns the processor time that a target took, with its worker.
+func (v *verifier) fuzzOne(ctx context.Context, log *log, target fuzzTarget) (time.Duration, error) {
 	cache := filepath.Join(v.root, ".cache", "fuzz", target.path)
 	if err := os.MkdirAll(cache, 0o755); err != nil {
-		return err
+		return 0, err
 	}
 	var output bytes.Buffer
 	command := v.command(ctx, &output, ".", target.binary,
@@ -87,9 +94,49 @@ func (v *verifier) fuzzOne(ctx context.Context, log *log, target fuzzTarget) err
 	}
 	fmt.Fprintf(log, "%s: %s\n", target.name, printed)
 	if err == nil && !bytes.Contains(output.Bytes(), []byte("now fuzzing")) {
-		return errors.New("the fuzz target did not run")
+		err = errors.New("the fuzz target did not run")
 	}
-	return err
+	var took time.Duration
+	if state := command.ProcessState; state != nil {
+		took = state.UserTime() + state.SystemTime()
+	}
+	return took, err
+}
+
+// addToLedger adds the time of a run to the table in docs/fuzzing.md, by the minute.
+func (v *verifier) addToLedger() error {
+	name := filepath.Join(v.root, "docs", "fuzzing.md")
+	content, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	text := string(content)
+	for target, took := range v.fuzzed {
+		if text, err = addTime(text, target.name, target.path, took); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(name, []byte(text), 0o644)
+}
+
+// ledgerTime is the column for the time so far.
+var ledgerTime = regexp.MustCompile(`^ (\d+) min`)
+
+// addTime returns the ledger with more time for a target of a folder, in whole minutes.
+func addTime(ledger, target, folder string, took time.Duration) (string, error) {
+	key := fmt.Sprintf("| `%s` | %s |", target, folder)
+	before, line, found := strings.Cut(ledger, key)
+	checks, rest, _ := strings.Cut(line, "|")
+	match := ledgerTime.FindStringSubmatch(rest)
+	if !found || match == nil {
+		return "", fmt.Errorf("docs/fuzzing.md: there is no line with a time for %s of %s", target, folder)
+	}
+	minutes, err := strconv.Atoi(match[1])
+	if err != nil {
+		return "", fmt.Errorf("docs/fuzzing.md: %w", err)
+	}
+	minutes += int(took.Round(time.Minute) / time.Minute)
+	return fmt.Sprintf("%s%s%s| %d min%s", before, key, checks, minutes, rest[len(match[0]):]), nil
 }
 
 // onlyTimeIsUp recognises a failure that is none: before Go 1.27 the end of
@@ -109,20 +156,23 @@ func (v *verifier) findFuzzTargets(ctx context.Context, log io.Writer) ([]fuzzTa
 	var targets []fuzzTarget
 	var failures []error
 	for _, module := range v.modules {
-		folders, err := fuzzFolders(v.root, module, v.modules)
+		folders, err := fuzzFolders(v.root, module, v.modules, v.wanted)
 		failures = append(failures, err)
 		for _, folder := range folders {
 			found, err := v.buildFuzzTargets(ctx, log, module, folder)
 			failures = append(failures, err)
-			targets = append(targets, found...)
+			targets = append(targets, slices.DeleteFunc(found, func(t fuzzTarget) bool { return !v.wanted.MatchString(t.path + " " + t.name) })...)
 		}
 	}
 	return targets, errors.Join(failures...)
 }
 
+// fuzzFunction is the beginning of a fuzz target.
+var fuzzFunction = regexp.MustCompile(`(?m)^func (Fuzz\w*)`)
+
 // fuzzFolders returns the package folders of a module whose tests mention a
-// fuzz target.
-func fuzzFolders(root, module string, modules []string) ([]string, error) {
+// fuzz target that is wanted, by its folder and its name.
+func fuzzFolders(root, module string, modules []string, wanted *regexp.Regexp) ([]string, error) {
 	var folders []string
 	start := filepath.Join(root, module)
 	err := filepath.WalkDir(start, func(path string, entry os.DirEntry, err error) error {
@@ -148,8 +198,14 @@ func fuzzFolders(root, module string, modules []string) ([]string, error) {
 			return err
 		}
 		folder := filepath.Dir(path)
-		if bytes.Contains(content, []byte("\nfunc Fuzz")) && !slices.Contains(folders, folder) {
-			folders = append(folders, folder)
+		relative, err := filepath.Rel(root, folder)
+		if err != nil {
+			return err
+		}
+		for _, function := range fuzzFunction.FindAllSubmatch(content, -1) {
+			if wanted.MatchString(filepath.ToSlash(relative)+" "+string(function[1])) && !slices.Contains(folders, folder) {
+				folders = append(folders, folder)
+			}
 		}
 		return nil
 	})

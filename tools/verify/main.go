@@ -17,6 +17,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -36,18 +37,28 @@ type verifier struct {
 	modules  []string // folders relative to root; "." first
 	python   string
 	fuzzTime time.Duration
-	only     string
-	tally    *tally
-	failed   []string
-	out      io.Writer
+	// wanted selects fuzz targets, fuzzed is how much processor time each took, and
+	// ledger says to add that to docs/fuzzing.md.
+	wanted *regexp.Regexp
+	fuzzed map[fuzzTarget]time.Duration
+	ledger bool
+	only   string
+	tally  *tally
+	failed []string
+	out    io.Writer
 }
 
 func run(ctx context.Context, arguments []string) error {
-	v := &verifier{tally: newTally(), out: os.Stdout}
+	v := &verifier{tally: newTally(), out: os.Stdout, wanted: regexp.MustCompile(""), fuzzed: map[fuzzTarget]time.Duration{}}
 	flags := flag.NewFlagSet("verify", flag.ContinueOnError)
 	flags.StringVar(&v.root, "root", ".", "the root of the repository")
 	flags.StringVar(&v.python, "python", "", "the Python interpreter that has the peers' packages")
 	flags.DurationVar(&v.fuzzTime, "fuzztime", 5*time.Second, "how long each fuzz target runs")
+	flags.Func("fuzztargets", "run only the fuzz targets whose folder and name, with a blank between them, match this regular expression", func(text string) (err error) {
+		v.wanted, err = regexp.Compile(text)
+		return err
+	})
+	flags.BoolVar(&v.ledger, "ledger", false, "add the processor time of fuzzing to docs/fuzzing.md")
 	flags.StringVar(&v.only, "only", "", "run only the steps whose names contain this")
 	if err := flags.Parse(arguments); err != nil {
 		return err

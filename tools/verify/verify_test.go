@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
 // events is what `go test -json` prints about a package that fails, one
@@ -106,9 +108,24 @@ func TestSummary_SaysWhatHappened(t *testing.T) {
 	}
 }
 
-func TestSteps_FindModulesAndFuzzTargets(t *testing.T) {
+// writeTree returns a folder with these files.
+func writeTree(t *testing.T, files map[string]string) string {
+	t.Helper()
 	root := t.TempDir()
-	for name, content := range map[string]string{
+	for name, content := range files {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root
+}
+
+func TestSteps_FindModulesAndFuzzTargets(t *testing.T) {
+	root := writeTree(t, map[string]string{
 		"go.mod":                 "module m\n",
 		"a/a_test.go":            "package a\n\nfunc FuzzA(f *testing.F) {}\n",
 		"a/b/b_test.go":          "package b\n\nfunc TestB(t *testing.T) {}\n",
@@ -118,21 +135,13 @@ func TestSteps_FindModulesAndFuzzTargets(t *testing.T) {
 		"a/testdata/y/go.mod":    "module y\n",
 		"a/testdata/y/y_test.go": "package y\n\nfunc FuzzY(f *testing.F) {}\n",
 		"d/unformatted.go":       "package  d\n",
-	} {
-		path := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	})
 	modules, err := findModules(root)
 	if err != nil || fmt.Sprint(modules) != "[. nested]" {
 		t.Fatalf("modules %v, %v", modules, err)
 	}
 	for module, want := range map[string]string{".": "a", "nested": filepath.Join("nested", "c")} {
-		folders, err := fuzzFolders(root, module, modules)
+		folders, err := fuzzFolders(root, module, modules, regexp.MustCompile(""))
 		if err != nil || len(folders) != 1 || folders[0] != filepath.Join(root, want) {
 			t.Errorf("fuzz targets of %s in %v, %v; want %s", module, folders, err, want)
 		}
@@ -155,6 +164,35 @@ func TestNarrow_SaysWhyNothingRan(t *testing.T) {
 	}
 	if err := runsHere(t.Context(), "true"); err != nil {
 		t.Errorf("a program that runs: %v", err)
+	}
+}
+
+func TestFuzz_OnlyWantedTargetsAreBuilt(t *testing.T) {
+	root := writeTree(t, map[string]string{
+		"go.mod": "module x\n", "a/a_test.go": "package a\n\nfunc FuzzA(f *testing.F) {}\n", "ab/b_test.go": "package ab\n\nfunc FuzzB(f *testing.F) {}\nfunc FuzzA2(f *testing.F) {}\n",
+	})
+	for pattern, want := range map[string]int{"": 2, "^a ": 1, "A$": 1, "FuzzA": 2, "FuzzB$": 1, "^ab FuzzA$": 0} {
+		folders, err := fuzzFolders(root, ".", []string{"."}, regexp.MustCompile(pattern))
+		if err != nil || len(folders) != want {
+			t.Errorf("%q: %q, %v, want %d", pattern, folders, err, want)
+		}
+	}
+}
+
+func TestFuzz_TimeIsAddedToTheLedger(t *testing.T) {
+	const ledger = "text | with bars\n| `FuzzA` | a | what it does | 1 min | none |\n| `FuzzA` | b | it | 61 min, many connections | one, fixed |\n"
+	once, err := addTime(ledger, "FuzzA", "b", 4*time.Minute+31*time.Second)
+	if want := strings.Replace(ledger, "61 min", "66 min", 1); err != nil || once != want {
+		t.Errorf("%s, %v, want %s", once, err, want)
+	}
+	twice, err := addTime(once, "FuzzA", "a", 29*time.Second)
+	if err != nil || twice != once {
+		t.Errorf("half a minute was counted: %s, %v", twice, err)
+	}
+	for _, broken := range []string{"", "| `FuzzA` | b | it", "| `FuzzA` | b | it | soon | none |", ledger[:20]} {
+		if got, err := addTime(broken, "FuzzA", "b", time.Hour); err == nil {
+			t.Errorf("%q became %q", broken, got)
+		}
 	}
 }
 
