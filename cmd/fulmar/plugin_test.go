@@ -57,8 +57,8 @@ func runTestPlugin(name string) int {
 			}
 		}
 		return 0
-	case "hang":
-		waitForEver()
+	case "hang", "mutter", "silent":
+		runEndlessPlugin(name)
 	case "flood":
 		if err := startChild(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -83,6 +83,21 @@ func runTestPlugin(name string) int {
 		held.Close()
 	}
 	return 1
+}
+
+// runEndlessPlugin is those that never end.
+func runEndlessPlugin(name string) {
+	switch name {
+	case "mutter":
+		for {
+			fmt.Fprintln(os.Stderr, strings.Repeat("x", 1<<10))
+		}
+	case "silent": // lets go of everything that it could be heard by, and stays
+		os.Stdin.Close()
+		os.Stdout.Close()
+		os.Stderr.Close()
+	}
+	waitForEver()
 }
 
 // ready is what the process "child" says once it holds the pipe.
@@ -239,6 +254,30 @@ func TestPlugin_SaysNotTooMuch(t *testing.T) {
 	if len(result.stderr) > most || !strings.HasSuffix(result.stderr, "fulmar-gen-chatty: more is not shown (limit 65536 bytes)\n") {
 		t.Errorf("%d bytes on standard error", len(result.stderr))
 	}
+}
+
+// TestPlugin_IsKilledWhateverItDoes has programs that never end, and a request that is
+// longer than a pipe holds, which they do not read.
+func TestPlugin_IsKilledWhateverItDoes(t *testing.T) {
+	const most = 70 << 10
+	folder := newFolder(t, "a.thrift", "namespace go a\n"+manyEnums(2000))
+	for _, name := range []string{"hang", "mutter", "silent"} {
+		result := withPlugins(t, folder, []string{name}, "gen", "--plugin", name, "--plugin-timeout", "300ms", "a.thrift")
+		result.want(t, exitFailed, "fulmar gen: plugin "+name+": fulmar-gen-"+name+": is not done after 300ms and was killed (--plugin-timeout)\n")
+		if len(result.stderr) > most {
+			t.Errorf("%s: %d bytes on standard error", name, len(result.stderr))
+		}
+		wantTree(t, folder, "a.thrift")
+	}
+}
+
+// manyEnums declares enums, each of which is a hundred bytes or more for a plugin.
+func manyEnums(count int) string {
+	var text strings.Builder
+	for i := range count {
+		fmt.Fprintf(&text, "enum E%d { A = 1 }\n", i)
+	}
+	return text.String()
 }
 
 func TestPlugin_IsNotFoundInTheWorkingDirectory(t *testing.T) {
