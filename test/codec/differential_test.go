@@ -64,7 +64,7 @@ func compare(t testing.TB, s *subject, message []byte) verdict {
 		return onlyOurs
 	}
 	c.same("we", ours)
-	for _, strings := range []thrift.Strings{thrift.StringsMessage, thrift.StringsOwn} {
+	for _, strings := range []thrift.Strings{thrift.StringsMessage, thrift.StringsOwn, thrift.StringsScoped} {
 		c.same("we", s.byOurs(c.message, thrift.UnmarshalConfig{Strings: strings}))
 	}
 	c.same("Apache", s.byApache(c.message))

@@ -92,6 +92,17 @@ func TestBounds_ContainersTakeWhatTheyAreChargedFor(t *testing.T) {
 // TestBounds_JSONOfValuesThatContainThemselves: encoding/json finds a cycle only where no
 // type of it has a method of its own, and the end of the stack ends the process.
 func TestBounds_JSONOfValuesThatContainThemselves(t *testing.T) {
+	for name, loop := range switchLoops() {
+		_, err := json.Marshal(loop)
+		wantError(t, err, "bounds.Switch", fmt.Sprintf("deeper than %d", limits.JSONDepth))
+		if err == nil {
+			t.Error(name)
+		}
+	}
+}
+
+// switchLoops returns values that contain themselves in each way that there is.
+func switchLoops() map[string]*bounds.Switch {
 	direct, through, list, twice, pairs := &bounds.Switch{}, &bounds.Switch{}, &bounds.Switch{}, &bounds.Switch{}, &bounds.Switch{}
 	direct.Other = direct
 	through.Next = map[bool]bounds.Switch{}
@@ -101,11 +112,40 @@ func TestBounds_JSONOfValuesThatContainThemselves(t *testing.T) {
 	twice.Other, twice.List = twice, []bounds.Switch{{Other: twice}}
 	pairs.Pairs = []thrift.Pair[[]bool, bounds.Switch]{{}}
 	pairs.Pairs[0].Value.Pairs = pairs.Pairs
-	for name, loop := range map[string]*bounds.Switch{"pointer": direct, "map": through, "list": list, "twice": twice, "pairs": pairs} {
-		_, err := json.Marshal(loop)
-		wantError(t, err, "bounds.Switch", fmt.Sprintf("deeper than %d", limits.JSONDepth))
-		if err == nil {
+	return map[string]*bounds.Switch{"pointer": direct, "map": through, "list": list, "twice": twice, "pairs": pairs}
+}
+
+// TestBounds_ValuesThatContainThemselvesAreNotWritten: they end at the limit for nesting,
+// and what they wrote until then is not kept. The other methods end as well.
+func TestBounds_ValuesThatContainThemselvesAreNotWritten(t *testing.T) {
+	values := map[string]sized{}
+	for name, loop := range loops() {
+		values["Node, "+name] = loop
+	}
+	for name, loop := range switchLoops() {
+		values["Switch, "+name] = loop
+	}
+	for name, loop := range values {
+		const most = 256 << 10
+		var err error
+		if got := allocated(func() { _, err = thrift.Marshal(loop) }); got > most {
+			t.Errorf("%s: %d bytes allocated (limit %d)", name, got, most)
+		}
+		if wantError(t, err, fmt.Sprintf("nest deeper than %d", limits.Depth)); err == nil {
 			t.Error(name)
+		}
+		if n, text := loop.SizeThrift(), loop.String(); n <= 0 || len(text) > limits.TextBytes+len("...") {
+			t.Errorf("%s: %d bytes, and a text of %d", name, n, len(text))
+		}
+		for what, copies := range map[string]func(){"Clone": func() { cloneOf(loop) }, "Detach": loop.Detach} {
+			func() {
+				defer func() {
+					if reason := fmt.Sprint(recover()); !strings.Contains(reason, "cannot be copied") {
+						t.Errorf("%s: %s ends with %s", name, what, reason)
+					}
+				}()
+				copies()
+			}()
 		}
 	}
 }

@@ -27,7 +27,7 @@ func FuzzGenerated(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, which, policy byte, message []byte) {
 		prototype := declared[int(which)%len(declared)]
-		config := thrift.UnmarshalConfig{Strings: thrift.Strings(policy % 3)}
+		config := thrift.UnmarshalConfig{Strings: thrift.Strings(policy % 4)}
 		s := reflect.New(reflect.TypeOf(prototype).Elem()).Interface().(thrift.Struct)
 		kept := bytes.Clone(message) // the fuzzer writes over what it gave
 		var err error
