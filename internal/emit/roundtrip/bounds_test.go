@@ -153,7 +153,7 @@ func TestBounds_ValuesThatContainThemselvesAreNotWritten(t *testing.T) {
 // TestBounds_JSONIsReadInMemoryOfItsLength has a long text within many structs that read
 // themselves.
 func TestBounds_JSONIsReadInMemoryOfItsLength(t *testing.T) {
-	const levels, length = limits.JSONDepth/2 - 1, 1 << 20
+	const levels, length = limits.JSONDepth/2 - 1, 1 << 17
 	text := []byte(strings.Repeat(`{"next":{"true":`, levels) + `{"text":"` + strings.Repeat("x", length) + `"}` + strings.Repeat("}}", levels))
 	received := &bounds.Switch{}
 	var err error
