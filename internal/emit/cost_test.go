@@ -110,3 +110,26 @@ func BenchmarkGenerate(b *testing.B) {
 		emit.Generate(program, emit.Options{})
 	}
 }
+
+// TestGenerate_CostsLittleForEachField has one struct of very many fields, of every form.
+func TestGenerate_CostsLittleForEachField(t *testing.T) {
+	if raceDetector() {
+		t.Skip("the race detector makes sync.Pool forget at random, and go/format lives on it")
+	}
+	types := []string{"string", "i32", "optional i64", "list<string>", "required binary", "map<i32, string>", "optional string", "required bool"}
+	wide := func(count int) string {
+		var text strings.Builder
+		text.WriteString("namespace go x\nstruct S {\n")
+		for n := range count {
+			fmt.Fprintf(&text, "  %d: %s field_%d\n", n+1, types[n%len(types)], n)
+		}
+		return text.String() + "}\n"
+	}
+	const count = 8000
+	bytes, _ := generationCost(t, wide(count))
+	twice, _ := generationCost(t, wide(2*count))
+	t.Logf("%d bytes for each field, %d of twice as many", bytes/count, twice/count/2)
+	if twice*10 > bytes*22 {
+		t.Errorf("%d fields cost %d bytes, twice as many %d: more than 2.2 times as much", count, bytes, twice)
+	}
+}

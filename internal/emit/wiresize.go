@@ -1,6 +1,12 @@
 package emit
 
-import "github.com/fulmar-rpc/fulmar/gen/schema"
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/fulmar-rpc/fulmar/gen/schema"
+)
 
 // How many bytes there are in front of fields, and of what is in strings, lists and
 // maps.
@@ -10,6 +16,10 @@ const (
 	listHeaderBytes   = 5
 	mapHeaderBytes    = 6
 )
+
+// termsMost is how many lengths one expression adds up. A struct may have 65,536 fields,
+// and to put one after the other behind what there is takes the square of that.
+const termsMost = 64
 
 // sizeMethod prints SizeThrift.
 func (p *printer) sizeMethod(s *schema.Struct, r *record) {
@@ -28,26 +38,31 @@ func (p *printer) sizeMethod(s *schema.Struct, r *record) {
 		p.P("}")
 	}
 	const stop = 1
-	always, lengths, varies := stop, "", false
+	always, varies := stop, false
+	var lengths []string
 	for _, m := range r.members {
 		if m.form == formValue {
 			always += fieldHeaderBytes + leastSize(m.Type)
 		}
 		if m.form == formValue && isText(m.Type) {
-			lengths += " + len(s." + m.GoName + ")"
+			lengths = append(lengths, "len(s."+m.GoName+")")
 		} else {
 			varies = varies || m.form != formValue || !isFixed(m.Type)
 		}
 	}
 	if r.unknown != "" {
-		lengths += " + s." + r.unknown + ".SizeThrift()"
+		lengths = append(lengths, "s."+r.unknown+".SizeThrift()")
 	}
-	if !varies {
-		p.P("return ", always, lengths)
+	if !varies && len(lengths) <= termsMost {
+		p.P("return ", strings.Join(append([]string{strconv.Itoa(always)}, lengths...), " + "))
 		p.P("}")
 		return
 	}
-	p.P("n := ", always, lengths)
+	first := min(len(lengths), termsMost)
+	p.P("n := ", strings.Join(append([]string{strconv.Itoa(always)}, lengths[:first]...), " + "))
+	for terms := range slices.Chunk(lengths[first:], termsMost) {
+		p.P("n += ", strings.Join(terms, " + "))
+	}
 	for _, m := range r.members {
 		p.sizeMember(s, m)
 	}

@@ -34,7 +34,7 @@ import (
 // declared are all declared structs of the golden files, and some arguments and
 // results: those are printed by the same code.
 var declared = []thrift.Struct{
-	bounds.NewAround(), bounds.NewLarge(), bounds.NewLeaf(), bounds.NewLine(), bounds.NewNested(), bounds.NewPreset(), bounds.NewPresets(), bounds.NewSwitch(),
+	bounds.NewAround(), bounds.NewLarge(), bounds.NewLeaf(), bounds.NewLine(), bounds.NewNested(), bounds.NewPreset(), bounds.NewPresets(), bounds.NewSwitch(), bounds.NewTexts(),
 	enumtext.NewPaint(),
 	fieldtypes.NewContainer(), fieldtypes.NewDefaults(), fieldtypes.NewEither(), fieldtypes.NewOptional(), fieldtypes.NewPlain(),
 	fieldtypes.NewPoint(),

@@ -57,3 +57,20 @@ struct Nested {
   2: list<map<i32, list<map<i32, list<list<string>>>>>> maps
   3: map<list<i32>, list<map<list<i32>, list<list<list<i64>>>>>> pairs
 }
+
+/** More texts than one expression adds the lengths of. */
+struct Texts {
+  1: string t1 2: string t2 3: string t3 4: string t4 5: string t5 6: string t6 7: string t7 8: string t8 9: string t9 10: string t10
+  11: string t11 12: string t12 13: string t13 14: string t14 15: string t15 16: string t16 17: string t17 18: string t18 19: string t19 20: string t20
+  21: string t21 22: string t22 23: string t23 24: string t24 25: string t25 26: string t26 27: string t27 28: string t28 29: string t29 30: string t30
+  31: string t31 32: string t32 33: string t33 34: string t34 35: string t35 36: string t36 37: string t37 38: string t38 39: string t39 40: string t40
+  41: string t41 42: string t42 43: string t43 44: string t44 45: string t45 46: string t46 47: string t47 48: string t48 49: string t49 50: string t50
+  51: string t51 52: string t52 53: string t53 54: string t54 55: string t55 56: string t56 57: string t57 58: string t58 59: string t59 60: string t60
+  61: string t61 62: string t62 63: string t63 64: string t64 65: string t65 66: string t66 67: string t67 68: string t68 69: string t69 70: string t70
+  71: string t71 72: string t72 73: string t73 74: string t74 75: string t75 76: string t76 77: string t77 78: string t78 79: string t79 80: string t80
+  81: string t81 82: string t82 83: string t83 84: string t84 85: string t85 86: string t86 87: string t87 88: string t88 89: string t89 90: string t90
+  91: string t91 92: string t92 93: string t93 94: string t94 95: string t95 96: string t96 97: string t97 98: string t98 99: string t99 100: string t100
+  101: string t101 102: string t102 103: string t103 104: string t104 105: string t105 106: string t106 107: string t107 108: string t108 109: string t109 110: string t110
+  111: string t111 112: string t112 113: string t113 114: string t114 115: string t115 116: string t116 117: string t117 118: string t118 119: string t119 120: string t120
+  121: string t121 122: string t122 123: string t123 124: string t124 125: string t125 126: string t126 127: string t127 128: string t128 129: string t129 130: string t130
+}

@@ -995,3 +995,417 @@ func (s *Nested) ReadThrift(r *thrift.Reader, p int) int {
 	}
 	return r.EndStruct(p, field, "bounds.Nested")
 }
+
+// WriteThrift appends the fields and the end mark to b, which w fills.
+func (s *Texts) WriteThrift(w *thrift.Writer, b []byte) []byte {
+	if !w.BeginLeaf() {
+		return b
+	}
+	b = w.FieldString(b, 1, s.T1)
+	b = w.FieldString(b, 2, s.T2)
+	b = w.FieldString(b, 3, s.T3)
+	b = w.FieldString(b, 4, s.T4)
+	b = w.FieldString(b, 5, s.T5)
+	b = w.FieldString(b, 6, s.T6)
+	b = w.FieldString(b, 7, s.T7)
+	b = w.FieldString(b, 8, s.T8)
+	b = w.FieldString(b, 9, s.T9)
+	b = w.FieldString(b, 10, s.T10)
+	b = w.FieldString(b, 11, s.T11)
+	b = w.FieldString(b, 12, s.T12)
+	b = w.FieldString(b, 13, s.T13)
+	b = w.FieldString(b, 14, s.T14)
+	b = w.FieldString(b, 15, s.T15)
+	b = w.FieldString(b, 16, s.T16)
+	b = w.FieldString(b, 17, s.T17)
+	b = w.FieldString(b, 18, s.T18)
+	b = w.FieldString(b, 19, s.T19)
+	b = w.FieldString(b, 20, s.T20)
+	b = w.FieldString(b, 21, s.T21)
+	b = w.FieldString(b, 22, s.T22)
+	b = w.FieldString(b, 23, s.T23)
+	b = w.FieldString(b, 24, s.T24)
+	b = w.FieldString(b, 25, s.T25)
+	b = w.FieldString(b, 26, s.T26)
+	b = w.FieldString(b, 27, s.T27)
+	b = w.FieldString(b, 28, s.T28)
+	b = w.FieldString(b, 29, s.T29)
+	b = w.FieldString(b, 30, s.T30)
+	b = w.FieldString(b, 31, s.T31)
+	b = w.FieldString(b, 32, s.T32)
+	b = w.FieldString(b, 33, s.T33)
+	b = w.FieldString(b, 34, s.T34)
+	b = w.FieldString(b, 35, s.T35)
+	b = w.FieldString(b, 36, s.T36)
+	b = w.FieldString(b, 37, s.T37)
+	b = w.FieldString(b, 38, s.T38)
+	b = w.FieldString(b, 39, s.T39)
+	b = w.FieldString(b, 40, s.T40)
+	b = w.FieldString(b, 41, s.T41)
+	b = w.FieldString(b, 42, s.T42)
+	b = w.FieldString(b, 43, s.T43)
+	b = w.FieldString(b, 44, s.T44)
+	b = w.FieldString(b, 45, s.T45)
+	b = w.FieldString(b, 46, s.T46)
+	b = w.FieldString(b, 47, s.T47)
+	b = w.FieldString(b, 48, s.T48)
+	b = w.FieldString(b, 49, s.T49)
+	b = w.FieldString(b, 50, s.T50)
+	b = w.FieldString(b, 51, s.T51)
+	b = w.FieldString(b, 52, s.T52)
+	b = w.FieldString(b, 53, s.T53)
+	b = w.FieldString(b, 54, s.T54)
+	b = w.FieldString(b, 55, s.T55)
+	b = w.FieldString(b, 56, s.T56)
+	b = w.FieldString(b, 57, s.T57)
+	b = w.FieldString(b, 58, s.T58)
+	b = w.FieldString(b, 59, s.T59)
+	b = w.FieldString(b, 60, s.T60)
+	b = w.FieldString(b, 61, s.T61)
+	b = w.FieldString(b, 62, s.T62)
+	b = w.FieldString(b, 63, s.T63)
+	b = w.FieldString(b, 64, s.T64)
+	b = w.FieldString(b, 65, s.T65)
+	b = w.FieldString(b, 66, s.T66)
+	b = w.FieldString(b, 67, s.T67)
+	b = w.FieldString(b, 68, s.T68)
+	b = w.FieldString(b, 69, s.T69)
+	b = w.FieldString(b, 70, s.T70)
+	b = w.FieldString(b, 71, s.T71)
+	b = w.FieldString(b, 72, s.T72)
+	b = w.FieldString(b, 73, s.T73)
+	b = w.FieldString(b, 74, s.T74)
+	b = w.FieldString(b, 75, s.T75)
+	b = w.FieldString(b, 76, s.T76)
+	b = w.FieldString(b, 77, s.T77)
+	b = w.FieldString(b, 78, s.T78)
+	b = w.FieldString(b, 79, s.T79)
+	b = w.FieldString(b, 80, s.T80)
+	b = w.FieldString(b, 81, s.T81)
+	b = w.FieldString(b, 82, s.T82)
+	b = w.FieldString(b, 83, s.T83)
+	b = w.FieldString(b, 84, s.T84)
+	b = w.FieldString(b, 85, s.T85)
+	b = w.FieldString(b, 86, s.T86)
+	b = w.FieldString(b, 87, s.T87)
+	b = w.FieldString(b, 88, s.T88)
+	b = w.FieldString(b, 89, s.T89)
+	b = w.FieldString(b, 90, s.T90)
+	b = w.FieldString(b, 91, s.T91)
+	b = w.FieldString(b, 92, s.T92)
+	b = w.FieldString(b, 93, s.T93)
+	b = w.FieldString(b, 94, s.T94)
+	b = w.FieldString(b, 95, s.T95)
+	b = w.FieldString(b, 96, s.T96)
+	b = w.FieldString(b, 97, s.T97)
+	b = w.FieldString(b, 98, s.T98)
+	b = w.FieldString(b, 99, s.T99)
+	b = w.FieldString(b, 100, s.T100)
+	b = w.FieldString(b, 101, s.T101)
+	b = w.FieldString(b, 102, s.T102)
+	b = w.FieldString(b, 103, s.T103)
+	b = w.FieldString(b, 104, s.T104)
+	b = w.FieldString(b, 105, s.T105)
+	b = w.FieldString(b, 106, s.T106)
+	b = w.FieldString(b, 107, s.T107)
+	b = w.FieldString(b, 108, s.T108)
+	b = w.FieldString(b, 109, s.T109)
+	b = w.FieldString(b, 110, s.T110)
+	b = w.FieldString(b, 111, s.T111)
+	b = w.FieldString(b, 112, s.T112)
+	b = w.FieldString(b, 113, s.T113)
+	b = w.FieldString(b, 114, s.T114)
+	b = w.FieldString(b, 115, s.T115)
+	b = w.FieldString(b, 116, s.T116)
+	b = w.FieldString(b, 117, s.T117)
+	b = w.FieldString(b, 118, s.T118)
+	b = w.FieldString(b, 119, s.T119)
+	b = w.FieldString(b, 120, s.T120)
+	b = w.FieldString(b, 121, s.T121)
+	b = w.FieldString(b, 122, s.T122)
+	b = w.FieldString(b, 123, s.T123)
+	b = w.FieldString(b, 124, s.T124)
+	b = w.FieldString(b, 125, s.T125)
+	b = w.FieldString(b, 126, s.T126)
+	b = w.FieldString(b, 127, s.T127)
+	b = w.FieldString(b, 128, s.T128)
+	b = w.FieldString(b, 129, s.T129)
+	b = w.FieldString(b, 130, s.T130)
+	return w.EndLeaf(b)
+}
+
+// ReadThrift sets the fields that arrive and keeps the others.
+func (s *Texts) ReadThrift(r *thrift.Reader, p int) int {
+	b := r.BeginStruct()
+	var field thrift.FieldKey
+	for len(b)-p >= 4 {
+		switch field = thrift.KeyAt(b, p); field {
+		case 0x000b0001: // 1: string t1
+			s.T1, p = r.String(p + 3)
+		case 0x000b0002: // 2: string t2
+			s.T2, p = r.String(p + 3)
+		case 0x000b0003: // 3: string t3
+			s.T3, p = r.String(p + 3)
+		case 0x000b0004: // 4: string t4
+			s.T4, p = r.String(p + 3)
+		case 0x000b0005: // 5: string t5
+			s.T5, p = r.String(p + 3)
+		case 0x000b0006: // 6: string t6
+			s.T6, p = r.String(p + 3)
+		case 0x000b0007: // 7: string t7
+			s.T7, p = r.String(p + 3)
+		case 0x000b0008: // 8: string t8
+			s.T8, p = r.String(p + 3)
+		case 0x000b0009: // 9: string t9
+			s.T9, p = r.String(p + 3)
+		case 0x000b000a: // 10: string t10
+			s.T10, p = r.String(p + 3)
+		case 0x000b000b: // 11: string t11
+			s.T11, p = r.String(p + 3)
+		case 0x000b000c: // 12: string t12
+			s.T12, p = r.String(p + 3)
+		case 0x000b000d: // 13: string t13
+			s.T13, p = r.String(p + 3)
+		case 0x000b000e: // 14: string t14
+			s.T14, p = r.String(p + 3)
+		case 0x000b000f: // 15: string t15
+			s.T15, p = r.String(p + 3)
+		case 0x000b0010: // 16: string t16
+			s.T16, p = r.String(p + 3)
+		case 0x000b0011: // 17: string t17
+			s.T17, p = r.String(p + 3)
+		case 0x000b0012: // 18: string t18
+			s.T18, p = r.String(p + 3)
+		case 0x000b0013: // 19: string t19
+			s.T19, p = r.String(p + 3)
+		case 0x000b0014: // 20: string t20
+			s.T20, p = r.String(p + 3)
+		case 0x000b0015: // 21: string t21
+			s.T21, p = r.String(p + 3)
+		case 0x000b0016: // 22: string t22
+			s.T22, p = r.String(p + 3)
+		case 0x000b0017: // 23: string t23
+			s.T23, p = r.String(p + 3)
+		case 0x000b0018: // 24: string t24
+			s.T24, p = r.String(p + 3)
+		case 0x000b0019: // 25: string t25
+			s.T25, p = r.String(p + 3)
+		case 0x000b001a: // 26: string t26
+			s.T26, p = r.String(p + 3)
+		case 0x000b001b: // 27: string t27
+			s.T27, p = r.String(p + 3)
+		case 0x000b001c: // 28: string t28
+			s.T28, p = r.String(p + 3)
+		case 0x000b001d: // 29: string t29
+			s.T29, p = r.String(p + 3)
+		case 0x000b001e: // 30: string t30
+			s.T30, p = r.String(p + 3)
+		case 0x000b001f: // 31: string t31
+			s.T31, p = r.String(p + 3)
+		case 0x000b0020: // 32: string t32
+			s.T32, p = r.String(p + 3)
+		case 0x000b0021: // 33: string t33
+			s.T33, p = r.String(p + 3)
+		case 0x000b0022: // 34: string t34
+			s.T34, p = r.String(p + 3)
+		case 0x000b0023: // 35: string t35
+			s.T35, p = r.String(p + 3)
+		case 0x000b0024: // 36: string t36
+			s.T36, p = r.String(p + 3)
+		case 0x000b0025: // 37: string t37
+			s.T37, p = r.String(p + 3)
+		case 0x000b0026: // 38: string t38
+			s.T38, p = r.String(p + 3)
+		case 0x000b0027: // 39: string t39
+			s.T39, p = r.String(p + 3)
+		case 0x000b0028: // 40: string t40
+			s.T40, p = r.String(p + 3)
+		case 0x000b0029: // 41: string t41
+			s.T41, p = r.String(p + 3)
+		case 0x000b002a: // 42: string t42
+			s.T42, p = r.String(p + 3)
+		case 0x000b002b: // 43: string t43
+			s.T43, p = r.String(p + 3)
+		case 0x000b002c: // 44: string t44
+			s.T44, p = r.String(p + 3)
+		case 0x000b002d: // 45: string t45
+			s.T45, p = r.String(p + 3)
+		case 0x000b002e: // 46: string t46
+			s.T46, p = r.String(p + 3)
+		case 0x000b002f: // 47: string t47
+			s.T47, p = r.String(p + 3)
+		case 0x000b0030: // 48: string t48
+			s.T48, p = r.String(p + 3)
+		case 0x000b0031: // 49: string t49
+			s.T49, p = r.String(p + 3)
+		case 0x000b0032: // 50: string t50
+			s.T50, p = r.String(p + 3)
+		case 0x000b0033: // 51: string t51
+			s.T51, p = r.String(p + 3)
+		case 0x000b0034: // 52: string t52
+			s.T52, p = r.String(p + 3)
+		case 0x000b0035: // 53: string t53
+			s.T53, p = r.String(p + 3)
+		case 0x000b0036: // 54: string t54
+			s.T54, p = r.String(p + 3)
+		case 0x000b0037: // 55: string t55
+			s.T55, p = r.String(p + 3)
+		case 0x000b0038: // 56: string t56
+			s.T56, p = r.String(p + 3)
+		case 0x000b0039: // 57: string t57
+			s.T57, p = r.String(p + 3)
+		case 0x000b003a: // 58: string t58
+			s.T58, p = r.String(p + 3)
+		case 0x000b003b: // 59: string t59
+			s.T59, p = r.String(p + 3)
+		case 0x000b003c: // 60: string t60
+			s.T60, p = r.String(p + 3)
+		case 0x000b003d: // 61: string t61
+			s.T61, p = r.String(p + 3)
+		case 0x000b003e: // 62: string t62
+			s.T62, p = r.String(p + 3)
+		case 0x000b003f: // 63: string t63
+			s.T63, p = r.String(p + 3)
+		case 0x000b0040: // 64: string t64
+			s.T64, p = r.String(p + 3)
+		case 0x000b0041: // 65: string t65
+			s.T65, p = r.String(p + 3)
+		case 0x000b0042: // 66: string t66
+			s.T66, p = r.String(p + 3)
+		case 0x000b0043: // 67: string t67
+			s.T67, p = r.String(p + 3)
+		case 0x000b0044: // 68: string t68
+			s.T68, p = r.String(p + 3)
+		case 0x000b0045: // 69: string t69
+			s.T69, p = r.String(p + 3)
+		case 0x000b0046: // 70: string t70
+			s.T70, p = r.String(p + 3)
+		case 0x000b0047: // 71: string t71
+			s.T71, p = r.String(p + 3)
+		case 0x000b0048: // 72: string t72
+			s.T72, p = r.String(p + 3)
+		case 0x000b0049: // 73: string t73
+			s.T73, p = r.String(p + 3)
+		case 0x000b004a: // 74: string t74
+			s.T74, p = r.String(p + 3)
+		case 0x000b004b: // 75: string t75
+			s.T75, p = r.String(p + 3)
+		case 0x000b004c: // 76: string t76
+			s.T76, p = r.String(p + 3)
+		case 0x000b004d: // 77: string t77
+			s.T77, p = r.String(p + 3)
+		case 0x000b004e: // 78: string t78
+			s.T78, p = r.String(p + 3)
+		case 0x000b004f: // 79: string t79
+			s.T79, p = r.String(p + 3)
+		case 0x000b0050: // 80: string t80
+			s.T80, p = r.String(p + 3)
+		case 0x000b0051: // 81: string t81
+			s.T81, p = r.String(p + 3)
+		case 0x000b0052: // 82: string t82
+			s.T82, p = r.String(p + 3)
+		case 0x000b0053: // 83: string t83
+			s.T83, p = r.String(p + 3)
+		case 0x000b0054: // 84: string t84
+			s.T84, p = r.String(p + 3)
+		case 0x000b0055: // 85: string t85
+			s.T85, p = r.String(p + 3)
+		case 0x000b0056: // 86: string t86
+			s.T86, p = r.String(p + 3)
+		case 0x000b0057: // 87: string t87
+			s.T87, p = r.String(p + 3)
+		case 0x000b0058: // 88: string t88
+			s.T88, p = r.String(p + 3)
+		case 0x000b0059: // 89: string t89
+			s.T89, p = r.String(p + 3)
+		case 0x000b005a: // 90: string t90
+			s.T90, p = r.String(p + 3)
+		case 0x000b005b: // 91: string t91
+			s.T91, p = r.String(p + 3)
+		case 0x000b005c: // 92: string t92
+			s.T92, p = r.String(p + 3)
+		case 0x000b005d: // 93: string t93
+			s.T93, p = r.String(p + 3)
+		case 0x000b005e: // 94: string t94
+			s.T94, p = r.String(p + 3)
+		case 0x000b005f: // 95: string t95
+			s.T95, p = r.String(p + 3)
+		case 0x000b0060: // 96: string t96
+			s.T96, p = r.String(p + 3)
+		case 0x000b0061: // 97: string t97
+			s.T97, p = r.String(p + 3)
+		case 0x000b0062: // 98: string t98
+			s.T98, p = r.String(p + 3)
+		case 0x000b0063: // 99: string t99
+			s.T99, p = r.String(p + 3)
+		case 0x000b0064: // 100: string t100
+			s.T100, p = r.String(p + 3)
+		case 0x000b0065: // 101: string t101
+			s.T101, p = r.String(p + 3)
+		case 0x000b0066: // 102: string t102
+			s.T102, p = r.String(p + 3)
+		case 0x000b0067: // 103: string t103
+			s.T103, p = r.String(p + 3)
+		case 0x000b0068: // 104: string t104
+			s.T104, p = r.String(p + 3)
+		case 0x000b0069: // 105: string t105
+			s.T105, p = r.String(p + 3)
+		case 0x000b006a: // 106: string t106
+			s.T106, p = r.String(p + 3)
+		case 0x000b006b: // 107: string t107
+			s.T107, p = r.String(p + 3)
+		case 0x000b006c: // 108: string t108
+			s.T108, p = r.String(p + 3)
+		case 0x000b006d: // 109: string t109
+			s.T109, p = r.String(p + 3)
+		case 0x000b006e: // 110: string t110
+			s.T110, p = r.String(p + 3)
+		case 0x000b006f: // 111: string t111
+			s.T111, p = r.String(p + 3)
+		case 0x000b0070: // 112: string t112
+			s.T112, p = r.String(p + 3)
+		case 0x000b0071: // 113: string t113
+			s.T113, p = r.String(p + 3)
+		case 0x000b0072: // 114: string t114
+			s.T114, p = r.String(p + 3)
+		case 0x000b0073: // 115: string t115
+			s.T115, p = r.String(p + 3)
+		case 0x000b0074: // 116: string t116
+			s.T116, p = r.String(p + 3)
+		case 0x000b0075: // 117: string t117
+			s.T117, p = r.String(p + 3)
+		case 0x000b0076: // 118: string t118
+			s.T118, p = r.String(p + 3)
+		case 0x000b0077: // 119: string t119
+			s.T119, p = r.String(p + 3)
+		case 0x000b0078: // 120: string t120
+			s.T120, p = r.String(p + 3)
+		case 0x000b0079: // 121: string t121
+			s.T121, p = r.String(p + 3)
+		case 0x000b007a: // 122: string t122
+			s.T122, p = r.String(p + 3)
+		case 0x000b007b: // 123: string t123
+			s.T123, p = r.String(p + 3)
+		case 0x000b007c: // 124: string t124
+			s.T124, p = r.String(p + 3)
+		case 0x000b007d: // 125: string t125
+			s.T125, p = r.String(p + 3)
+		case 0x000b007e: // 126: string t126
+			s.T126, p = r.String(p + 3)
+		case 0x000b007f: // 127: string t127
+			s.T127, p = r.String(p + 3)
+		case 0x000b0080: // 128: string t128
+			s.T128, p = r.String(p + 3)
+		case 0x000b0081: // 129: string t129
+			s.T129, p = r.String(p + 3)
+		case 0x000b0082: // 130: string t130
+			s.T130, p = r.String(p + 3)
+		default:
+			if field.IsStop() {
+				return r.PastStop(p)
+			}
+			p = r.Skip(p, field)
+		}
+	}
+	return r.EndStruct(p, field, "bounds.Texts")
+}
