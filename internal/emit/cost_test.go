@@ -111,25 +111,35 @@ func BenchmarkGenerate(b *testing.B) {
 	}
 }
 
-// TestGenerate_CostsLittleForEachField has one struct of very many fields, of every form.
+// TestGenerate_CostsLittleForEachField has structs of very many fields, and a method of
+// very many arguments.
 func TestGenerate_CostsLittleForEachField(t *testing.T) {
 	if raceDetector() {
 		t.Skip("the race detector makes sync.Pool forget at random, and go/format lives on it")
 	}
-	types := []string{"string", "i32", "optional i64", "list<string>", "required binary", "map<i32, string>", "optional string", "required bool"}
-	wide := func(count int) string {
-		var text strings.Builder
-		text.WriteString("namespace go x\nstruct S {\n")
-		for n := range count {
-			fmt.Fprintf(&text, "  %d: %s field_%d\n", n+1, types[n%len(types)], n)
+	for name, declaration := range map[string]struct{ begin, types, end string }{
+		"texts":      {"struct S {", "string", "}"},
+		"all kinds":  {"struct S {", "string,i32,optional i64,list<string>,required binary,map<i32; string>,optional string,required bool", "}"},
+		"JSON":       {"struct S {", "map<binary; i32>", "}"},
+		"a union":    {"union S {", "i32,string", "}"},
+		"a method":   {"service S { void m(", "i32,string", ") }"},
+		"exceptions": {"exception E {}\nservice S { void m() throws (", "E", ") }"},
+	} {
+		types := strings.Split(declaration.types, ",")
+		wide := func(count int) string {
+			var text strings.Builder
+			text.WriteString("namespace go x\n" + declaration.begin + "\n")
+			for n := range count {
+				fmt.Fprintf(&text, "  %d: %s field_%d\n", n+1, strings.ReplaceAll(types[n%len(types)], ";", ","), n)
+			}
+			return text.String() + declaration.end + "\n"
 		}
-		return text.String() + "}\n"
-	}
-	const count = 8000
-	bytes, _ := generationCost(t, wide(count))
-	twice, _ := generationCost(t, wide(2*count))
-	t.Logf("%d bytes for each field, %d of twice as many", bytes/count, twice/count/2)
-	if twice*10 > bytes*22 {
-		t.Errorf("%d fields cost %d bytes, twice as many %d: more than 2.2 times as much", count, bytes, twice)
+		const count = 2500
+		bytes, _ := generationCost(t, wide(count))
+		twice, _ := generationCost(t, wide(2*count))
+		t.Logf("%s: %d bytes for each field, %d of twice as many", name, bytes/count, twice/count/2)
+		if twice*10 > bytes*22 {
+			t.Errorf("%s: %d fields cost %d bytes, twice as many %d: more than 2.2 times as much", name, count, bytes, twice)
+		}
 	}
 }

@@ -54,11 +54,12 @@ func (p *printer) textMethods(r *record) {
 		p.P("return ", p.imports.methods("Text"), "(s)")
 		p.P("}")
 	}
-	unknown, arguments := false, ""
+	unknown := false
+	var binaryKeys strings.Builder
 	for _, m := range r.members {
 		switch p.unknownKeys(m.Type) {
 		case keysBinary:
-			arguments += ", " + strconv.Quote(m.GoName)
+			binaryKeys.WriteString(", " + strconv.Quote(m.GoName))
 			fallthrough
 		case keysUnknown:
 			unknown = true
@@ -70,12 +71,12 @@ func (p *printer) textMethods(r *record) {
 	p.P()
 	p.doc("MarshalJSON returns the fields as an object.")
 	p.P("func (s ", r.goName, ") MarshalJSON() ([]byte, error) {")
-	p.P("return ", p.imports.methods("MarshalJSON"), "(s", arguments, ")")
+	p.P("return ", p.imports.methods("MarshalJSON"), "(s", binaryKeys.String(), ")")
 	p.P("}")
 	p.P()
 	p.doc("UnmarshalJSON sets the fields that the object has.")
 	p.P("func (s *", r.goName, ") UnmarshalJSON(text []byte) error {")
-	p.P("return ", p.imports.methods("UnmarshalJSON"), "(text, s", arguments, ")")
+	p.P("return ", p.imports.methods("UnmarshalJSON"), "(text, s", binaryKeys.String(), ")")
 	p.P("}")
 }
 

@@ -310,11 +310,11 @@ func (p *printer) replyError(method *schema.Method) {
 
 // parameters are the parameters of a Go method, ctx first.
 func (p *printer) parameters(method *schema.Method) string {
-	text := "ctx " + p.imports.std("context", "Context")
+	list := []string{"ctx " + p.imports.std("context", "Context")}
 	for i, name := range p.parameterNames(method) {
-		text += ", " + name + " " + p.passedType(method.Arguments[i].Type)
+		list = append(list, name+" "+p.passedType(method.Arguments[i].Type))
 	}
-	return text
+	return strings.Join(list, ", ")
 }
 
 // parameterNames keeps arguments apart from each other and from everything
