@@ -100,8 +100,8 @@ func newMock(prefix string, service *schema.Service) *mockType {
 			recorded: claim("calls" + method.Name),
 			call:     m.name + method.Name + "Call",
 		}
+		one.Parameters = slices.Clone(one.Parameters)
 		for i := range one.Parameters {
-			one.Parameters = slices.Clone(one.Parameters)
 			one.fields = append(one.fields, method.Method.Arguments[i].GoName)
 			if name := &one.Parameters[i].Name; *name == "mock" || *name == "answer" {
 				*name += "_"
@@ -179,28 +179,25 @@ func (m *mockType) method(p func(format string, arguments ...any), method *mockM
 
 // parameters are the parameters of the method, the context first.
 func (m *mockMethod) parameters() string {
-	text := "ctx context.Context"
-	for _, parameter := range m.Parameters {
-		text += ", " + parameter.Name + " " + parameter.Type
-	}
-	return text
+	return m.list("ctx context.Context", func(p schema.GoParameter) string { return p.Name + " " + p.Type })
 }
 
 // types are the parameters without their names.
 func (m *mockMethod) types() string {
-	text := "context.Context"
-	for _, parameter := range m.Parameters {
-		text += ", " + parameter.Type
-	}
-	return text
+	return m.list("context.Context", func(p schema.GoParameter) string { return p.Type })
 }
 
 func (m *mockMethod) arguments() string {
-	text := "ctx"
+	return m.list("ctx", func(p schema.GoParameter) string { return p.Name })
+}
+
+// list is what begins a list, and a text of each parameter.
+func (m *mockMethod) list(first string, text func(schema.GoParameter) string) string {
+	texts := []string{first}
 	for _, parameter := range m.Parameters {
-		text += ", " + parameter.Name
+		texts = append(texts, text(parameter))
 	}
-	return text
+	return strings.Join(texts, ", ")
 }
 
 // results has a name for the result, so that there is a zero value to return.

@@ -1,8 +1,10 @@
 package mock_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -49,6 +51,26 @@ service Shop extends Base {
 }
 `, nil)
 	testkit.Golden(t, "testdata/shop_mock.go.txt", []byte(text))
+}
+
+// TestMock_CostsLittleForEachArgument has a method of very many.
+func TestMock_CostsLittleForEachArgument(t *testing.T) {
+	cost := func(count int) uint64 {
+		var text strings.Builder
+		text.WriteString("namespace go shop\nservice Shop { void m(")
+		for i := range count {
+			fmt.Fprintf(&text, "%d: i32 a%d ", i+1, i)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		generate(t, text.String()+") }", nil)
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	const count = 2500
+	if once, twice := cost(count), cost(2*count); twice*10 > once*23 {
+		t.Errorf("%d arguments cost %d bytes, twice as many %d: more than 2.3 times as much", count, once, twice)
+	}
 }
 
 func TestMock_HasOptions(t *testing.T) {
