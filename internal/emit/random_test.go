@@ -165,6 +165,7 @@ func FuzzGenerate_Names(f *testing.F) {
 	for seed := range uint64(60) {
 		f.Add(seed)
 	}
+	newChecker(f) // as in FuzzGenerate
 	included := "namespace go other.thrift\nstruct S { 1: i32 i = 1 }\nenum E { A, B }\ntypedef list<S> L\nservice V { S get() }"
 	f.Fuzz(func(t *testing.T, seed uint64) {
 		a := &author{random: rand.New(rand.NewPCG(seed, 1))}
