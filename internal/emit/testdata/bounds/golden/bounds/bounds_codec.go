@@ -324,7 +324,7 @@ func (s *Presets) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginList(p+3, thrift.StructType)
 			p = next
 			if ok {
-				list := thrift.MakeSlice[Line](r, p, n)
+				list := thrift.MakeSlice[Line](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					list = thrift.Extend(list)
 					p = list[i].ReadThrift(r, p)
@@ -336,7 +336,7 @@ func (s *Presets) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginList(p+3, thrift.List)
 			p = next
 			if ok {
-				list := thrift.MakeSlice[[]int32](r, p, n)
+				list := thrift.MakeSlice[[]int32](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var element []int32
 					element, p = r.I32List(p, nil)
@@ -349,7 +349,7 @@ func (s *Presets) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginMap(p+3, thrift.List, thrift.Bool)
 			p = next
 			if ok {
-				entries := thrift.MakeSlice[thrift.Pair[[]int32, bool]](r, p, n)
+				entries := thrift.MakeSlice[thrift.Pair[[]int32, bool]](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var pair thrift.Pair[[]int32, bool]
 					{
