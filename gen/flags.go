@@ -28,6 +28,7 @@ func (c *Config) Bind(flags *flag.FlagSet) {
 	flags.BoolVar(&c.Reuse, "reuse", false, "make decoding able to take the memory of the struct that it decodes into, with UnmarshalConfig.Reuse")
 	flags.BoolVar(&c.KeepUnknown, "keep-unknown", false, "make structs keep the fields that their definition does not have, and send them on")
 	flags.Var((*shapeValue)(&c.Shape), "shape", "what structs look like in Go: kitex has the names, types and methods of Kitex's tool, for services that are switched (default: fulmar)")
+	flags.BoolVar(&c.NoDescriptors, "no-descriptors", false, "leave out what package descriptor reads: the definition, for code that does not know it")
 	flags.BoolVar(&c.Check, "check", false, "write nothing: list the files that are not up to date, and exit with 1 if there are any")
 }
 

@@ -48,6 +48,8 @@ type Config struct {
 	Reuse bool
 	// Shape is what structs look like in Go; empty means ShapeFulmar.
 	Shape Shape
+	// NoDescriptors leaves out what package descriptor reads.
+	NoDescriptors bool
 	// Check writes nothing: Run fails with ErrStale if anything in the output
 	// folder is not as it would be generated.
 	Check bool
@@ -330,6 +332,7 @@ func (r *run) generate() (files []emit.File, err error) {
 			KeepUnknown:       r.config.KeepUnknown,
 			Reuse:             r.config.Reuse,
 			Kitex:             r.config.Shape == ShapeKitex,
+			NoDescriptors:     r.config.NoDescriptors,
 		})
 		if err := r.diagnose(diagnostics); err != nil {
 			return err

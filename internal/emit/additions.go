@@ -264,6 +264,7 @@ func (g *generator) goImports(pkg *schema.Package) []schema.Import {
 			table[alias] = g.options.ImportPrefix + "/" + other.Path
 		}
 	}
+	table["methods"], table["descriptor"] = g.options.ThriftImport+"/methods", g.options.ThriftImport+"/descriptor"
 	for wanted, alias := range g.importAliases(pkg).paths {
 		table[alias] = wanted
 	}

@@ -185,7 +185,8 @@ func checkAdded(t *testing.T, file emit.File, imported string) {
 	}
 	for _, spec := range tree.Imports {
 		switch path := strings.Trim(spec.Path.Value, `"`); path {
-		case imported, "context", "errors", "fmt", "math", "strconv", "github.com/fulmar-rpc/fulmar", "github.com/fulmar-rpc/fulmar/thrift", "github.com/fulmar-rpc/fulmar/thrift/methods":
+		case imported, "context", "errors", "fmt", "math", "strconv", "github.com/fulmar-rpc/fulmar", "github.com/fulmar-rpc/fulmar/thrift", "github.com/fulmar-rpc/fulmar/thrift/methods",
+			"github.com/fulmar-rpc/fulmar/thrift/descriptor":
 		default:
 			t.Errorf("%s imports %s", file.Path, path)
 		}

@@ -39,13 +39,13 @@ func generationCost(t testing.TB, text string) (bytes, allocations uint64) {
 
 // TestGenerate_CostsLittleForEachStruct bounds what a struct of ten fields
 // costs. It was 36 KiB in 700 allocations when this was written, 90 KiB in 1,870
-// when codecs were parsed and formatted like everything else, and is 44 KiB in 770
-// with methods.
+// when codecs were parsed and formatted like everything else, 44 KiB in 770 with
+// methods, and is 58 KiB in 820 with descriptors.
 func TestGenerate_CostsLittleForEachStruct(t *testing.T) {
 	if raceDetector() {
 		t.Skip("the race detector makes sync.Pool forget at random, and go/format lives on it")
 	}
-	const count, bytesMax, allocationsMax = 500, 56 << 10, 950
+	const count, bytesMax, allocationsMax = 500, 72 << 10, 1000
 	generateText(t, manyStructs(1)) // what is made once
 	bytes, allocations := generationCost(t, manyStructs(count))
 	t.Logf("%d bytes, %d allocations for each struct", bytes/count, allocations/count)

@@ -166,7 +166,7 @@ func TestGenerate_TrustsNoFrontEnd(t *testing.T) {
 		if !strings.HasPrefix(file.Path, "x/main_") {
 			t.Errorf("path %q", file.Path)
 		}
-		if strings.Contains(string(file.Content), "\nvar") {
+		if strings.Contains(strings.Replace(string(file.Content), "\nvar MainDescriptor = descriptor.File{", "", 1), "\nvar") {
 			t.Errorf("a variable was injected:\n%s", file.Content)
 		}
 	}

@@ -40,6 +40,8 @@ type Options struct {
 	Reuse bool
 	// Kitex gives everything the names and Go types that Kitex's tool gives it.
 	Kitex bool
+	// NoDescriptors leaves out what package descriptor reads.
+	NoDescriptors bool
 }
 
 // File is one generated file.

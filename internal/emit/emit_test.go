@@ -170,6 +170,35 @@ func TestGenerate_FieldTypesAreChecked(t *testing.T) {
 	}
 }
 
+// TestGenerate_LongDescriptorsAreSeveralConstants has much to say about a few structs,
+// and then too much.
+func TestGenerate_LongDescriptorsAreSeveralConstants(t *testing.T) {
+	text := "namespace go x\n"
+	for n := range 5 {
+		text += fmt.Sprintf("struct S%d { 1: string a } (note = '%s')\n", n, strings.Repeat("\x01", 300_000))
+	}
+	files := generateText(t, text)
+	mustCheck(t, newChecker(t), files, "example.com/gen")
+	code := ""
+	for _, file := range files {
+		code += string(file.Content)
+		checkHarmless(t, file)
+	}
+	for _, part := range []string{"const mainDescriptor1 = ", "const mainDescriptor2 = ", "Encoded: mainDescriptor1 +\n\t\tmainDescriptor2 +\n"} {
+		if !strings.Contains(code, part) {
+			t.Errorf("%q is not in the code", part)
+		}
+	}
+	program := load(t, idl.Memory{"/main.thrift": "namespace go x\nstruct S {} (" + strings.Repeat("aa,", 1_000_000) + ")"})
+	files, diagnostics := emit.Generate(program, emit.Options{})
+	if got := diagnostics.String(); files != nil || !strings.Contains(got, "what describes the definition is too long (limit 16777216 bytes); --no-descriptors leaves it out") {
+		t.Errorf("%d files, %s", len(files), got)
+	}
+	if files, diagnostics = emit.Generate(program, emit.Options{NoDescriptors: true}); files == nil {
+		t.Errorf("without descriptors: %s", diagnostics)
+	}
+}
+
 // TestGenerate_NoMethodsLeavesThemOut wants what JSON needs to stay.
 func TestGenerate_NoMethodsLeavesThemOut(t *testing.T) {
 	const methods, prefix = "func (s *Keys) UnmarshalJSON", "example.com/gen"

@@ -11,7 +11,7 @@ import (
 // definition and the arguments and results of its services.
 func (p *printer) codec(source *schema.File) {
 	hasMethods := slices.ContainsFunc(source.Services, func(s *schema.Service) bool { return len(s.Methods) > 0 })
-	if len(source.Structs) == 0 && !hasMethods {
+	if len(source.Structs) == 0 && !hasMethods && !p.describes(source) {
 		return
 	}
 	p.handshake(p.imports.thrift)
@@ -27,6 +27,7 @@ func (p *printer) codec(source *schema.File) {
 			}
 		}
 	}
+	p.descriptor(source)
 }
 
 // recordCodec prints the methods of a record, which is that of struct s, if of any.

@@ -43,7 +43,7 @@ var localNames = []string{
 
 // importNames are the names of the packages that generated code may import
 // apart from other generated ones.
-var importNames = []string{"context", "errors", "fmt", "fulmar", "maps", "math", "methods", "strconv", "thrift"}
+var importNames = []string{"context", "descriptor", "errors", "fmt", "fulmar", "maps", "math", "methods", "strconv", "thrift"}
 
 func (g *generator) newImports(source *schema.File) *imports {
 	return &imports{
@@ -133,6 +133,13 @@ func (i *imports) thrift(name string) string {
 func (i *imports) methods(name string) string {
 	i.modules[i.generator.options.ThriftImport+"/methods"] = "methods"
 	return "methods." + name
+}
+
+// descriptor returns a name of the package descriptor, which is within the package thrift,
+// as the file writes it.
+func (i *imports) descriptor(name string) string {
+	i.modules[i.generator.options.ThriftImport+"/descriptor"] = "descriptor"
+	return "descriptor." + name
 }
 
 // generated returns a name of a generated package as the file writes it.

@@ -48,7 +48,7 @@ func kitexImports() []string {
 func kitexStructMethods() []string {
 	return []string{
 		"Read", "Write", "String",
-		"WriteThrift", "ReadThrift", "InitDefault", "BLength", "FastRead", "FastWrite", "FastWriteNocopy", "bLength",
+		"WriteThrift", "ReadThrift", "DescribeThrift", "InitDefault", "BLength", "FastRead", "FastWrite", "FastWriteNocopy", "bLength",
 	}
 }
 

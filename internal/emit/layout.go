@@ -46,7 +46,7 @@ func indent(source []byte) ([]byte, error) {
 		if continued {
 			level++
 		}
-		continued = bytes.HasSuffix(line, []byte("&&\n")) || bytes.HasSuffix(line, []byte("||\n"))
+		continued = bytes.HasSuffix(line, []byte("&&\n")) || bytes.HasSuffix(line, []byte("||\n")) || bytes.HasSuffix(line, []byte(" +\n"))
 		switch {
 		case line[0] == '\n':
 			level = 0

@@ -19,6 +19,8 @@ type names struct {
 	// unknown are the fields for what the definition does not have, of structs that
 	// keep that.
 	unknown map[*schema.Struct]string
+	// descriptors are the variables with what package descriptor reads.
+	descriptors map[*schema.File]string
 	// services are the names of the methods of services that were named.
 	services map[*schema.Service]*namespace
 	// kitex are those that only the shape of Kitex has.
@@ -28,7 +30,7 @@ type names struct {
 // structMethods are the methods that generated structs have. Some have not all of
 // them, but all keep the names free: a definition that grows renames nothing.
 var structMethods = []string{
-	"WriteThrift", "ReadThrift", "SizeThrift", "String", "Equal", "Clone", "Detach", "MarshalJSON", "UnmarshalJSON",
+	"WriteThrift", "ReadThrift", "SizeThrift", "String", "Equal", "Clone", "Detach", "MarshalJSON", "UnmarshalJSON", "DescribeThrift",
 }
 
 // nameProgram gives everything in the program its Go name.
@@ -39,6 +41,7 @@ func (g *generator) nameProgram() *names {
 		parsers:      map[*schema.Enum]string{},
 		getters:      map[*schema.Field]string{},
 		unknown:      map[*schema.Struct]string{},
+		descriptors:  map[*schema.File]string{},
 		services:     map[*schema.Service]*namespace{},
 		kitex:        newKitexNames(),
 	}
@@ -53,6 +56,11 @@ func (g *generator) nameProgram() *names {
 		for _, file := range pkg.Files {
 			for _, service := range file.Services {
 				g.nameService(n, service)
+			}
+		}
+		for _, file := range pkg.Files {
+			if g.describes(file) {
+				n.descriptors[file] = n.scopes[pkg].claim(g.spelling.exportedName(file.Base) + "Descriptor")
 			}
 		}
 	}

@@ -4,6 +4,7 @@ package thrift
 
 import (
 	"github.com/fulmar-rpc/fulmar/thrift"
+	"github.com/fulmar-rpc/fulmar/thrift/descriptor"
 )
 
 // If this does not compile, the Fulmar in go.mod is older than the generator of
@@ -43,4 +44,14 @@ func (s *Deep) ReadThrift(r *thrift.Reader, p int) int {
 		}
 	}
 	return r.EndStruct(p, field, "thrift.Deep")
+}
+
+// OtherDescriptor describes other.thrift: see package descriptor.
+var OtherDescriptor = descriptor.File{
+	Encoded: "\x0b\x00\x01\x00\x00\x00\x0cother.thrift\x0d\x00\x02\x0b\x0b\x00\x00\x00\x01\x00\x00\x00\x02go\x00\x00\x00\x13inherit.deep.thrift\x0f\x00\x05\x0c\x00\x00\x00\x01\x0b\x00\x01\x00\x00\x00\x04Deep\x0f\x00\x03\x0c\x00\x00\x00\x01\x06\x00\x01\x00\x01\x0b\x00\x02\x00\x00\x00\x02id\x0c\x00\x03\x08\x00\x01\x00\x00\x00\x04\x00\x00\x00\x00",
+}
+
+// DescribeThrift returns where the struct is described, and its name there.
+func (s *Deep) DescribeThrift() (*descriptor.File, string) {
+	return &OtherDescriptor, "Deep"
 }
