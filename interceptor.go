@@ -22,7 +22,8 @@ type UnaryInterceptor func(ctx context.Context, call Unary, next UnaryNext) erro
 type UnaryNext func(ctx context.Context, call Unary) error
 
 // Unary is a call as interceptors see it. It must be used by one goroutine at a
-// time; what its methods return stays valid.
+// time. What its methods return stays valid, but for strings and binaries of a
+// request with thrift.StringsScoped, which change when the call has ended.
 type Unary struct{ state *unaryState }
 
 type unaryState struct {

@@ -7,8 +7,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/fulmar-rpc/fulmar/internal/limits"
+	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
 	"github.com/fulmar-rpc/fulmar/thrift"
 )
 
@@ -88,8 +90,12 @@ func TestAppend_StringsOfEveryLength(t *testing.T) {
 		want := node{Name: text[1 : 1+length], Labels: []string{text[2 : 2+length], "", text[:length]}, Scores: map[string]int64{}}
 		whole := mustMarshal(t, &want)
 		for capacity := range len(whole) + 20 {
-			dst := append(make([]byte, 0, 3+capacity), "abc"...)
+			memory := bytes.Repeat([]byte{0xee}, 3+capacity+16)
+			dst := append(memory[:0:3+capacity], "abc"...)
 			b, err := thrift.Append(dst, &want)
+			if after := memory[3+capacity:]; bytes.Count(after, []byte{0xee}) != len(after) {
+				t.Fatalf("strings of %d bytes into %d: wrote behind the capacity: %x", length, capacity, after)
+			}
 			if err != nil || !bytes.Equal(b[3:], whole) || string(b[:3]) != "abc" {
 				t.Fatalf("strings of %d bytes into %d: %x, %v; want %x", length, capacity, b, err, whole)
 			}
@@ -101,5 +107,31 @@ func TestAppend_StringsOfEveryLength(t *testing.T) {
 		if err := thrift.Unmarshal(whole, &got); err != nil || got.Name != want.Name || !slices.Equal(got.Labels, want.Labels) {
 			t.Fatalf("strings of %d bytes: %q and %q, %v", length, got.Name, got.Labels, err)
 		}
+	}
+}
+
+// TestAppendBody_LinksStringsAndCopiesBinaries: what is written may leave after the call
+// that wrote it has ended. Nobody can change a string by then, but a binary.
+func TestAppendBody_LinksStringsAndCopiesBinaries(t *testing.T) {
+	for _, length := range []int{1, 600, limits.LinkedStringBytes - 1, limits.LinkedStringBytes, 1 << 20} {
+		s := &node{Name: strings.Repeat("n", length), Blob: bytes.Repeat([]byte("b"), length)}
+		want := mustMarshal(t, s)
+		pool := linkbuf.NewPool()
+		out := linkbuf.New(pool)
+		if err := thrift.Binary.AppendBody(out, s, limits.DefaultMessage()); err != nil {
+			t.Fatal(err)
+		}
+		clear(s.Blob)
+		chunks := out.Slices(nil)
+		if !bytes.Equal(bytes.Join(chunks, nil), want) {
+			t.Errorf("%d bytes: the message changed with the binary that it was written from", length)
+		}
+		linked := slices.ContainsFunc(chunks, func(chunk []byte) bool {
+			return unsafe.SliceData(chunk) == unsafe.StringData(s.Name)
+		})
+		if linked != (length >= limits.LinkedStringBytes) {
+			t.Errorf("%d bytes: the string is linked: %v", length, linked)
+		}
+		out.Release()
 	}
 }

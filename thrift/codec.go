@@ -105,7 +105,8 @@ type UnmarshalConfig struct {
 }
 
 // UnmarshalOwned is Unmarshal for bytes that nobody will change as long as s, or a
-// string from it, is in use: these may refer to b.
+// string from it, is in use: these may refer to b. A call that was given such a string
+// of 32 KiB (LinkedStringBytes) or more may use it after it has returned.
 func UnmarshalOwned(b []byte, s Struct, config UnmarshalConfig) error {
 	r := newReader(b, limits.DefaultMessage(), config.Strings, owned)
 	if r.reuse = config.Reuse; r.reuse {

@@ -15,10 +15,11 @@ type Strings uint8
 const (
 	// StringsAuto lets them share memory where that keeps little alive: a string
 	// that is kept keeps at most 16 KiB, or 8 times its own length. In a message of
-	// up to 16 KiB all share one copy of it; in a longer one those of at least an
-	// eighth of it have memory of their own, and shorter ones share pieces of up to
-	// 16 KiB. It is the default. Detach of a generated struct gives all of its strings
-	// memory of their own.
+	// up to 16 KiB all share one copy of it; in a longer one those of 2 KiB and more
+	// have memory of their own, and shorter ones share pieces of up to 16 KiB. In bytes
+	// that UnmarshalOwned was given, strings of at least an eighth of a longer message
+	// refer to it. It is the default. Detach of a generated struct gives all of its
+	// strings memory of their own.
 	StringsAuto Strings = iota
 	// StringsMessage lets all of them share the message, or one copy of it: the
 	// fastest, if they live about as long as the struct. Each one that is kept keeps

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"unsafe"
@@ -101,8 +102,8 @@ func TestUnmarshalOwned_Shares(t *testing.T) {
 			if short, long := within(b, got.Labels[3]), within(b, got.Name); short != test.short || long != test.long {
 				t.Errorf("short strings refer to the message: %v, want %v; long ones: %v, want %v", short, test.short, long, test.long)
 			}
-			if within(b, string(got.Blob)) || cap(got.Blob) != len(got.Blob) {
-				t.Errorf("the binary has %d bytes of capacity beyond its %d: to append would change what follows", cap(got.Blob)-len(got.Blob), len(got.Blob))
+			if blob := unsafe.String(unsafe.SliceData(got.Blob), len(got.Blob)); within(b, blob) != test.short {
+				t.Errorf("the short binary refers to the message: %v, want %v", within(b, blob), test.short)
 			}
 		})
 	}
@@ -120,6 +121,31 @@ func TestUnmarshal_OneByteIsNotShared(t *testing.T) {
 		got.Blob[0] = 'y'
 		if text := string([]byte{'x'}); text != "x" {
 			t.Fatalf("policy %d: x has become %q", policy, text)
+		}
+	}
+}
+
+// TestUnmarshal_BinariesHaveNoRoomBehind: who appends to a binary must not write over
+// the value that follows it in the message or in a copy.
+func TestUnmarshal_BinariesHaveNoRoomBehind(t *testing.T) {
+	for _, blob := range []int{1, 3_000, 50_000} {
+		for _, name := range []string{"", "name"} { // what comes first makes the copy
+			b := mustMarshal(t, &node{Name: name, Blob: bytes.Repeat([]byte{'x'}, blob), Labels: []string{strings.Repeat("l", 20_000)}})
+			for _, policy := range policies {
+				for _, owned := range []bool{false, true} {
+					var got node
+					lent := bytes.Clone(b)
+					var err error
+					if owned {
+						err = thrift.UnmarshalOwned(lent, &got, thrift.UnmarshalConfig{Strings: policy})
+					} else {
+						_, err = thrift.Codec{Strings: policy}.ReadBody(lent, &got, limits.DefaultMessage(), true)
+					}
+					if err != nil || len(got.Blob) != blob || cap(got.Blob) != blob {
+						t.Errorf("binary of %d bytes behind %q, policy %d, owned %v: capacity of %d, %v", blob, name, policy, owned, cap(got.Blob), err)
+					}
+				}
+			}
 		}
 	}
 }
@@ -187,6 +213,56 @@ func (m *mixed) ReadThrift(r *thrift.Reader, p int) int {
 		}
 	}
 	return r.EndStruct(p, 0, "mixed")
+}
+
+// TestUnmarshal_StringsOfEveryLength reads short strings of a long message, which are
+// copied by words into pieces.
+func TestUnmarshal_StringsOfEveryLength(t *testing.T) {
+	text := strings.Repeat("0123456789abcdefghijklmnopqrstuvwxyz", 3)
+	want := &node{Name: strings.Repeat("n", 100_000), Blob: []byte{}, Scores: map[string]int64{}, Children: []node{}}
+	for length := range 70 {
+		want.Labels = append(want.Labels, text[length%7:length%7+length])
+	}
+	var got node
+	if err := thrift.Unmarshal(mustMarshal(t, want), &got); err != nil || !reflect.DeepEqual(&got, want) {
+		t.Errorf("read back %q, %v; want %q", got.Labels, err, want.Labels)
+	}
+}
+
+// TestUnmarshal_LongerStringsHaveMemoryOfTheirOwn: only strings of less than 2 KiB share
+// pieces of memory, so that one that is kept keeps little else.
+func TestUnmarshal_LongerStringsHaveMemoryOfTheirOwn(t *testing.T) {
+	for _, test := range []struct {
+		length int
+		shares bool
+	}{{100, true}, {2047, true}, {2049, false}, {3000, false}, {17_000, false}} {
+		text := strings.Repeat("l", test.length)
+		var got node
+		if err := thrift.Unmarshal(mustMarshal(t, &node{Name: strings.Repeat("n", 100_000), Labels: slices.Repeat([]string{text}, 20)}), &got); err != nil {
+			t.Fatal(err)
+		}
+		place := func(i int) uintptr { return uintptr(unsafe.Pointer(unsafe.StringData(got.Labels[i]))) }
+		if shares := place(1)-place(0) == uintptr(test.length); shares != test.shares {
+			t.Errorf("strings of %d bytes are in one piece of memory: %v, want %v", test.length, shares, test.shares)
+		}
+	}
+}
+
+// TestUseStrings_OneCopyForAll: fields with a policy of their own do not make the others
+// copy the rest of the message once more.
+func TestUseStrings_OneCopyForAll(t *testing.T) {
+	const length = 1000
+	b := mustMarshal(t, &mixed{texts: [6]string(slices.Repeat([]string{strings.Repeat("x", length)}, 6))})
+	got := &mixed{}
+	if err := thrift.Unmarshal(b, got); err != nil {
+		t.Fatal(err)
+	}
+	place := func(i int) uintptr { return uintptr(unsafe.Pointer(unsafe.StringData(got.texts[i]))) }
+	for _, i := range []int{1, 3, 4, 5} { // all but those with StringsOwn
+		if got := place(i) - place(0); got != uintptr(i*(length+7)) {
+			t.Errorf("string %d is %d bytes behind string 0, want %d as in the message", i, got, i*(length+7))
+		}
+	}
 }
 
 func TestUseStrings_PoliciesTakeTurns(t *testing.T) {

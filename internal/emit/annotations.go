@@ -19,7 +19,8 @@ const (
 	annotationTag = "go.tag"
 	// annotationType gives a field a Go type of the user's.
 	annotationType = "go.type"
-	// annotationStrings says where decoded strings are kept: auto, message or own.
+	// annotationStrings says where decoded strings are kept: auto, message, own
+	// or scoped.
 	annotationStrings = "go.strings"
 	// annotationUnknown says what a struct does with fields that the definition does
 	// not have: keep or drop.
