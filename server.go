@@ -8,6 +8,7 @@ import (
 	"math"
 	"net"
 	"reflect"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -380,7 +381,9 @@ func (s *Server) answer(in *transport.Inbound, state *unaryState, call *servedCa
 	}
 	if method.Oneway {
 		if err != nil {
-			s.transport.Log().Warn("oneway call failed", "peer", in.Peer, "method", method.fullName(), "reason", err.Error())
+			// A clone, because it may be text of a request whose memory is about to be
+			// reused, and a logger may write it later.
+			s.transport.Log().Warn("oneway call failed", "peer", in.Peer, "method", method.fullName(), "reason", strings.Clone(err.Error()))
 		}
 		return
 	}
