@@ -174,9 +174,7 @@ func (p *probe) ReadThrift(r *thrift.Reader, at int) int {
 			at = r.Skip(at, field)
 		}
 	}
-	// It charges for all of them and takes memory for the first 64 KiB.
-	thrift.MakeSlice[byte](r, at, p.decode, nil)
-	return r.EndStruct(at, field, "probe")
+	return r.EndStruct(r.ChargeDefaults(at, p.decode), field, "probe")
 }
 
 // probes is a server and a client that exchange probes.
