@@ -36,31 +36,21 @@ func (v *verifier) fuzz(ctx context.Context, log *log) error {
 	case len(targets) == 0:
 		return fmt.Errorf("fuzz targets: %w", errAbsent)
 	}
-	work := make(chan fuzzTarget)
 	var mu sync.Mutex
 	var failed []string
-	var group sync.WaitGroup
-	for range 2 {
-		group.Go(func() {
-			for target := range work {
-				took, err := v.fuzzOne(ctx, log, target)
-				mu.Lock()
-				result := "pass"
-				if err != nil {
-					result = "fail"
-					failed = append(failed, target.name)
-				}
-				v.fuzzed[target] = took
-				v.tally.add(target.path+" "+target.name+" (fuzzing)", result)
-				mu.Unlock()
-			}
-		})
-	}
-	for _, target := range targets {
-		work <- target
-	}
-	close(work)
-	group.Wait()
+	_ = inPairs(len(targets), func(i int) error {
+		took, err := v.fuzzOne(ctx, log, targets[i])
+		mu.Lock()
+		defer mu.Unlock()
+		result := "pass"
+		if err != nil {
+			result = "fail"
+			failed = append(failed, targets[i].name)
+		}
+		v.fuzzed[targets[i]] = took
+		v.tally.add(targets[i].path+" "+targets[i].name+" (fuzzing)", result)
+		return nil
+	})
 	fmt.Fprintf(v.out, "     %d fuzz targets, %v each\n", len(targets), v.fuzzTime)
 	if v.ledger {
 		err = errors.Join(err, v.addToLedger())

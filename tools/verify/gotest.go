@@ -4,12 +4,14 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os/exec"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // tally counts tests. The same test runs several times (plain, with the race
@@ -64,24 +66,41 @@ type testEvent struct {
 	Output  string
 }
 
-// goTest runs `go test -json` in the modules and returns how many tests it
+// goTest runs `go test -json` in the modules, two at a time, and returns how many tests it
 // reported; the results go to the tally.
 func (v *verifier) goTest(ctx context.Context, log io.Writer, modules []string, environment []string, arguments ...string) (tests int, err error) {
-	var failed []string
-	for _, module := range modules {
-		command := v.command(ctx, log, module, "go", append([]string{"test", "-json"}, arguments...)...)
+	counts := make([]int, len(modules))
+	err = inPairs(len(modules), func(i int) (err error) {
+		command := v.command(ctx, log, modules[i], "go", append([]string{"test", "-json"}, arguments...)...)
 		command.Env = append(command.Env, environment...)
-		n, err := v.readTests(log, command)
-		tests += n
-		if err != nil {
+		if counts[i], err = v.readTests(log, command); err != nil {
 			fmt.Fprintln(log, err)
-			failed = append(failed, module)
+			return fmt.Errorf("tests failed in %s", modules[i])
 		}
+		return nil
+	})
+	for _, n := range counts {
+		tests += n
 	}
-	if len(failed) > 0 {
-		return tests, fmt.Errorf("tests failed in %s", strings.Join(failed, ", "))
+	return tests, err
+}
+
+// inPairs calls run with 0 to n-1, two at a time, and returns all errors. The tools that
+// it is for use one processor most of the time: they start, link, or wait for the
+// slowest test.
+func inPairs(n int, run func(i int) error) error {
+	errs := make([]error, n)
+	var next atomic.Int64
+	var group sync.WaitGroup
+	for range 2 {
+		group.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				errs[i] = run(i)
+			}
+		})
 	}
-	return tests, nil
+	group.Wait()
+	return errors.Join(errs...)
 }
 
 // readTests runs one `go test -json`.

@@ -8,6 +8,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -195,16 +196,17 @@ func (v *verifier) command(ctx context.Context, log io.Writer, module string, na
 
 // inModules runs the same command in several modules and reports all that fail.
 func (v *verifier) inModules(ctx context.Context, log io.Writer, modules []string, environment []string, name string, arguments ...string) error {
-	var failed []string
-	for _, module := range modules {
-		command := v.command(ctx, log, module, name, arguments...)
+	return inPairs(len(modules), func(i int) error {
+		var output bytes.Buffer
+		command := v.command(ctx, &output, modules[i], name, arguments...)
 		command.Env = append(command.Env, environment...)
-		if err := command.Run(); err != nil {
-			failed = append(failed, module)
+		err := command.Run()
+		if _, logErr := log.Write(output.Bytes()); err == nil {
+			err = logErr
 		}
-	}
-	if len(failed) > 0 {
-		return fmt.Errorf("%s %s failed in %s", name, arguments[0], strings.Join(failed, ", "))
-	}
-	return nil
+		if err != nil {
+			return fmt.Errorf("%s %s failed in %s: %w", name, arguments[0], modules[i], err)
+		}
+		return nil
+	})
 }

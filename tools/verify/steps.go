@@ -315,24 +315,23 @@ const eventLoopFaults = "^Test(Stale|Close|Buffers|Starvation|Rescue|Role|Raw|EO
 
 // engineTests runs the tests of the event loop on the engines and ways of
 // dispatching that are not the default, but for models, which have none, and those for
-// faults with one processor, and with more than there may be. The race detector has seen
-// them with as many as there are in the step before, and spawned handlers: the default
-// spawns where there is little to do, as in tests.
+// faults with one processor, with two, and with more than there may be. The race detector
+// has seen spawned handlers in the step before: the default spawns where there is little
+// to do, as in tests.
 func engineTests(ctx context.Context, v *verifier, log *log) error {
-	var failures []error
-	for _, flags := range [][]string{
+	runs := [][]string{
+		{"-race", "-cpu=1,2,8", "-run=" + eventLoopFaults, "./eventloop"}, // the longest
 		{"-skip=Model_", "./eventloop", "-engine=std"},
 		{"-skip=Model_", "./eventloop", "-engine=epoll", "-dispatch=inline"},
 		{"-skip=Model_", "./eventloop", "-engine=epoll", "-dispatch=spawn"},
-		{"-race", "-cpu=1,8", "-run=" + eventLoopFaults, "./eventloop"},
-	} {
-		tests, err := v.goTest(ctx, log, []string{"."}, []string{"CGO_ENABLED=1"}, append([]string{"-timeout=5m", "-short"}, flags...)...)
-		if err == nil && tests == 0 {
-			err = fmt.Errorf("no test ran with %q", flags)
-		}
-		failures = append(failures, err)
 	}
-	return errors.Join(failures...)
+	return inPairs(len(runs), func(i int) error {
+		tests, err := v.goTest(ctx, log, []string{"."}, []string{"CGO_ENABLED=1"}, append([]string{"-timeout=5m", "-short"}, runs[i]...)...)
+		if err == nil && tests == 0 {
+			err = fmt.Errorf("no test ran with %q", runs[i])
+		}
+		return err
+	})
 }
 
 // simulationSeeds is how many seeds `make test` gives each simulation.

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -208,6 +209,31 @@ func TestFuzz_TheEndOfTimeIsNoFailure(t *testing.T) {
 	} {
 		if onlyTimeIsUp([]byte(output)) {
 			t.Errorf("a failure is taken for the end of the time:\n%s", output)
+		}
+	}
+}
+
+func TestInPairs_RunsAllAndReturnsAllErrors(t *testing.T) {
+	for n := range 5 {
+		var ran [5]atomic.Int32
+		var atOnce, most atomic.Int32
+		err := inPairs(n, func(i int) error {
+			ran[i].Add(1)
+			most.Store(max(most.Load(), atOnce.Add(1)))
+			defer atOnce.Add(-1)
+			return fmt.Errorf("error %d", i)
+		})
+		for i := range ran {
+			if got, want := ran[i].Load(), int32(min(1, max(0, n-i))); got != want {
+				t.Errorf("%d tasks: task %d ran %d times, want %d", n, i, got, want)
+			}
+		}
+		want := strings.Join([]string{"error 0", "error 1", "error 2", "error 3", "error 4"}[:n], "\n")
+		if n > 0 && (err == nil || err.Error() != want) || n == 0 && err != nil {
+			t.Errorf("%d tasks: error %v, want %q", n, err, want)
+		}
+		if most.Load() > 2 {
+			t.Errorf("%d tasks at once, want at most 2", most.Load())
 		}
 	}
 }
