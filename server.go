@@ -348,8 +348,8 @@ func (s *Server) admit() error {
 func (s *Server) decode(method *MethodDesc, in *transport.Inbound) (any, error) {
 	request := method.NewRequest()
 	// A string that is sent from where it is may be in use when the call has ended.
-	may := len(in.Body) < limits.LinkedStringBytes
-	refers, err := method.Codec.ReadBody(in.Body, request, s.limits, may)
+	mayRefer := len(in.Body) < limits.LinkedStringBytes
+	refers, err := method.Codec.ReadBody(in.Body, request, s.limits, mayRefer)
 	if err != nil {
 		s.transport.Log().Warn("call refused", "peer", in.Peer, "method", method.Name, "reason", err.Error())
 		return nil, invalid(err)

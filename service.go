@@ -19,9 +19,9 @@ const IsAtLeastVersion0_1 = true
 // because its methods name internal types.
 type Codec interface {
 	AppendBody(out *linkbuf.Buffer, body any, m limits.Message) error
-	// ReadBody reads all of in into body. If it may, body can refer to in
+	// ReadBody reads all of in into body. If mayRefer, body can refer to in
 	// afterwards, and refers says whether it does.
-	ReadBody(in []byte, body any, m limits.Message, may bool) (refers bool, err error)
+	ReadBody(in []byte, body any, m limits.Message, mayRefer bool) (refers bool, err error)
 }
 
 // MethodDesc describes a method to Server and Client. Generated code declares

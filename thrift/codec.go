@@ -32,16 +32,16 @@ func (Codec) AppendBody(out *linkbuf.Buffer, body any, m limits.Message) error {
 	return w.writeTo(out, s)
 }
 
-// ReadBody reads all of in into body, which must be a Struct. If it may, strings with
+// ReadBody reads all of in into body, which must be a Struct. If mayRefer, strings with
 // StringsScoped refer to in afterwards, and it reports whether there are some;
 // otherwise it keeps no reference to in.
-func (c Codec) ReadBody(in []byte, body any, m limits.Message, may bool) (refers bool, err error) {
+func (c Codec) ReadBody(in []byte, body any, m limits.Message, mayRefer bool) (refers bool, err error) {
 	s, ok := body.(Struct)
 	if !ok {
 		return false, fmt.Errorf("thrift: %T is not a generated Thrift struct", body)
 	}
 	lease := copied
-	if may {
+	if mayRefer {
 		lease = lent
 	}
 	r := newReader(in, m, c.Strings, lease)
@@ -99,8 +99,9 @@ type UnmarshalConfig struct {
 	Strings Strings
 	// Reuse makes s what its constructor returns, with the fields that are in b, and
 	// takes the memory of its lists, maps and pointers for them: nobody else may use
-	// anything that s holds, nor may s hold itself. It is for structs that were generated
-	// with `fulmar gen --reuse`, and an error for others. Default: false.
+	// anything that s holds, nor may s hold itself. What is behind the end of a list that
+	// was longer before stays in memory until it is written over. It is for structs that
+	// were generated with `fulmar gen --reuse`, and an error for others. Default: false.
 	Reuse bool
 }
 

@@ -52,6 +52,15 @@ type kitexMemory struct {
 	singles  int
 }
 
+// forKitex returns that part, which is made when something needs it.
+func (r *Reader) forKitex() *kitexMemory {
+	memory := r.more()
+	if memory.kitex == nil {
+		memory.kitex = new(kitexMemory)
+	}
+	return memory.kitex
+}
+
 // NewBool returns a pointer to a copy of v, for what is at p. NewI8 to NewString do so
 // for what they say. The pointers of a message share pieces of memory, as short lists
 // do: optional scalars of many structs take a few allocations.
@@ -81,7 +90,7 @@ func (r *Reader) NewUUID(p int, v UUID) *UUID {
 
 // NewString is for string; see NewBool.
 func (r *Reader) NewString(p int, v string) *string {
-	place := &r.more().oneString
+	place := &r.forKitex().oneString
 	if place.used == len(place.memory) {
 		place.memory, place.used = make([]string, place.grow(int(unsafe.Sizeof(v)))), 0
 	}
@@ -94,7 +103,7 @@ func (r *Reader) NewString(p int, v string) *string {
 
 func newNumber[T ~bool | ~int8 | ~int16 | ~int32 | ~int64 | ~float64](r *Reader, p int, v T) *T {
 	const word = 8
-	place := &r.more().oneNumber
+	place := &r.forKitex().oneNumber
 	if place.used == len(place.memory) {
 		place.memory, place.used = make([]uint64, place.grow(word)), 0
 	}
@@ -161,7 +170,7 @@ func (s *structSlabs) of(kind any) *structSlab {
 }
 
 func slabOf[T any](r *Reader) *structSlab {
-	memory := r.more()
+	memory := r.forKitex()
 	if memory.structs == nil {
 		memory.structs = new(structSlabs)
 	}
@@ -173,7 +182,7 @@ func (s *Structs[T]) Expect(r *Reader, n int) {
 	if n <= slabSingles {
 		return
 	}
-	r.more().singles = slabSingles
+	r.forKitex().singles = slabSingles
 	if s.slab = slabOf[T](r); s.slab != nil {
 		s.slab.next = max(s.slab.next, n-(s.slab.made-s.slab.used))
 	}
@@ -184,7 +193,7 @@ func (s *Structs[T]) Expect(r *Reader, n int) {
 func (s Structs[T]) New(r *Reader, p int) *T {
 	slab := s.slab
 	if slab == nil {
-		if memory := r.more(); memory.singles < slabSingles {
+		if memory := r.forKitex(); memory.singles < slabSingles {
 			memory.singles++
 			return Allocate[T](r, p)
 		}
@@ -223,7 +232,7 @@ func (s *Structs[T]) List(r *Reader, p, n int) []*T {
 	case !r.charge(p, int64(n)*int64(size)):
 		return []*T{}
 	}
-	memory := r.more()
+	memory := r.forKitex()
 	if n > len(memory.pointers) {
 		memory.pointers = make([]unsafe.Pointer, r.slabFor(p, n, size))
 	}

@@ -43,7 +43,8 @@ type memory struct {
 	arena   []byte
 	strings []string
 	words   []uint64
-	kitexMemory
+	// kitex is for code in the shape of Kitex; see forKitex.
+	kitex *kitexMemory
 }
 
 func (r *Reader) more() *memory {

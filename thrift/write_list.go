@@ -2,7 +2,6 @@ package thrift
 
 import (
 	"encoding/binary"
-	"math"
 	"unsafe"
 
 	"github.com/fulmar-rpc/fulmar/internal/byteswap"
@@ -123,8 +122,18 @@ func WriteEnumList[E ~int32 | ~int64](w *Writer, b []byte, key FieldKey, list []
 
 // I64List writes a list or set of i64.
 func (w *Writer) I64List(b []byte, key FieldKey, list []int64) []byte {
+	return w.words(b, key, I64, list)
+}
+
+// DoubleList writes a list or set of doubles.
+func (w *Writer) DoubleList(b []byte, key FieldKey, list []float64) []byte {
+	return w.words(b, key, Double, unsafe.Slice((*int64)(unsafe.Pointer(unsafe.SliceData(list))), len(list)))
+}
+
+// words writes a list or set of numbers of 8 bytes.
+func (w *Writer) words(b []byte, key FieldKey, element Type, list []int64) []byte {
 	if len(list) <= shortNumbers {
-		b = w.listHeader(b, key, I64, len(list), 8*len(list))
+		b = w.listHeader(b, key, element, len(list), 8*len(list))
 		start := len(b)
 		b = b[:start+8*len(list)]
 		for i, v := range list {
@@ -132,26 +141,7 @@ func (w *Writer) I64List(b []byte, key FieldKey, list []int64) []byte {
 		}
 		return b
 	}
-	b = w.listHeader(b, key, I64, len(list), 0)
-	for n := 0; len(list) > 0; list = list[n:] {
-		n, b = w.numbers(b, len(list), 8)
-		byteswap.Put64(b[len(b)-8*n:], list[:n])
-	}
-	return b
-}
-
-// DoubleList writes a list or set of doubles.
-func (w *Writer) DoubleList(b []byte, key FieldKey, list []float64) []byte {
-	if len(list) <= shortNumbers {
-		b = w.listHeader(b, key, Double, len(list), 8*len(list))
-		start := len(b)
-		b = b[:start+8*len(list)]
-		for i, v := range list {
-			binary.BigEndian.PutUint64(b[start+8*i:], math.Float64bits(v))
-		}
-		return b
-	}
-	b = w.listHeader(b, key, Double, len(list), 0)
+	b = w.listHeader(b, key, element, len(list), 0)
 	for n := 0; len(list) > 0; list = list[n:] {
 		n, b = w.numbers(b, len(list), 8)
 		byteswap.Put64(b[len(b)-8*n:], list[:n])
