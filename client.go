@@ -78,6 +78,12 @@ func (c *Client) Close() error {
 	return nil
 }
 
+// clientCall is what a call takes, in one piece of memory.
+type clientCall struct {
+	ctx   callContext
+	state unaryState
+}
+
 // Call makes one call; generated clients use it. See Caller.
 func (c *Client) Call(ctx context.Context, method *MethodDesc, request, reply any, options ...CallOption) error {
 	timeout := c.timeout
@@ -98,12 +104,7 @@ func (c *Client) Call(ctx context.Context, method *MethodDesc, request, reply an
 	if outer, ok := ctx.Deadline(); ok && (timeout == 0 || outer.Sub(start) < timeout) {
 		limit = outer.Sub(start)
 	}
-	if timeout > 0 {
-		limited := &callContext{parent: ctx, deadline: start.Add(limit)}
-		defer limited.finish()
-		ctx = limited
-	}
-	state := &unaryState{
+	call := &clientCall{state: unaryState{
 		side:     SideClient,
 		start:    start,
 		limit:    limit,
@@ -113,6 +114,12 @@ func (c *Client) Call(ctx context.Context, method *MethodDesc, request, reply an
 		receive:  receive,
 		request:  request,
 		reply:    reply,
+	}}
+	state := &call.state
+	if timeout > 0 {
+		call.ctx.parent, call.ctx.deadline = ctx, start.Add(limit)
+		defer call.ctx.finish()
+		ctx = &call.ctx
 	}
 	err := c.next(ctx, Unary{state})
 	if err == nil && !state.invoked {

@@ -126,8 +126,10 @@ func (c *Conn) fill() (int, error) {
 	if c.source != nil {
 		n, err = c.source.fill()
 	} else {
-		n, err = c.socket.Read(c.reader.room(waitBytes, 1))
+		room := c.reader.room(waitBytes, 1)
+		n, err = c.socket.Read(room)
 		c.reader.end += n
+		c.reader.filled = n == len(room)
 	}
 	c.countRead(n)
 	return n, err

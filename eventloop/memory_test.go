@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"io"
+	"math"
 	"net"
 	"runtime"
 	"sync/atomic"
@@ -199,6 +200,49 @@ func TestAllocs_Echo(t *testing.T) {
 		exchange()
 		if got := testing.AllocsPerRun(500, exchange); got > 0.5 {
 			t.Errorf("%d bytes: %v allocations a request", length, got)
+		}
+	}
+}
+
+// source is a socket that has as many bytes for each read as it is asked for, most at
+// the most.
+type source struct {
+	net.Conn
+	most, reads int
+}
+
+func (s *source) Read(p []byte) (int, error) {
+	s.reads++
+	return min(len(p), s.most), nil
+}
+
+// TestDialed_ReadsFollowWhatArrives: a connection on which much arrives at once reads
+// it at once, and one with a short message now and then waits in little memory.
+func TestDialed_ReadsFollowWhatArrives(t *testing.T) {
+	const total, message = 4 << 20, 1 << 10
+	for _, test := range []struct {
+		name   string
+		most   int
+		reads  int
+		memory int
+	}{
+		{"a stream", math.MaxInt, total/(64<<10) + 8, 64 << 10},
+		{"short messages", message, total / message, 2 << 10},
+	} {
+		socket := &source{most: test.most}
+		conn := eventloop.NewConn(socket, eventloop.Config{})
+		reader := conn.Reader()
+		for range total / message {
+			if err := reader.Skip(message); err != nil {
+				t.Fatal(err)
+			}
+			reader.Shrink()
+		}
+		if socket.reads > test.reads {
+			t.Errorf("%s: %d reads for %d bytes, want at most %d", test.name, socket.reads, total, test.reads)
+		}
+		if got := reader.Memory(); got > test.memory {
+			t.Errorf("%s: the connection waits in %d bytes, want at most %d", test.name, got, test.memory)
 		}
 	}
 }

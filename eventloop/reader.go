@@ -51,6 +51,8 @@ type Reader struct {
 	// done: the handler does not look any more into what it has read. progress: it
 	// has consumed something, for good.
 	done, progress bool
+	// filled: the last read of a dialled connection took all the room there was.
+	filled bool
 	// buf[start:end] is what arrived and was not consumed.
 	buf        []byte
 	start, end int
@@ -207,6 +209,9 @@ func (r *Reader) pool() *linkbuf.Pool {
 func (r *Reader) room(first, least int) []byte {
 	unread := r.Len()
 	switch {
+	case r.filled && len(r.buf) < readBytes:
+		// More than that arrives at once: twice the room halves the reads.
+		r.move(max(first, 2*len(r.buf), r.grown()))
 	case 0 < r.start && !r.shared && unread <= r.start && least <= len(r.buf)-unread:
 		// At least as much was consumed as is moved, so the move is paid for.
 		r.rebase(r.buf)

@@ -92,7 +92,8 @@ func (c *ClientConn) Exchange(ctx context.Context, request *Request) (*Response,
 		c.used = -1
 	}
 	if err == nil {
-		response := &Response{conn: c, Type: message.Type, Body: message.Body}
+		response := &request.response
+		*response = Response{conn: c, Type: message.Type, Body: message.Body}
 		var closing bool
 		var headErr error
 		var mux bool
@@ -120,12 +121,7 @@ func (c *ClientConn) Exchange(ctx context.Context, request *Request) (*Response,
 // watch makes the exchange fail when ctx ends. If it can it leaves the deadline
 // to the socket, which needs no timer of its own for it.
 func (c *ClientConn) watch(ctx context.Context) (stop func() bool) {
-	var deadline time.Time
-	if call, ok := ctx.(interface {
-		Source() (context.Context, time.Time)
-	}); ok {
-		ctx, deadline = call.Source()
-	}
+	ctx, deadline := source(ctx)
 	if !deadline.Equal(c.deadline) {
 		// An error means that the socket is closed; the exchange will say so.
 		_ = c.conn.SetDeadline(deadline)
@@ -135,6 +131,17 @@ func (c *ClientConn) watch(ctx context.Context) (stop func() bool) {
 		return func() bool { return true }
 	}
 	return context.AfterFunc(ctx, c.interrupt)
+}
+
+// source returns what makes ctx end: another context, and a deadline, zero for none.
+// Who heeds the deadline by itself needs no timer of its own for each call.
+func source(ctx context.Context) (parent context.Context, deadline time.Time) {
+	if call, ok := ctx.(interface {
+		Source() (context.Context, time.Time)
+	}); ok {
+		return call.Source()
+	}
+	return ctx, time.Time{}
 }
 
 // interrupt makes the exchange in progress fail at once.

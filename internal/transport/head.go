@@ -72,8 +72,8 @@ func (h *RequestHead) put(r *Request) error {
 			return fmt.Errorf("metadata: transient key begins with %q, so peers would drop its pair as one that has made its hop (key %.100q)", wire.UpstreamKeys, pair.Key)
 		}
 	}
-	header, maps := &r.header, new(headerMaps)
-	header.Strings, header.Ints = maps.strings[:0], maps.ints[:0]
+	header := &r.header
+	header.Strings, header.Ints = r.maps.strings[:0], r.maps.ints[:0]
 	header.Strings = append(header.Strings, Pair{Key: wire.Capabilities, Value: capabilityMux})
 	if h.Service != "" {
 		header.Strings = append(header.Strings, Pair{Key: wire.IDLServiceName, Value: h.Service})
@@ -319,6 +319,7 @@ func readReplyHead(info wire.Info) (head ReplyHead, mux, closing bool, err error
 	if business.Status == 0 {
 		return head, mux, closing, nil
 	}
-	head.Business = &business
+	found := business // which would be allocated for every reply otherwise
+	head.Business = &found
 	return head, mux, closing, err
 }

@@ -36,6 +36,9 @@ type outgoing struct {
 	owners atomic.Int32
 	// after, if set, is called when a sender is done with the message.
 	after func()
+	// recycle, if set, takes the message back for another one. A message that was
+	// withdrawn may still be in a sender's queue, and is left to the garbage collector.
+	recycle func()
 }
 
 // begin reserves room for the head, so that the body can follow in the same
@@ -103,8 +106,12 @@ func (o *outgoing) shared() bool { return o.owners.Load() > 1 }
 
 // release gives the memory back once nobody needs it.
 func (o *outgoing) release() {
-	if o.owners.Add(-1) == 0 {
-		o.Buffer.Release()
+	if o.owners.Add(-1) > 0 {
+		return
+	}
+	o.Buffer.Release()
+	if o.recycle != nil && o.state.Load() != stateWithdrawn {
+		o.recycle()
 	}
 }
 

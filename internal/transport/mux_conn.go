@@ -26,6 +26,8 @@ type muxConn struct {
 	sender sender
 	// waiting is len(calls), for those that only compare.
 	waiting atomic.Int32
+	// crowd is the most that waiting has been lately.
+	crowd atomic.Int32
 	// heard is when bytes last arrived, in nanoseconds since 1970.
 	heard atomic.Int64
 	// answered is when a reply last found its call, silent how many calls have
@@ -47,12 +49,18 @@ type muxConn struct {
 	err error
 	// usedAt is when the last call ended.
 	usedAt time.Time
+	// timer ends the calls whose deadlines have passed, at wakeAt; that is zero if no
+	// call has one. There is one for all calls: most end before.
+	timer  *time.Timer
+	wakeAt time.Time
 }
 
 // muxCall is a call that waits for its reply.
 type muxCall struct {
 	request *Request
 	began   time.Time
+	// deadline is when the connection gives up the call; zero for never.
+	deadline time.Time
 	// claim: it tells the peer what this side can do. behind is closed when the
 	// call that does is on its way; nil if it need not be waited for.
 	claim  bool
@@ -66,6 +74,11 @@ type muxOutcome struct {
 	err      error
 }
 
+// expireSpacing times the number of calls is how long the next look at their deadlines
+// waits at least: looking at a call takes about a twentieth of that, so calls that end
+// one after the other cost little, and 10,000 of them end up to 10 ms late.
+const expireSpacing = time.Microsecond
+
 // errLeaving is the error of calls that come to a connection too late.
 var errLeaving = errors.New("the connection takes no more calls")
 
@@ -74,14 +87,16 @@ func newMuxConn(peer *Peer, lent *ClientConn) *muxConn {
 	c := &muxConn{peer: peer, lent: lent, conn: lent.conn, calls: map[int32]*muxCall{}, sequence: lent.sequence, usedAt: now}
 	c.heard.Store(now.UnixNano())
 	c.sender.conn = lent.conn
-	c.sender.crowded = func() bool { return c.waiting.Load() >= crowdedCalls }
+	c.sender.crowded = c.crowded
 	c.sender.failed = c.writeFailed
 	return c
 }
 
 // call makes one call.
 func (c *muxConn) call(ctx context.Context, request *Request) (*Response, error) {
-	call := &muxCall{request: request, began: time.Now(), outcome: make(chan muxOutcome, 1)}
+	parent, deadline := source(ctx)
+	call := &request.call
+	call.began, call.deadline = time.Now(), deadline
 	sequence, err := c.add(call)
 	if err != nil {
 		return nil, &CallError{Phase: PhaseAcquire, Err: err}
@@ -101,16 +116,22 @@ func (c *muxConn) call(ctx context.Context, request *Request) (*Response, error)
 	if call.claim {
 		c.claimed()
 	}
-	if err != nil {
-		// The connection has failed, and the call with it.
+	ended := parent.Done()
+	if err != nil || ended == nil {
+		// If nothing can be sent the connection has failed, and the call with it.
 		outcome := <-call.outcome
 		return outcome.response, outcome.err
 	}
 	select {
 	case outcome := <-call.outcome:
 		return outcome.response, outcome.err
-	case <-ctx.Done():
-		return c.giveUp(ctx, sequence, call)
+	case <-ended:
+		if c.remove(sequence) == nil {
+			// Its outcome was decided first.
+			outcome := <-call.outcome
+			return outcome.response, outcome.err
+		}
+		return nil, c.givenUp(call, ctx.Err())
 	}
 }
 
@@ -131,7 +152,8 @@ func (c *muxConn) handedOver(sequence int32, request *Request) {
 		return
 	}
 	if call := c.remove(sequence); call != nil {
-		call.outcome <- muxOutcome{response: &Response{}}
+		request.response = Response{}
+		call.outcome <- muxOutcome{response: &request.response}
 	}
 }
 
@@ -161,8 +183,23 @@ func (c *muxConn) add(call *muxCall) (sequence int32, err error) {
 		call.behind = c.claiming
 	}
 	c.calls[c.sequence] = call
-	c.waiting.Store(int32(len(c.calls)))
+	waiting := int32(len(c.calls))
+	c.waiting.Store(waiting)
+	if waiting > c.crowd.Load() {
+		c.crowd.Store(waiting)
+	}
+	c.wakeLocked(call.deadline)
 	return c.sequence, nil
+}
+
+// crowded tells the sender whether more requests are likely to come at once. Callers
+// that got their replies together are about to send together: the first of them
+// would write alone if it looked at what waits now. It is asked once a batch, and
+// forgets an eighth of the crowd.
+func (c *muxConn) crowded() bool {
+	crowd := c.crowd.Load()
+	c.crowd.Store(max(crowd-crowd/8, c.waiting.Load()))
+	return crowd >= crowdedCalls
 }
 
 // claimed lets the calls go that wait for the one with the claim.
@@ -192,21 +229,60 @@ func (c *muxConn) remove(sequence int32) *muxCall {
 	return call
 }
 
-// giveUp ends a call whose context has ended.
-func (c *muxConn) giveUp(ctx context.Context, sequence int32, call *muxCall) (*Response, error) {
-	if c.remove(sequence) == nil {
-		// Its outcome was decided first.
-		outcome := <-call.outcome
-		return outcome.response, outcome.err
-	}
-	failed := &CallError{Phase: PhaseWait, Sent: true, Err: ctx.Err()}
+// givenUp returns the error of a call that has been removed because it may not wait any
+// longer.
+func (c *muxConn) givenUp(call *muxCall, cause error) error {
+	failed := &CallError{Phase: PhaseWait, Sent: true, Err: cause}
 	if c.sender.withdraw(&call.request.outgoing) || call.request.state.Load() == stateDropped {
 		failed.Phase, failed.Sent = PhaseWrite, false
 	}
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) && c.isSilent(call) {
+	if errors.Is(cause, context.DeadlineExceeded) && c.isSilent(call) {
 		c.leave()
 	}
-	return nil, failed
+	return failed
+}
+
+// wakeLocked makes sure that expire runs at a time, or before.
+func (c *muxConn) wakeLocked(at time.Time) {
+	switch {
+	case at.IsZero() || !c.wakeAt.IsZero() && !at.Before(c.wakeAt):
+		return
+	case c.timer == nil:
+		c.timer = time.AfterFunc(time.Until(at), c.expire)
+	default:
+		c.timer.Reset(time.Until(at))
+	}
+	c.wakeAt = at
+}
+
+// expire ends the calls whose deadlines have passed.
+func (c *muxConn) expire() {
+	now := time.Now()
+	var next time.Time
+	var late []int32
+	c.mu.Lock()
+	for sequence, call := range c.calls {
+		switch deadline := call.deadline; {
+		case deadline.IsZero():
+		case !deadline.After(now):
+			late = append(late, sequence)
+		case next.IsZero() || deadline.Before(next):
+			next = deadline
+		}
+	}
+	if pause := now.Add(time.Duration(len(c.calls)) * expireSpacing); !next.IsZero() && next.Before(pause) {
+		next = pause
+	}
+	c.wakeAt = time.Time{}
+	if c.err == nil {
+		c.wakeLocked(next)
+	}
+	c.mu.Unlock()
+	for _, sequence := range late {
+		if call := c.remove(sequence); call != nil {
+			call.outcome <- muxOutcome{err: c.givenUp(call, context.DeadlineExceeded)}
+		}
+	}
 }
 
 // isSilent reports whether a call that timed out says that later ones are better
@@ -256,6 +332,9 @@ func (c *muxConn) fail(err error) {
 	calls := c.calls
 	c.calls = nil
 	c.waiting.Store(0)
+	if c.timer != nil {
+		c.timer.Stop()
+	}
 	c.mu.Unlock()
 	c.sender.close(err)
 	c.lent.pool.discard(c.lent)
@@ -367,5 +446,7 @@ func (c *muxConn) outcome(call *muxCall, message *wire.Message, head ReplyHead, 
 	}
 	buffers := c.lent.pool.buffers
 	body := append(buffers.Get(len(message.Body)), message.Body...)
-	return muxOutcome{response: &Response{Type: message.Type, Body: body, Head: head, buffers: buffers}}
+	response := &call.request.response
+	*response = Response{Type: message.Type, Body: body, Head: head, buffers: buffers}
+	return muxOutcome{response: response}
 }

@@ -41,6 +41,9 @@ type Peer struct {
 	closed    bool
 
 	late atomic.Uint64
+
+	// requests holds *Request that are not in use.
+	requests sync.Pool
 }
 
 // NewPeer returns a Peer without connections. Close must be called in the end.
@@ -162,7 +165,8 @@ func (p *Peer) aloneWithin(ctx, patience context.Context, request *Request) (res
 		return nil, conn.Reused(), err
 	case request.oneway:
 		conn.Retire()
-		return &Response{}, true, nil
+		request.response = Response{}
+		return &request.response, true, nil
 	case hasTTHeader(p.config.Protocol):
 		p.learned(conn.mux)
 		if conn.mux {
