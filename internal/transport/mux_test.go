@@ -133,8 +133,8 @@ func TestMux_CallersAnsweredTogetherWriteTogether(t *testing.T) {
 		})
 	}
 	group.Wait()
-	// How replies meet is up to the scheduler; alone, each call would be a write.
-	if got := writes.Load(); got > callers*rounds/2 {
+	// How they meet is up to the scheduler: 110 writes here, 800 if nobody waits for others.
+	if got := writes.Load(); got > callers*rounds/5 {
 		t.Errorf("%d writes for %d calls of %d callers", got, callers*rounds, callers)
 	}
 }
