@@ -1,6 +1,7 @@
 package emit
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/fulmar-rpc/fulmar/gen/schema"
@@ -145,14 +146,30 @@ func (p *printer) storeKitex(r *record, m member, value string) {
 		value = "r.New" + accessor(m.Type) + "(p, " + value + ")"
 	}
 	if r.union {
-		p.P("*s = ", r.goName, "{}")
-		for _, other := range r.members {
-			if other.isPreset() {
-				p.P("s.", other.GoName, " = ", p.names.kitex.fields[other.Field].preset)
-			}
-		}
+		p.emptyUnion(r, m.Field)
 	}
 	p.P("s.", m.GoName, " = ", value)
+}
+
+// emptyUnion prints what makes a union hold nothing, before the field next is set. A
+// member that is absent when it equals its default then has that. A binary has it in
+// memory of its own: who changes one must not change the default of others.
+func (p *printer) emptyUnion(r *record, next *schema.Field) {
+	preset := slices.IndexFunc(r.members, func(m member) bool { return m.isPreset() && m.Field != next })
+	if preset < 0 {
+		p.P("*s = ", r.goName, "{}")
+		return
+	}
+	m := r.members[preset] // and the only one: unions have one default
+	if m.Type.Kind != schema.KindBinary {
+		p.P("*s = ", r.goName, "{", m.GoName, ": ", p.memberValue(m, m.Default), "}")
+		return
+	}
+	p.P("*s = ", r.goName, "{", m.GoName, ": s.", m.GoName, "}")
+	p.P("if ", p.holds(m), " {")
+	p.P("r.ChargeDefaults(p, ", p.valueBytes(m.Default), ")")
+	p.P("s.", m.GoName, " = ", p.memberValue(m, m.Default))
+	p.P("}")
 }
 
 // initKitex prints what gives a new struct its defaults.

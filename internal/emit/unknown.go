@@ -61,7 +61,7 @@ func (p *printer) readUnknown(r *record) {
 	case r.unknown == "":
 		p.P("p = r.Skip(p, field)")
 	case r.union:
-		p.P("*s = ", r.goName, "{}")
+		p.emptyUnion(r, nil)
 		p.P("p = r.KeepUnknownArm(p, field, &s.", r.unknown, ")")
 	default:
 		p.P("p = unknown.Add(r, p, field)")

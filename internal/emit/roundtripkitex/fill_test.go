@@ -39,7 +39,7 @@ var declared = []kitexStruct{
 	shape.NewLeaf(), shape.NewScalars(), shape.NewRequired(), shape.NewOptional(), shape.NewDefaults(), shape.NewContainers(),
 	shape.NewTree(), shape.NewChoice(), shape.NewPreset(), shape.NewFailed(), shape.NewNothing(), shape.NewNames(),
 	shape.NewNewThing_(), shape.NewSnakeCaseName(), shape.NewForest_(),
-	own.NewKey(), own.NewInner(), own.NewOwn(), own.NewOneOf(), own.NewTaken(), own.NewKeeps(), own.NewKeepsArm(), own.NewWide(), own.NewWides(),
+	own.NewKey(), own.NewInner(), own.NewOwn(), own.NewOneOf(), own.NewTaken(), own.NewKeeps(), own.NewKeepsArm(), own.NewKeepsPreset(), own.NewWide(), own.NewWides(),
 }
 
 // calls are arguments and results of methods.
@@ -74,10 +74,11 @@ func TestDeclared_IsComplete(t *testing.T) {
 // unions are the types of which exactly one field must be set. A field with a default
 // counts as not set while it equals that.
 var unions = map[reflect.Type]bool{
-	reflect.TypeFor[shape.Choice](): true,
-	reflect.TypeFor[shape.Preset](): true,
-	reflect.TypeFor[own.OneOf]():    true,
-	reflect.TypeFor[own.KeepsArm](): true,
+	reflect.TypeFor[shape.Choice]():    true,
+	reflect.TypeFor[shape.Preset]():    true,
+	reflect.TypeFor[own.OneOf]():       true,
+	reflect.TypeFor[own.KeepsArm]():    true,
+	reflect.TypeFor[own.KeepsPreset](): true,
 }
 
 // filler gives values to everything it meets, from a seed.
@@ -177,14 +178,14 @@ func (f filler) fillUnion(v reflect.Value, depth int) {
 	if depth >= nesting {
 		number = 0
 	}
-	if preset, ok := v.Addr().Interface().(*shape.Preset); ok {
-		*preset = *shape.NewPreset()
-		if number == 0 {
-			preset.Number++
-			return
-		}
+	v.SetZero()
+	v.Addr().Interface().(kitexStruct).InitDefault()
+	if preset, ok := v.Addr().Interface().(*shape.Preset); ok && number == 0 {
+		preset.Number++
+		return
 	}
 	field := v.Field(number)
+	field.SetZero()
 	for field.IsZero() {
 		f.fill(field, depth)
 	}

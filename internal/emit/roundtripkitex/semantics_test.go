@@ -101,6 +101,32 @@ func TestUnknown_IsSentOn(t *testing.T) {
 	}
 }
 
+// TestUnion_HasItsDefaultForItself reads unions in which another field than the one with
+// a default is set: that one counts as not set, and is nobody else's memory.
+func TestUnion_HasItsDefaultForItself(t *testing.T) {
+	number, unknown := field(thrift.I32, 1)+number(7), field(thrift.I32, 5)+number(8)
+	for name, parts := range map[string][]string{
+		"an arm": {number, stop}, "an unknown one": {unknown, stop},
+		"after the default": {field(thrift.String, 2), "\x00\x00\x00\x01b", number, stop},
+	} {
+		union := &own.KeepsPreset{}
+		if err := read(union, parts...); err != nil {
+			t.Fatal(err)
+		}
+		message, err := thrift.Marshal(union)
+		if want := strings.Join(parts[len(parts)-2:], ""); err != nil || string(message) != want || union.IsSetBytes() {
+			t.Errorf("%s: %x, %v, want %x", name, message, err, want)
+		}
+		if got := string(union.Bytes); got != "bin" {
+			t.Fatalf("%s: the default is %q", name, got)
+		}
+		union.Bytes[0] = 'B'
+		if got := string(own.KeepsPreset_Bytes_DEFAULT); got != "bin" {
+			t.Fatalf("%s: the default of all became %q", name, got)
+		}
+	}
+}
+
 func TestString_ShowsWhatIsThere(t *testing.T) {
 	count, note := int32(3), "n"
 	leaf := &shape.Leaf{Name: "a", Count: &count, Note: &note}

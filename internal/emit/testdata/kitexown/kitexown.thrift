@@ -48,6 +48,11 @@ union KeepsArm {
   1: i32 number
 } (go.unknown = "keep")
 
+union KeepsPreset {
+  1: i32 number
+  2: binary bytes = "bin"
+} (go.unknown = "keep")
+
 // More than 64 bytes in Go, also where pointers have 4, for one on the wire.
 struct Wide {
   1: optional i32 number1

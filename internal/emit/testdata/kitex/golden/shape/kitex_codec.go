@@ -1489,13 +1489,11 @@ func (s *Preset) ReadThrift(r *thrift.Reader, p int) int {
 				break
 			}
 			*s = Preset{}
-			s.Number = Preset_Number_DEFAULT
 			s.Number = thrift.I32At(b, p+3)
 			p += 7
 		case 0x000b0002: // 2: string text
 			value, next := r.String(p + 3)
-			*s = Preset{}
-			s.Number = Preset_Number_DEFAULT
+			*s = Preset{Number: 5}
 			s.Text = r.NewString(p, value)
 			p = next
 		default:

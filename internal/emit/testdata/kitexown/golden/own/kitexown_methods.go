@@ -296,6 +296,44 @@ func (s *KeepsArm) FastRead(buf []byte) (int, error) {
 }
 
 // String returns a text for logs.
+func (s *KeepsPreset) String() string {
+	return methods.Text(s)
+}
+
+// BLength returns how many bytes FastWrite writes.
+func (s *KeepsPreset) BLength() int {
+	if s == nil {
+		return 1
+	}
+	n := 1 + s.UnknownFields.SizeThrift()
+	if s.Number != nil {
+		n += 7
+	}
+	if string(s.Bytes) != string(KeepsPreset_Bytes_DEFAULT) {
+		n += 7
+		n += len(s.Bytes)
+	}
+	return n
+}
+
+// FastWrite writes s to buf, which must have BLength bytes, and returns how many it
+// took. It panics if s cannot be written.
+func (s *KeepsPreset) FastWrite(buf []byte) int {
+	return thrift.Binary.FastWrite(buf, s)
+}
+
+// FastWriteNocopy is FastWrite: all is copied to buf, and w is not used.
+func (s *KeepsPreset) FastWriteNocopy(buf []byte, w methods.NocopyWriter) int {
+	return thrift.Binary.FastWrite(buf, s)
+}
+
+// FastRead reads a struct at the beginning of buf and returns how many bytes it took.
+// Fields that do not arrive keep their values.
+func (s *KeepsPreset) FastRead(buf []byte) (int, error) {
+	return thrift.Binary.FastRead(buf, s)
+}
+
+// String returns a text for logs.
 func (s *Wide) String() string {
 	return methods.Text(s)
 }

@@ -421,6 +421,79 @@ func (s *KeepsArm) CountSetFieldsKeepsArm() int {
 	return count
 }
 
+type KeepsPreset struct {
+	Number *int32 `thrift:"number,1,optional" frugal:"1,optional,i32" json:"number,omitempty"`
+	Bytes  []byte `thrift:"bytes,2,optional" frugal:"2,optional,binary" json:"bytes,omitempty"`
+
+	// UnknownFields are those that came and that the definition does not have.
+	UnknownFields thrift.Unknown `json:"-"`
+}
+
+// NewKeepsPreset returns a new KeepsPreset with the defaults of the definition.
+func NewKeepsPreset() *KeepsPreset {
+	s := &KeepsPreset{}
+	s.InitDefault()
+	return s
+}
+
+// InitDefault sets the fields that have defaults to them.
+func (s *KeepsPreset) InitDefault() {
+	s.Bytes = []byte("bin")
+}
+
+// KeepsPreset_Number_DEFAULT is what GetNumber returns for a KeepsPreset
+// without Number.
+var KeepsPreset_Number_DEFAULT int32
+
+func (s *KeepsPreset) GetNumber() int32 {
+	if !s.IsSetNumber() {
+		return KeepsPreset_Number_DEFAULT
+	}
+	return *s.Number
+}
+
+// KeepsPreset_Bytes_DEFAULT is what GetBytes returns for a KeepsPreset without
+// Bytes.
+var KeepsPreset_Bytes_DEFAULT []byte = []byte("bin")
+
+func (s *KeepsPreset) GetBytes() []byte {
+	if !s.IsSetBytes() {
+		return KeepsPreset_Bytes_DEFAULT
+	}
+	return s.Bytes
+}
+
+func (s *KeepsPreset) SetNumber(val *int32) {
+	s.Number = val
+}
+
+func (s *KeepsPreset) SetBytes(val []byte) {
+	s.Bytes = val
+}
+
+func (s *KeepsPreset) IsSetNumber() bool {
+	return s.Number != nil
+}
+
+func (s *KeepsPreset) IsSetBytes() bool {
+	return string(s.Bytes) != string(KeepsPreset_Bytes_DEFAULT)
+}
+
+// CountSetFieldsKeepsPreset returns how many fields are set; one has to be.
+func (s *KeepsPreset) CountSetFieldsKeepsPreset() int {
+	count := 0
+	if s.IsSetNumber() {
+		count++
+	}
+	if s.IsSetBytes() {
+		count++
+	}
+	if !s.UnknownFields.IsZero() {
+		count++
+	}
+	return count
+}
+
 // More than 64 bytes in Go, also where pointers have 4, for one on the wire.
 type Wide struct {
 	Number1  *int32 `thrift:"number1,1,optional" frugal:"1,optional,i32" json:"number1,omitempty"`
