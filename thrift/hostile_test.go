@@ -159,3 +159,42 @@ func TestHostile_FailedWritesCostLittle(t *testing.T) {
 		t.Errorf("%d chunks not given back", n)
 	}
 }
+
+// promise reads as code in the shape of Kitex does: a list of structs, the first of which
+// has a list of other structs in it, and so on.
+type promise struct{}
+
+func (*promise) WriteThrift(_ *thrift.Writer, b []byte) []byte { return b }
+
+func (*promise) ReadThrift(r *thrift.Reader, p int) int {
+	p = promised[[500]byte](r, p)
+	p = promised[[501]byte](r, p)
+	p = promised[[502]byte](r, p)
+	p = promised[[503]byte](r, p)
+	p = promised[[504]byte](r, p)
+	p = promised[[505]byte](r, p)
+	p = promised[[506]byte](r, p)
+	return promised[[507]byte](r, p)
+}
+
+func promised[T any](r *thrift.Reader, p int) int {
+	n, p, ok := r.BeginList(p, thrift.StructType)
+	if ok {
+		var structs thrift.Structs[T]
+		structs.List(r, p, n)
+		structs.New(r, p)
+		p = r.EndList(p)
+	}
+	return p
+}
+
+// TestHostile_PromisedStructsAreCharged has many counts, each of which all bytes that
+// follow could back: what is made for them is within the budget.
+func TestHostile_PromisedStructsAreCharged(t *testing.T) {
+	message := []byte(strings.Repeat("\x0c\x00\x00\x00\x80", 8) + strings.Repeat("\x00", 128))
+	_ = thrift.Unmarshal(message, &promise{})
+	allocated, _ := measured(func() { _ = thrift.Unmarshal(message, &promise{}) })
+	if most := limits.DefaultMessage().DecodeBytes(len(message)); allocated > most {
+		t.Errorf("%d bytes made for a message of %d (limit %d)", allocated, len(message), most)
+	}
+}

@@ -131,6 +131,9 @@ func (s *singleSlab[T]) grow(size int) int {
 // it needs.
 const slabSingles = 4
 
+// slabBudget is which part of the budget a piece for structs takes at most.
+const slabBudget = 8
+
 // Structs makes structs of type T, and lists of pointers to them, in pieces of memory
 // that those of a message share: one of many structs takes a few allocations, however
 // they are nested. What is kept keeps its piece, of at most slabBytes, in memory. The
@@ -188,8 +191,9 @@ func (s *Structs[T]) Expect(r *Reader, n int) {
 	}
 }
 
-// New returns a new struct, charged to the budget for what is at p. It is never nil, so
-// that generated code can go on after an error.
+// New returns a new struct for what is at p. It is never nil, so that generated code can
+// go on after an error. A piece is charged to the budget as a whole when it is made: a
+// count can ask for one without the structs that it promises.
 func (s Structs[T]) New(r *Reader, p int) *T {
 	slab := s.slab
 	if slab == nil {
@@ -201,22 +205,25 @@ func (s Structs[T]) New(r *Reader, p int) *T {
 			return Allocate[T](r, p)
 		}
 	}
-	size := unsafe.Sizeof(*new(T))
-	r.charge(p, int64(size))
-	if slab.used == slab.made {
-		newPiece[T](slab)
+	if slab.used == slab.made && !newPiece[T](r, p, slab) {
+		return new(T)
 	}
 	slab.used++
-	return (*T)(unsafe.Add(slab.memory, uintptr(slab.used-1)*size))
+	return (*T)(unsafe.Add(slab.memory, uintptr(slab.used-1)*unsafe.Sizeof(*new(T))))
 }
 
 // newPiece replaces a piece that is used up by one for twice as many, so that what is
-// not used is less than what is, or as many as are expected.
-func newPiece[T any](slab *structSlab) {
+// not used is less than what is, or as many as are expected. A piece takes little of the
+// budget, which others need for what does arrive. It reports false if there is none.
+func newPiece[T any](r *Reader, p int, slab *structSlab) bool {
 	size := int(unsafe.Sizeof(*new(T)))
-	slab.made = max(1, min(slab.next, slabBytes/max(size, 1)))
-	slab.memory = unsafe.Pointer(unsafe.SliceData(make([]T, slab.made)))
-	slab.used, slab.next = 0, 2*slab.made
+	made := max(1, min(slab.next, min(slabBytes, int(r.budget/slabBudget))/max(size, 1)))
+	if !r.charge(p, int64(made)*int64(size)) {
+		return false
+	}
+	slab.memory = unsafe.Pointer(unsafe.SliceData(make([]T, made)))
+	slab.made, slab.used, slab.next = made, 0, 2*made
+	return true
 }
 
 // List returns an empty list of pointers for n structs that BeginList announced, the
