@@ -18,15 +18,54 @@ import (
 func (Codec) FastWrite(buf []byte, s Struct) int {
 	m := limits.DefaultMessage()
 	m.Bytes, m.Depth = math.MaxInt, limits.ValueDepth
-	w := newWriter(m)
-	b, err := w.appendTo(buf[:0:len(buf)], s)
-	if err != nil {
+	to := struct { // one allocation
+		writer Writer
+		fixed  fixedBuffer
+	}{newWriter(m), fixedBuffer{buf: buf}}
+	to.writer.fixed = &to.fixed
+	to.fixed.settle(s.WriteThrift(&to.writer, buf[:0:len(buf)]))
+	if err := to.writer.err; err != nil {
 		panic(err)
 	}
-	if len(b) > len(buf) {
-		panic(fmt.Sprintf("thrift: %T takes %d bytes, the buffer has %d", s, len(b), len(buf)))
+	if to.fixed.settled > len(buf) {
+		panic(fmt.Sprintf("thrift: %T takes %d bytes, the buffer has %d", s, to.fixed.settled, len(buf)))
 	}
-	return copy(buf, b) // which is buf, unless that had no room for what could have come
+	return to.fixed.settled
+}
+
+// fixedBuffer is memory that is as long as what is written to it. Room for all that could
+// come next may be more than is left of it, so that is taken beside it, and what came is
+// copied.
+type fixedBuffer struct {
+	buf []byte
+	// settled is how much of buf has been written, or should have been.
+	settled int
+	// beside is such room, inUse says that what is written now is in it.
+	beside []byte
+	inUse  bool
+}
+
+// settle takes the chunk b, which is what room has returned and all behind it.
+func (f *fixedBuffer) settle(b []byte) {
+	if f.inUse {
+		copy(f.left(), b)
+	}
+	f.settled += len(b)
+}
+
+func (f *fixedBuffer) left() []byte { return f.buf[min(f.settled, len(f.buf)):] }
+
+// room settles b and returns the next chunk, with room for n bytes.
+func (f *fixedBuffer) room(b []byte, n int) []byte {
+	f.settle(b)
+	left := f.left()
+	if f.inUse = n > len(left); !f.inUse {
+		return left[:0:len(left)]
+	}
+	if n > len(f.beside) {
+		f.beside = make([]byte, n)
+	}
+	return f.beside[:0]
 }
 
 // FastRead reads a struct at the beginning of buf into s, under the default limits,

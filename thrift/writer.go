@@ -31,6 +31,8 @@ type Writer struct {
 	start int
 	// likely is how long the message will probably be.
 	likely int
+	// fixed is where FastWrite writes, nil elsewhere.
+	fixed *fixedBuffer
 }
 
 // firstChunk is what a message gets to begin with if nobody knows how long it will
@@ -102,8 +104,11 @@ func (w *Writer) grow(b []byte, n int) []byte {
 	if w.err != nil {
 		return w.scratch(b, n)
 	}
-	if w.out != nil {
+	switch {
+	case w.out != nil:
 		return w.out.Room(max(n, firstChunk))
+	case w.fixed != nil:
+		return w.fixed.room(b, n)
 	}
 	return append(make([]byte, 0, max(2*cap(b), len(b)+n)), b...)
 }

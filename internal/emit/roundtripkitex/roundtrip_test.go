@@ -155,9 +155,12 @@ func checkFast(t *testing.T, sent kitexStruct, message []byte, received kitexStr
 		if text(sent) != text(received) {
 			t.Fatalf("\nsent     %s\nreceived %s", text(sent), text(received))
 		}
-		exact := make([]byte, len(message))
-		if n := write(exact); n != len(message) {
-			t.Fatalf("%d bytes were written to %d", n, len(message))
+		exact := make([]byte, len(message)+behind)
+		if n := write(exact[:len(message)]); n != len(message) || string(exact[n:]) != "\x00\x00\x00" {
+			t.Fatalf("%d bytes were written to %d, %x behind them", n, len(message), exact[n:])
+		}
+		if n, err := received.FastRead(exact); err != nil || n != len(message) || text(sent) != text(received) {
+			t.Fatalf("FastRead: %d, %v\nsent     %s\nreceived %s", n, err, text(sent), text(received))
 		}
 	}
 }

@@ -1,10 +1,12 @@
 package roundtripkitex_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -218,6 +220,26 @@ func TestFastWrite_PanicsWhereItCannotWrite(t *testing.T) {
 	buf := make([]byte, tree.BLength())
 	if n := tree.FastWrite(buf); n != len(buf) {
 		t.Errorf("%d of %d bytes", n, len(buf))
+	}
+}
+
+// TestFastWrite_TakesNoSecondBuffer writes structs whose optional fields are absent to
+// memory that has no room for them.
+func TestFastWrite_TakesNoSecondBuffer(t *testing.T) {
+	wides := &own.Wides{}
+	for range 20_000 {
+		wides.List = append(wides.List, &own.Wide{})
+	}
+	buf := make([]byte, wides.BLength())
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	n := wides.FastWrite(buf)
+	runtime.ReadMemStats(&after)
+	if n != len(buf) || !bytes.Equal(buf[n-3:], make([]byte, 3)) {
+		t.Errorf("%d of %d bytes", n, len(buf))
+	}
+	if got := after.TotalAlloc - before.TotalAlloc; got > 8<<10 {
+		t.Errorf("%d bytes allocated to write %d", got, n)
 	}
 }
 
