@@ -63,6 +63,11 @@ func TestSizeThrift_IsWhatIsWritten(t *testing.T) {
 		if got := s.SizeThrift(); got != len(message) {
 			t.Errorf("SizeThrift is %d, %d bytes were written: %v", got, len(message), s)
 		}
+		// As the guide says.
+		buffer := make([]byte, 0, s.SizeThrift()+256)
+		if b, err := thrift.Append(buffer, s); err != nil || &b[0] != &buffer[:1][0] {
+			t.Errorf("%v; %d bytes are not in memory of %d", err, len(b), cap(buffer))
+		}
 	})
 	for _, prototype := range declared {
 		s, ok := prototype.(sized)
