@@ -94,6 +94,9 @@ func (f *File) Service(name string) (*Service, error) {
 
 // file returns the file that a type or service of this one refers to by number.
 func (f *File) file(number int32) (*File, error) {
+	if err := f.load(); err != nil {
+		return nil, err // who asks may have a type of another file, and this one not be decoded
+	}
 	switch {
 	case number == 0:
 		return f, nil

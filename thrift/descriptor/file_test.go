@@ -3,6 +3,7 @@ package descriptor_test
 import (
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/fulmar-rpc/fulmar/internal/limits"
@@ -121,6 +122,22 @@ func TestFile_SaysWhatIsMissing(t *testing.T) {
 		_, _, err = shop.Method(service, "none")
 		wantError(t, err, want)
 	}
+}
+
+// TestFile_IsDecodedToSayWhatIsMissing asks many files at once for what is not there,
+// before anything else was asked. The race detector sees who looks too early.
+func TestFile_IsDecodedToSayWhatIsMissing(t *testing.T) {
+	shop, _ := shop(t)
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			_, _, err := shop.StructOf(&descriptor.Type{Kind: descriptor.Kind_STRUCT, File: 9})
+			wantError(t, err, `file 9 of the 1 that "shop.thrift" imports`)
+			_, _, err = shop.Parent(&descriptor.Service{Parent: "Base", ParentFile: 9})
+			wantError(t, err, `file 9 of the 1 that "shop.thrift" imports`)
+		})
+	}
+	group.Wait()
 }
 
 func TestFile_RefusesOtherBytes(t *testing.T) {
