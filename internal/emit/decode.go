@@ -194,8 +194,15 @@ func (p *printer) readPlainList(t *schema.Type, target, place, old string) {
 // readStruct prints what reads a struct at p into target, which operator assigns to
 // or declares, and moves p.
 func (p *printer) readStruct(t *schema.Type, target, operator string) {
-	p.chargeDefaults(t.Struct)
-	p.P(target, " ", operator, " ", p.newStruct(t))
+	if p.options.Reuse && p.hasDefaults(t.Struct) {
+		if operator == ":=" {
+			p.P("var ", target, " ", p.goType(t))
+		}
+		p.unlessReused(t, true, target)
+	} else {
+		p.chargeDefaults(t.Struct)
+		p.P(target, " ", operator, " ", p.newStruct(t))
+	}
 	p.P("p = ", target, ".ReadThrift(r, p)")
 }
 

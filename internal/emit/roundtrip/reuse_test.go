@@ -65,6 +65,24 @@ func TestReuse_TakesNoMemory(t *testing.T) {
 	}
 }
 
+// TestReuse_MakesDefaultsOnce reads structs that are values of a map, which are new ones,
+// with and without reuse: their defaults take the same memory.
+func TestReuse_MakesDefaultsOnce(t *testing.T) {
+	message := marshal(t, &reuse.Node{Must: []int32{}, Named: map[string]reuse.Preset{"a": {}, "b": {}, "c": {}}})
+	allocations := func(config thrift.UnmarshalConfig) float64 {
+		node := reuse.NewNode()
+		return testing.AllocsPerRun(20, func() {
+			if err := thrift.UnmarshalOwned(message, node, config); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	without := allocations(thrift.UnmarshalConfig{Strings: thrift.StringsScoped})
+	if with := allocations(thrift.UnmarshalConfig{Strings: thrift.StringsScoped, Reuse: true}); with >= without {
+		t.Errorf("%v allocations with reuse, %v without", with, without)
+	}
+}
+
 func TestReuse_IsRefusedByStructsThatCannot(t *testing.T) {
 	b := marshal(t, shapes.NewEmpty())
 	err := thrift.UnmarshalOwned(b, shapes.NewEmpty(), thrift.UnmarshalConfig{Reuse: true})

@@ -653,8 +653,10 @@ fields:
 					{
 						pair.Key, p = r.I32List(p, nil)
 					}
-					p = r.ChargeDefaults(p, 375)
-					pair.Value = *NewPreset()
+					if !r.Reuses() {
+						p = r.ChargeDefaults(p, 375)
+						pair.Value = *NewPreset()
+					}
 					p = pair.Value.ReadThrift(r, p)
 					entries = append(entries, pair)
 				}
@@ -711,8 +713,11 @@ fields:
 				for i := 0; i < n && !r.Failed(); i++ {
 					var key string
 					key, p = r.String(p)
-					p = r.ChargeDefaults(p, 375)
-					value := *NewPreset()
+					var value Preset
+					if !r.Reuses() {
+						p = r.ChargeDefaults(p, 375)
+						value = *NewPreset()
+					}
 					p = value.ReadThrift(r, p)
 					entries[key] = value
 				}
