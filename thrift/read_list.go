@@ -96,13 +96,13 @@ func beginNumbers[T number](r *Reader, p int, element Type, old []T) (list []T, 
 	if !ok {
 		return nil, nil, p
 	}
-	if n == 0 {
-		return []T{}, nil, p
-	}
 	size := int(unsafe.Sizeof(*new(T)))
 	next = p + n*size
 	if list := listFor(r, n, old); list != nil {
 		return list, r.buf[p:next], next
+	}
+	if n == 0 {
+		return []T{}, nil, p
 	}
 	memory := r.numbersFor(p, n, size)
 	if memory == nil {

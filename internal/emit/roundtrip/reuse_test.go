@@ -65,6 +65,24 @@ func TestReuse_TakesNoMemory(t *testing.T) {
 	}
 }
 
+// TestReuse_KeepsMemoryOfEmptyLists reads messages with lists that are empty and others by
+// turns: both take the Reader.
+func TestReuse_KeepsMemoryOfEmptyLists(t *testing.T) {
+	full := reuse.Branch{Numbers: []int64{1, 2, 3}, Labels: []string{"a"}, Leaves: []reuse.Leaf{{Number: 4}}}
+	messages := [][]byte{marshal(t, &full), marshal(t, &reuse.Branch{Labels: []string{}})}
+	var got reuse.Branch
+	allocations := testing.AllocsPerRun(20, func() {
+		for _, message := range messages {
+			if err := thrift.UnmarshalOwned(message, &got, thrift.UnmarshalConfig{Strings: thrift.StringsScoped, Reuse: true}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	if allocations > 2 || got.Numbers == nil || len(got.Numbers) != 0 {
+		t.Errorf("%v allocations for 2 messages; %v", allocations, &got)
+	}
+}
+
 // TestReuse_MakesDefaultsOnce reads structs that are values of a map, which are new ones,
 // with and without reuse: their defaults take the same memory.
 func TestReuse_MakesDefaultsOnce(t *testing.T) {
