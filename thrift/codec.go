@@ -99,9 +99,11 @@ type UnmarshalConfig struct {
 	Strings Strings
 	// Reuse makes s what its constructor returns, with the fields that are in b, and
 	// takes the memory of its lists, maps and pointers for them: nobody else may use
-	// anything that s holds, nor may s hold itself. What is behind the end of a list that
-	// was longer before stays in memory until it is written over. It is for structs that
-	// were generated with `fulmar gen --reuse`, and an error for others. Default: false.
+	// anything that s holds, nor may s hold itself, or the same memory twice. A list that
+	// was shortened with append has its last elements behind its end once more, one that
+	// slices.Delete has shortened does not. Lists keep their memory, and behind their end
+	// strings of longer messages. It is for structs that were generated with
+	// `fulmar gen --reuse`, and an error for others. Default: false.
 	Reuse bool
 }
 

@@ -101,6 +101,19 @@ func TestReuse_MakesDefaultsOnce(t *testing.T) {
 	}
 }
 
+// TestReuse_AfterDelete shortens a list, as the guide has it, and reads a longer one.
+func TestReuse_AfterDelete(t *testing.T) {
+	want := reuse.Branch{Branches: []reuse.Branch{{Numbers: []int64{1}}, {Numbers: []int64{2}}, {Numbers: []int64{3}}}}
+	message := marshal(t, &want)
+	var got reuse.Branch
+	for range 2 {
+		if err := thrift.UnmarshalOwned(message, &got, thrift.UnmarshalConfig{Reuse: true}); err != nil || !got.Equal(&want) {
+			t.Fatalf("read %v, %v", &got, err)
+		}
+		got.Branches = slices.Delete(got.Branches, 0, 1)
+	}
+}
+
 func TestReuse_IsRefusedByStructsThatCannot(t *testing.T) {
 	b := marshal(t, shapes.NewEmpty())
 	err := thrift.UnmarshalOwned(b, shapes.NewEmpty(), thrift.UnmarshalConfig{Reuse: true})
