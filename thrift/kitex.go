@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/fulmar-rpc/fulmar/internal/limits"
+	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
 )
 
 // What only code in the shape of Kitex uses: fields that are pointers to scalars, and
@@ -71,7 +72,14 @@ func (f *fixedBuffer) room(b []byte, n int) []byte {
 // FastRead reads a struct at the beginning of buf into s, under the default limits,
 // and returns how many bytes that took. It keeps no reference to buf.
 func (c Codec) FastRead(buf []byte, s Struct) (int, error) {
-	r := newReader(buf[:min(len(buf), math.MaxInt32)], limits.DefaultMessage(), c.Strings, copied)
+	m := limits.DefaultMessage()
+	buf = buf[:min(len(buf), math.MaxInt32)]
+	// What follows must not count: memory that strings and lists share is made for all
+	// that is there, so structs one behind the other would each take it for the others.
+	if end, err := thriftwire.Skip(buf, StructType, m.Depth, m.Depth); err == nil {
+		buf = buf[:end]
+	}
+	r := newReader(buf, m, c.Strings, copied)
 	p := s.ReadThrift(&r, 0)
 	if r.err != nil {
 		return 0, r.err

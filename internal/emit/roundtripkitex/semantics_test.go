@@ -243,6 +243,31 @@ func TestFastWrite_TakesNoSecondBuffer(t *testing.T) {
 	}
 }
 
+// TestFastRead_TakesNothingForWhatFollows reads structs one behind the other: what they
+// take does not depend on how many there are.
+func TestFastRead_TakesNothingForWhatFollows(t *testing.T) {
+	note := "a note"
+	one, err := thrift.Marshal(&shape.Leaf{Name: "the name of a leaf", Note: &note})
+	if err != nil {
+		t.Fatal(err)
+	}
+	many := bytes.Repeat(one, 300)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for rest := many; len(rest) > 0; {
+		leaf := shape.NewLeaf()
+		n, err := leaf.FastRead(rest)
+		if err != nil || n != len(one) || leaf.GetNote() != note {
+			t.Fatalf("%d, %v, %s", n, err, leaf)
+		}
+		rest = rest[n:]
+	}
+	runtime.ReadMemStats(&after)
+	if got := after.TotalAlloc - before.TotalAlloc; got > 1<<20 {
+		t.Errorf("%d bytes allocated to read %d", got, len(many))
+	}
+}
+
 func panics(call func()) (panicked bool) {
 	defer func() { panicked = recover() != nil }()
 	call()
