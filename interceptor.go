@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/fulmar-rpc/fulmar/internal/transport"
 )
 
 // UnaryInterceptor wraps unary and oneway calls, on the client or the server.
@@ -43,9 +45,10 @@ type unaryState struct {
 	// On the server: whether the handler was called.
 	handled bool
 	request any
-	// decode makes request on first use; nil once that happened, and on the
-	// client.
-	decode    func() (any, error)
+	// server decodes undecoded into request on first use; undecoded is nil once that
+	// happened, and on the client.
+	server    *Server
+	undecoded *transport.Inbound
 	decodeErr error
 	reply     any
 }
@@ -72,9 +75,9 @@ func (u Unary) Peer() string { return u.state.peer }
 // Request returns the request message, a pointer to the generated arguments
 // struct. On the server the first use decodes it.
 func (u Unary) Request() (any, error) {
-	if u.state.decode != nil {
-		u.state.request, u.state.decodeErr = u.state.decode()
-		u.state.decode = nil
+	if in := u.state.undecoded; in != nil {
+		u.state.undecoded = nil
+		u.state.request, u.state.decodeErr = u.state.server.decode(u.state.method, in)
 	}
 	return u.state.request, u.state.decodeErr
 }

@@ -215,26 +215,30 @@ func (s *Server) handle(ctx context.Context, in *transport.Inbound) {
 	}
 	defer s.admitted.Add(-1)
 	method := entry.method
-	call := &servedCall{Call: Call{
-		service:       method.Service,
-		method:        method.Name,
-		oneway:        method.Oneway,
-		protocol:      Protocol(in.Protocol),
-		peer:          in.Peer,
-		local:         in.Local,
-		callerService: in.Head.FromService,
-		callerMethod:  in.Head.FromMethod,
-		metadata:      Metadata{in.Head.Metadata},
-	}}
-	state := &unaryState{
-		side:           SideServer,
-		method:         method,
-		implementation: entry.implementation,
-		peer:           in.Peer,
-		protocol:       call.protocol,
-		decode:         func() (any, error) { return s.decode(method, in) },
+	inProgress := &callInProgress{
+		served: servedCall{Call: Call{
+			service:       method.Service,
+			method:        method.Name,
+			oneway:        method.Oneway,
+			protocol:      Protocol(in.Protocol),
+			peer:          in.Peer,
+			local:         in.Local,
+			callerService: in.Head.FromService,
+			callerMethod:  in.Head.FromMethod,
+			metadata:      Metadata{in.Head.Metadata},
+		}},
+		state: unaryState{
+			side:           SideServer,
+			method:         method,
+			implementation: entry.implementation,
+			peer:           in.Peer,
+			protocol:       Protocol(in.Protocol),
+			server:         s,
+			undecoded:      in,
+		},
 	}
-	callCtx := contextOf(ctx, call, in)
+	call, state := &inProgress.served, &inProgress.state
+	callCtx := inProgress.begin(ctx, in)
 	defer callCtx.finish()
 	finished := false
 	defer func() {
@@ -249,6 +253,13 @@ func (s *Server) handle(ctx context.Context, in *transport.Inbound) {
 	finished = true
 }
 
+// callInProgress is what serving a call takes, in one piece of memory.
+type callInProgress struct {
+	served servedCall
+	state  unaryState
+	ctx    callContext
+}
+
 // wantsAnswer reports whether the peer waits for an answer: the IDL decides, and
 // the message where there is no method.
 func wantsAnswer(in *transport.Inbound, entry *methodEntry) bool {
@@ -258,13 +269,14 @@ func wantsAnswer(in *transport.Inbound, entry *methodEntry) bool {
 	return in.Type != thriftwire.Oneway
 }
 
-// contextOf returns the context of a call: what a handler hangs on it ends with
-// the call, or when its caller stops waiting.
-func contextOf(conn context.Context, call *servedCall, in *transport.Inbound) *callContext {
-	ctx := &callContext{parent: conn, served: call, onward: call.metadata.onward(), inbound: in}
+// begin returns the context of the call: what a handler hangs on it ends with the call,
+// or when its caller stops waiting.
+func (c *callInProgress) begin(conn context.Context, in *transport.Inbound) *callContext {
+	ctx := &c.ctx
+	ctx.parent, ctx.served, ctx.onward, ctx.inbound = conn, &c.served, c.served.metadata.onward(), in
 	if timeout := in.Head.Timeout; timeout > 0 {
-		call.deadline = time.Now().Add(timeout)
-		ctx.deadline = call.deadline
+		c.served.deadline = time.Now().Add(timeout)
+		ctx.deadline = c.served.deadline
 	}
 	return ctx
 }

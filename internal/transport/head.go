@@ -248,8 +248,8 @@ func (s *pairSet) find(prefix string, key []byte) int {
 
 // put writes the head into the header of a reply.
 func (h *ReplyHead) put(r *Reply, messageType thriftwire.MessageType) error {
-	header, maps := &r.header, new(replyMaps)
-	header.Strings, header.Ints = maps.strings[:0], maps.ints[:0]
+	header := &r.header
+	header.Strings, header.Ints = r.maps.strings[:0], r.maps.ints[:0]
 	text := func(key, value string) {
 		if value != "" {
 			header.Strings = append(header.Strings, Pair{Key: key, Value: value})
@@ -307,8 +307,10 @@ func readReplyHead(info wire.Info) (head ReplyHead, mux, closing bool, err error
 			if len(value) == 0 {
 				continue
 			}
-			business.Extra, err = nil, nil
-			if jsonErr := json.Unmarshal(value, &business.Extra); jsonErr != nil {
+			var extra map[string]string
+			jsonErr := json.Unmarshal(value, &extra)
+			business.Extra, err = extra, nil
+			if jsonErr != nil {
 				err = replyError(thriftwire.ExceptionInternalError, "%s of the reply is not a JSON object of texts: %.100q", wire.BusinessExtra, value)
 			}
 		default:
@@ -319,7 +321,7 @@ func readReplyHead(info wire.Info) (head ReplyHead, mux, closing bool, err error
 	if business.Status == 0 {
 		return head, mux, closing, nil
 	}
-	found := business // which would be allocated for every reply otherwise
+	found := business // would be allocated for every reply if it were the same
 	head.Business = &found
 	return head, mux, closing, err
 }

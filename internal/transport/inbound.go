@@ -68,10 +68,12 @@ func (in *Inbound) HasHeader() bool { return hasTTHeader(in.Protocol) }
 // answered by an exception.
 func (in *Inbound) Invalid() error { return in.invalid }
 
-// Reply is an answer that is being written. Release must follow in the end.
+// Reply is an answer that is being written. Release must follow in the end, after which
+// it belongs to the Server.
 type Reply struct {
 	outgoing
 	call *Inbound
+	maps replyMaps
 }
 
 // replyMaps are to replies what headerMaps are to requests.
@@ -87,7 +89,13 @@ func (in *Inbound) NewReply(name string, head ReplyHead) (*Reply, error) {
 }
 
 func (in *Inbound) newReply(name string, head ReplyHead, messageType thriftwire.MessageType) (*Reply, error) {
-	r := &Reply{call: in}
+	server := in.conn.server
+	r, ok := server.replies.Get().(*Reply)
+	if !ok {
+		r = new(Reply)
+		r.recycle = func() { server.recycle(r) }
+	}
+	r.call = in
 	r.protocol, r.name, r.sequence = in.Protocol, name, in.Sequence
 	if hasTTHeader(r.protocol) {
 		if !in.fulmar {
@@ -97,6 +105,7 @@ func (in *Inbound) newReply(name string, head ReplyHead, messageType thriftwire.
 			}
 		}
 		if err := head.put(r, messageType); err != nil {
+			server.recycle(r)
 			return nil, err
 		}
 		r.header.Sequence = in.headerSequence
@@ -107,11 +116,19 @@ func (in *Inbound) newReply(name string, head ReplyHead, messageType thriftwire.
 			r.header.Strings = append(r.header.Strings, Pair{Key: wire.CloseConnection, Value: wire.CloseConnectionValue})
 		}
 	}
-	if err := r.begin(in.conn.server.buffers); err != nil {
+	if err := r.begin(server.buffers); err != nil {
 		r.release()
 		return nil, err
 	}
 	return r, nil
+}
+
+// recycle keeps a reply for another call, without what it refers to.
+func (s *Server) recycle(r *Reply) {
+	r.call = nil
+	r.outgoing.reset()
+	r.maps = replyMaps{}
+	s.replies.Put(r)
 }
 
 // Body is where the body goes.

@@ -115,6 +115,13 @@ func (o *outgoing) release() {
 	}
 }
 
+// reset lets go of what a message refers to that nobody needs any more.
+func (o *outgoing) reset() {
+	o.name, o.room, o.unused, o.after = "", nil, 0, nil
+	o.header = ttheader.Head{}
+	o.state.Store(stateQueued)
+}
+
 // ReadBufferBytes is how much the buffer of a connection must hold: the longest
 // message, which is decoded in one piece, with the longest header, and what may
 // arrive behind it.

@@ -49,6 +49,9 @@ type Server struct {
 	// serving.
 	stopping atomic.Int64
 
+	// replies holds *Reply that are not in use.
+	replies sync.Pool
+
 	running atomic.Int64
 	mu      sync.Mutex
 	// ended is closed when the last call has ended; nil until somebody waits.
