@@ -10,7 +10,7 @@ import (
 )
 
 // What only code in the shape of Kitex uses: fields that are pointers to scalars, and
-// containers of pointers to structs.
+// lists of pointers to structs.
 
 // FastWrite writes s to the beginning of buf and returns how many bytes it took. It
 // panics if s cannot be written, which is if a union within it has not exactly one
@@ -92,11 +92,8 @@ type kitexMemory struct {
 	// oneNumber and oneString are for what is pointed to.
 	oneNumber singleSlab[uint64]
 	oneString singleSlab[string]
-	// pointers and structs are for lists of pointers and what these point to, and
-	// singles is how many structs have been made; see Structs.
+	// pointers is for lists of pointers; see Structs.List.
 	pointers []unsafe.Pointer
-	structs  *structSlabs
-	singles  int
 }
 
 // forKitex returns that part, which is made when something needs it.
@@ -170,111 +167,13 @@ type singleSlab[T any] struct {
 // grow returns how many values of size bytes the next piece is for: twice as many as
 // before, so that what is not used is less than what is.
 func (s *singleSlab[T]) grow(size int) int {
-	return max(slabSingles, min(2*len(s.memory), slabBytes/size))
-}
-
-// slabSingles is how many structs get memory of their own before pieces are shared, and
-// how many values the first piece is for: a message of a few would pay for more than
-// it needs.
-const slabSingles = 4
-
-// slabBudget is which part of the budget a piece for structs takes at most.
-const slabBudget = 8
-
-// Structs makes structs of type T, and lists of pointers to them, in pieces of memory
-// that those of a message share: one of many structs takes a few allocations, however
-// they are nested. What is kept keeps its piece, of at most slabBytes, in memory. The
-// zero value is ready for use, and belongs to one container of one message.
-type Structs[T any] struct {
-	// slab is where they come from, if that was looked for.
-	slab *structSlab
-}
-
-// structSlabs are the pieces for structs, of the types that were there first. Few
-// messages have structs of more types in them.
-type structSlabs [8]structSlab
-
-// structSlab is a piece for structs of one type.
-type structSlab struct {
-	// kind is a nil pointer to the type.
-	kind any
-	// memory is a slice of made structs, of which used have been handed out.
-	memory     unsafe.Pointer
-	used, made int
-	// next is for how many the next piece is.
-	next int
-}
-
-// of returns the piece for a type; nil if there are too many types.
-func (s *structSlabs) of(kind any) *structSlab {
-	for i := range s {
-		switch s[i].kind {
-		case kind:
-			return &s[i]
-		case nil:
-			s[i].kind, s[i].next = kind, 1
-			return &s[i]
-		}
-	}
-	return nil
-}
-
-func slabOf[T any](r *Reader) *structSlab {
-	memory := r.forKitex()
-	if memory.structs == nil {
-		memory.structs = new(structSlabs)
-	}
-	return memory.structs.of((*T)(nil))
-}
-
-// Expect says that n structs are likely to be made.
-func (s *Structs[T]) Expect(r *Reader, n int) {
-	if n <= slabSingles {
-		return
-	}
-	r.forKitex().singles = slabSingles
-	if s.slab = slabOf[T](r); s.slab != nil {
-		s.slab.next = max(s.slab.next, n-(s.slab.made-s.slab.used))
-	}
-}
-
-// New returns a new struct for what is at p. It is never nil, so that generated code can
-// go on after an error. A piece is charged to the budget as a whole when it is made: a
-// count can ask for one without the structs that it promises.
-func (s Structs[T]) New(r *Reader, p int) *T {
-	slab := s.slab
-	if slab == nil {
-		if memory := r.forKitex(); memory.singles < slabSingles {
-			memory.singles++
-			return Allocate[T](r, p)
-		}
-		if slab = slabOf[T](r); slab == nil {
-			return Allocate[T](r, p)
-		}
-	}
-	if slab.used == slab.made && !newPiece[T](r, p, slab) {
-		return new(T)
-	}
-	slab.used++
-	return (*T)(unsafe.Add(slab.memory, uintptr(slab.used-1)*unsafe.Sizeof(*new(T))))
-}
-
-// newPiece replaces a piece that is used up by one for twice as many, so that what is
-// not used is less than what is, or as many as are expected. A piece takes little of the
-// budget, which others need for what does arrive. It reports false if there is none.
-func newPiece[T any](r *Reader, p int, slab *structSlab) bool {
-	size := int(unsafe.Sizeof(*new(T)))
-	made := max(1, min(slab.next, min(slabBytes, int(r.budget/slabBudget))/max(size, 1)))
-	if !r.charge(p, int64(made)*int64(size)) {
-		return false
-	}
-	slab.memory = unsafe.Pointer(unsafe.SliceData(make([]T, made)))
-	slab.made, slab.used, slab.next = made, 0, 2*made
-	return true
+	const first = 4 // a message of a few would pay for more than it needs
+	return max(first, min(2*len(s.memory), slabBytes/size))
 }
 
 // List returns an empty list of pointers for n structs that BeginList announced, the
-// first of them at p; see MakeSlice. The structs will be made by New.
+// first of them at p; see MakeSlice. The structs will be made by New. Short lists share
+// pieces, as the structs do.
 func (s *Structs[T]) List(r *Reader, p, n int) []*T {
 	s.Expect(r, n)
 	const size = int(unsafe.Sizeof(uintptr(0)))

@@ -29,7 +29,9 @@ type Reader struct {
 	memory *memory
 	// reuse: what is read takes the memory of what the struct was before.
 	reuse bool
-	err   *Error
+	// singles is how many structs have been made one by one; see Structs.
+	singles uint8
+	err     *Error
 }
 
 // memory is what a Reader has taken and not given away yet.
@@ -43,6 +45,8 @@ type memory struct {
 	arena   []byte
 	strings []string
 	words   []uint64
+	// structs is for structs that are pointed to; see Structs.
+	structs *structSlabs
 	// kitex is for code in the shape of Kitex; see forKitex.
 	kitex *kitexMemory
 }

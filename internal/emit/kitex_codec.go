@@ -228,7 +228,7 @@ func (p *printer) readKitexContainer(t *schema.Type, target, operator, place str
 
 // newKitex returns the expression for a pointer to a new struct of zeros.
 func (p *printer) newKitex(t *schema.Type) string {
-	return p.imports.thrift("Structs") + "[" + p.goType(t) + "]{}.New(r, p)"
+	return "new(" + p.imports.thrift("Structs") + "[" + p.goType(t) + "]).New(r, p)"
 }
 
 // takeKitex prints what declares target as a pointer to a new one of structs, and reads

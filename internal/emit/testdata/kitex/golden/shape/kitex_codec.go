@@ -242,7 +242,7 @@ fields:
 			p += 7
 			seen |= 1 << 4
 		case 0x000c0006: // 6: Leaf leaf
-			value := thrift.Structs[Leaf]{}.New(r, p)
+			value := new(thrift.Structs[Leaf]).New(r, p)
 			p = value.ReadThrift(r, p+3)
 			s.Leaf = value
 			seen |= 1 << 5
@@ -458,7 +458,7 @@ func (s *Optional) ReadThrift(r *thrift.Reader, p int) int {
 			s.Stamp = r.NewI64(p, thrift.I64At(b, p+3))
 			p += 11
 		case 0x000c000d: // 13: Leaf leaf
-			value := thrift.Structs[Leaf]{}.New(r, p)
+			value := new(thrift.Structs[Leaf]).New(r, p)
 			p = value.ReadThrift(r, p+3)
 			s.Leaf = value
 		case 0x000f000e: // 14: list<string> list
@@ -485,7 +485,7 @@ func (s *Optional) ReadThrift(r *thrift.Reader, p int) int {
 		case 0x000f0011: // 17: Words words
 			s.Words, p = r.StringList(p+3, s.Words)
 		case 0x000c0012: // 18: Sheet sheet
-			value := thrift.Structs[Sheet]{}.New(r, p)
+			value := new(thrift.Structs[Sheet]).New(r, p)
 			p = value.ReadThrift(r, p+3)
 			s.Sheet = value
 		case 0x000b0013: // 19: Blob blob
@@ -636,7 +636,7 @@ fields:
 				s.Table = entries
 			}
 		case 0x000c000a: // 10: Leaf leaf
-			value := thrift.Structs[Leaf]{}.New(r, p)
+			value := new(thrift.Structs[Leaf]).New(r, p)
 			p = value.ReadThrift(r, p+3)
 			s.Leaf = value
 		case 0x0008000b: // 11: Level level
@@ -697,7 +697,7 @@ fields:
 				s.MaybeTable = entries
 			}
 		case 0x000c001e: // 30: Leaf maybe_leaf
-			value := thrift.Structs[Leaf]{}.New(r, p)
+			value := new(thrift.Structs[Leaf]).New(r, p)
 			p = value.ReadThrift(r, p+3)
 			s.MaybeLeaf = value
 		case 0x0008001f: // 31: i32 always
@@ -1294,11 +1294,11 @@ func (s *Tree) ReadThrift(r *thrift.Reader, p int) int {
 			s.Value = thrift.I32At(b, p+3)
 			p += 7
 		case 0x000c0002: // 2: Tree left
-			value := thrift.Structs[Tree]{}.New(r, p)
+			value := new(thrift.Structs[Tree]).New(r, p)
 			p = value.ReadThrift(r, p+3)
 			s.Left = value
 		case 0x000c0003: // 3: Tree right
-			value := thrift.Structs[Tree]{}.New(r, p)
+			value := new(thrift.Structs[Tree]).New(r, p)
 			p = value.ReadThrift(r, p+3)
 			s.Right = value
 		case 0x000f0004: // 4: list<Tree> children
@@ -1410,7 +1410,7 @@ func (s *Choice) ReadThrift(r *thrift.Reader, p int) int {
 			s.Number = r.NewI64(p, thrift.I64At(b, p+3))
 			p += 11
 		case 0x000c0003: // 3: Leaf leaf
-			value := thrift.Structs[Leaf]{}.New(r, p)
+			value := new(thrift.Structs[Leaf]).New(r, p)
 			p = value.ReadThrift(r, p+3)
 			*s = Choice{}
 			s.Leaf = value
@@ -1543,7 +1543,7 @@ func (s *Failed) ReadThrift(r *thrift.Reader, p int) int {
 			s.Code = r.NewI32(p, thrift.I32At(b, p+3))
 			p += 7
 		case 0x000c0003: // 3: Leaf leaf
-			value := thrift.Structs[Leaf]{}.New(r, p)
+			value := new(thrift.Structs[Leaf]).New(r, p)
 			p = value.ReadThrift(r, p+3)
 			s.Leaf = value
 		default:
@@ -1829,7 +1829,7 @@ func (s *SnakeCaseName) ReadThrift(r *thrift.Reader, p int) int {
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0001: // 1: new_thing thing
-			value := thrift.Structs[NewThing_]{}.New(r, p)
+			value := new(thrift.Structs[NewThing_]).New(r, p)
 			p = value.ReadThrift(r, p+3)
 			s.Thing = value
 		default:
@@ -1913,7 +1913,7 @@ fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0001: // 1: Leaf leaf
-			value := thrift.Structs[Leaf]{}.New(r, p)
+			value := new(thrift.Structs[Leaf]).New(r, p)
 			p = value.ReadThrift(r, p+3)
 			s.Leaf = value
 		case 0x00080002: // 2: i32 number
@@ -1966,15 +1966,15 @@ func (s *ForestPickResult) ReadThrift(r *thrift.Reader, p int) int {
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0000: // 0: Leaf success
-			value := thrift.Structs[Leaf]{}.New(r, p)
+			value := new(thrift.Structs[Leaf]).New(r, p)
 			p = value.ReadThrift(r, p+3)
 			s.Success = value
 		case 0x000c0001: // 1: Failed failed
-			value := thrift.Structs[Failed]{}.New(r, p)
+			value := new(thrift.Structs[Failed]).New(r, p)
 			p = value.ReadThrift(r, p+3)
 			s.Failed = value
 		case 0x000c0002: // 2: Broken broken
-			value := thrift.Structs[common.Broken]{}.New(r, p)
+			value := new(thrift.Structs[common.Broken]).New(r, p)
 			value.InitDefault()
 			p = value.ReadThrift(r, p+3)
 			s.Broken = value
@@ -2313,7 +2313,7 @@ fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0001: // 1: Tree tree
-			value := thrift.Structs[Tree]{}.New(r, p)
+			value := new(thrift.Structs[Tree]).New(r, p)
 			p = value.ReadThrift(r, p+3)
 			s.Tree = value
 		default:
@@ -2415,7 +2415,7 @@ fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0001: // 1: Choice choice
-			value := thrift.Structs[Choice]{}.New(r, p)
+			value := new(thrift.Structs[Choice]).New(r, p)
 			p = value.ReadThrift(r, p+3)
 			s.Choice = value
 		default:
@@ -2453,7 +2453,7 @@ func (s *ForestChooseResult) ReadThrift(r *thrift.Reader, p int) int {
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0000: // 0: Choice success
-			value := thrift.Structs[Choice]{}.New(r, p)
+			value := new(thrift.Structs[Choice]).New(r, p)
 			p = value.ReadThrift(r, p+3)
 			s.Success = value
 		default:

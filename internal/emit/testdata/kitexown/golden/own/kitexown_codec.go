@@ -203,7 +203,7 @@ func (s *Own) ReadThrift(r *thrift.Reader, p int) int {
 					{
 						pair.Key, p = r.I32List(p, nil)
 					}
-					pair.Value = thrift.Structs[Inner]{}.New(r, p)
+					pair.Value = new(thrift.Structs[Inner]).New(r, p)
 					pair.Value.InitDefault()
 					p = pair.Value.ReadThrift(r, p)
 					entries = append(entries, pair)
@@ -437,7 +437,7 @@ func (s *OneOf) ReadThrift(r *thrift.Reader, p int) int {
 					{
 						pair.Key, p = r.I32List(p, nil)
 					}
-					pair.Value = thrift.Structs[Inner]{}.New(r, p)
+					pair.Value = new(thrift.Structs[Inner]).New(r, p)
 					pair.Value.InitDefault()
 					p = pair.Value.ReadThrift(r, p)
 					entries = append(entries, pair)
@@ -447,7 +447,7 @@ func (s *OneOf) ReadThrift(r *thrift.Reader, p int) int {
 				s.Table = entries
 			}
 		case 0x000c0003: // 3: Own own
-			value := thrift.Structs[Own]{}.New(r, p)
+			value := new(thrift.Structs[Own]).New(r, p)
 			value.InitDefault()
 			p = value.ReadThrift(r, p+3)
 			*s = OneOf{}
