@@ -58,7 +58,8 @@ func (k FieldKey) Type() Type { return Type(k >> 16) }
 func (k FieldKey) ID() int16 { return int16(uint16(k)) }
 
 // Pair is an entry of a map whose key Go cannot compare, such as a list: such
-// maps are slices of pairs in the order of the wire.
+// maps are slices of pairs in the order of the wire. If the value is a struct, V is a
+// pointer to it, as it is in a Go map.
 type Pair[K, V any] struct {
 	Key   K `json:"key"`
 	Value V `json:"value"`

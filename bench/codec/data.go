@@ -174,13 +174,14 @@ func (s source) echo(length int) thrift.Struct {
 func (s source) complex() thrift.Struct {
 	c := &messages.Complex{
 		Action: echoAction, Msg: s.text(complexText),
-		ByName: make(map[string]messages.Part, len(complexNames)),
+		ByName: make(map[string]*messages.Part, len(complexNames)),
 		Parts:  s.parts(complexParts),
 		Groups: []messages.Group{s.group()},
 		Flag:   s.group(),
 	}
 	for _, name := range complexNames {
-		c.ByName[string(name)] = s.part(complexText)
+		part := s.part(complexText)
+		c.ByName[string(name)] = &part
 	}
 	return c
 }
@@ -225,13 +226,14 @@ func (s source) tag() messages.Tag { return messages.Tag{Key: s.text(tagBytes), 
 func (s source) mixed(items, entries int) thrift.Struct {
 	made := &messages.Mixed{
 		Trace: s.text(traceBytes), Items: make([]messages.Item, items),
-		Index: make(map[string]messages.Item, entries), Total: thrift.Some(s.random.Int64()),
+		Index: make(map[string]*messages.Item, entries), Total: thrift.Some(s.random.Int64()),
 	}
 	for i, noted := range s.half(items) {
 		made.Items[i] = s.item(noted)
 	}
 	for _, noted := range s.half(entries) {
-		made.Index[s.text(indexBytes)] = s.item(noted)
+		key, item := s.text(indexBytes), s.item(noted)
+		made.Index[key] = &item
 	}
 	return made
 }

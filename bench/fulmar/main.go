@@ -94,11 +94,12 @@ func newGroup(g rpc.Group) echo.Group {
 
 func newComplex(data *rpc.Complex) *echo.Complex {
 	made := &echo.Complex{
-		Action: data.Action, Msg: data.Msg, ByName: map[string]echo.Part{},
+		Action: data.Action, Msg: data.Msg, ByName: map[string]*echo.Part{},
 		Parts: newParts(data.Parts), Flag: newGroup(data.Flag),
 	}
 	for name, p := range data.ByName {
-		made.ByName[name] = newPart(p)
+		part := newPart(p)
+		made.ByName[name] = &part
 	}
 	for _, g := range data.Groups {
 		made.Groups = append(made.Groups, newGroup(g))
@@ -112,8 +113,7 @@ func equal(got *echo.Complex, want *rpc.Complex) bool {
 		return false
 	}
 	for name, p := range want.ByName {
-		found, ok := got.ByName[name]
-		if !ok || !equalPart(&found, p) {
+		if found := got.ByName[name]; found == nil || !equalPart(found, p) {
 			return false
 		}
 	}

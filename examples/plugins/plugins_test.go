@@ -98,6 +98,18 @@ func TestValidate_CountsCharacters(t *testing.T) {
 	}
 }
 
+// TestValidate_PassesOverNil: nil as the value of a map is refused when it is written.
+func TestValidate_PassesOverNil(t *testing.T) {
+	team := &account.Team{Members: map[string]*account.Account{"nobody": nil, "ada": {Name: "Ada"}}}
+	if err := team.Validate(); err != nil {
+		t.Error(err)
+	}
+	team.Members["ada"].Name = ""
+	if err := team.Validate(); err == nil || err.Error() != `members["ada"].name: is empty (validate.required)` {
+		t.Error(err)
+	}
+}
+
 // TestOwnGenerator_KeepsSecrets looks at what the plugin of cmd/generate does.
 func TestOwnGenerator_KeepsSecrets(t *testing.T) {
 	user := &account.Account{Name: "Ada", Password: "1815"}

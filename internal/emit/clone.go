@@ -48,14 +48,8 @@ func (p *printer) cloneMethods(s *schema.Struct, r *record) {
 func (p *printer) detachMember(s *schema.Struct, m member) {
 	field := "s." + m.GoName
 	switch {
-	case m.form == formPointer && p.sameCycle(s, m.Type.Struct):
-		p.P("if ", field, " != nil {")
-		p.P("c := *", field)
-		p.P("c.detach(depth - 1)")
-		p.P(field, " = &c")
-		p.P("}")
 	case m.form == formPointer:
-		p.P(field, " = ", field, ".Clone()")
+		p.detachPointer(s, m.Type, field)
 	case m.custom != nil && m.form == formOpt && m.Type.Kind == schema.KindString:
 		p.P(p.imports.methods("DetachOptStringType"), "(&", field, ")")
 	case m.custom != nil && isText(m.Type):
@@ -67,6 +61,19 @@ func (p *printer) detachMember(s *schema.Struct, m member) {
 	default:
 		p.detachValue(s, m.Type, field, 1)
 	}
+}
+
+// detachPointer prints what has a place within struct s point to a struct of its own.
+func (p *printer) detachPointer(s *schema.Struct, t *schema.Type, place string) {
+	if !p.sameCycle(s, t.Struct) {
+		p.P(place, " = ", place, ".Clone()")
+		return
+	}
+	p.P("if ", place, " != nil {")
+	p.P("c := *", place)
+	p.P("c.detach(depth - 1)")
+	p.P(place, " = &c")
+	p.P("}")
 }
 
 // detacher returns a function that gives what its argument points to, within struct s,
@@ -82,7 +89,7 @@ func (p *printer) detacher(s *schema.Struct, t *schema.Type) (function string, o
 		return p.imports.methods("DetachBinary"), true
 	case t.Kind == schema.KindStruct:
 		return "", !p.sameCycle(s, t.Struct)
-	case t.Kind == schema.KindMap && p.isPairs(t) && p.typePlainness(t.Key).detached && p.typePlainness(t.Element).detached:
+	case t.Kind == schema.KindMap && p.isPairs(t) && p.typePlainness(t.Key).detached && t.Element.Kind != schema.KindStruct && p.typePlainness(t.Element).detached:
 		return p.imports.methods("DetachList"), true
 	case t.Kind == schema.KindMap:
 		return "", false
@@ -121,12 +128,21 @@ func (p *printer) detachValue(s *schema.Struct, t *schema.Type, place string, de
 		element := place + "[" + i + "]"
 		if t.Kind == schema.KindMap {
 			p.detachValue(s, t.Key, element+".Key", depth+1)
-			p.detachValue(s, t.Element, element+".Value", depth+1)
+			p.detachMapValue(s, t.Element, element+".Value", depth+1)
 		} else {
 			p.detachValue(s, t.Element, element, depth+1)
 		}
 		p.P("}")
 	}
+}
+
+// detachMapValue is detachValue for the value of a map.
+func (p *printer) detachMapValue(s *schema.Struct, t *schema.Type, place string, depth int) {
+	if t.Kind == schema.KindStruct {
+		p.detachPointer(s, t, place)
+		return
+	}
+	p.detachValue(s, t, place, depth)
 }
 
 func (p *printer) detachMap(s *schema.Struct, t *schema.Type, place string, depth int) {
@@ -136,12 +152,12 @@ func (p *printer) detachMap(s *schema.Struct, t *schema.Type, place string, dept
 	}
 	keyFunction, keyOK := p.detacher(s, &key)
 	valueFunction, valueOK := p.detacher(s, t.Element)
+	if t.Element.Kind == schema.KindStruct {
+		valueFunction, valueOK = p.imports.methods("DetachPointer"), !p.sameCycle(s, t.Element.Struct)
+	}
 	if keyOK && valueOK {
 		if keyFunction == "" {
 			keyFunction = "(*" + p.goType(&key) + ").Detach"
-		}
-		if valueFunction == "" {
-			valueFunction = "(*" + p.goType(t.Element) + ").Detach"
 		}
 		p.P(p.imports.methods("DetachMap"), "(&", place, ", ", keyFunction, ", ", valueFunction, ")")
 		return
@@ -151,7 +167,7 @@ func (p *printer) detachMap(s *schema.Struct, t *schema.Type, place string, dept
 	p.P(entries, " := make(", p.goType(t), ", len(", place, "))")
 	p.P("for ", k, ", ", v, " := range ", place, " {")
 	p.detachValue(s, &key, k, depth+1)
-	p.detachValue(s, t.Element, v, depth+1)
+	p.detachMapValue(s, t.Element, v, depth+1)
 	p.P(entries, "[", k, "] = ", v)
 	p.P("}")
 	p.P(place, " = ", entries)

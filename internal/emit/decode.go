@@ -226,33 +226,77 @@ func (p *printer) newStruct(t *schema.Type) string {
 // not touched and stored not reached if the elements are not of the expected types. old
 // is what has memory for it.
 func (p *printer) readContainer(t *schema.Type, target, operator, place, old string, depth int, stored func()) {
-	var begin, end, empty string
+	kind := "Map"
+	var empty string
 	var readOne func()
-	element := p.wireType(t.Element)
 	switch {
 	case t.Kind != schema.KindMap:
-		begin, end = "BeginList("+place+", "+element+")", "EndList"
+		kind = "List"
 		empty = p.imports.thrift("MakeSlice") + "[" + p.goType(t.Element) + "](r, p, n, " + old + ")"
+		if p.isPointed(t) {
+			empty = "structs.List(r, p, n)"
+		}
 		readOne = func() { p.readElement(t.Element, target, depth) }
 	case p.isPairs(t):
-		begin, end = "BeginMap("+place+", "+p.wireType(t.Key)+", "+element+")", "EndMap"
 		empty = p.imports.thrift("MakeSlice") + "[" + p.pairType(t) + "](r, p, n, " + old + ")"
 		readOne = func() { p.readPair(t, target, depth) }
 	default:
-		begin, end = "BeginMap("+place+", "+p.wireType(t.Key)+", "+element+")", "EndMap"
-		empty = p.imports.thrift("MakeMap") + "[" + p.keyType(t.Key, p.goType) + ", " + p.goType(t.Element) + "](r, p, n, " + old + ")"
+		empty = p.imports.thrift("MakeMap") + "[" + p.keyType(t.Key, p.goType) + ", " + mapValueType(t.Element, p.goType) + "](r, p, n, " + old + ")"
 		readOne = func() { p.readEntry(t, target, depth) }
 	}
-	p.P("n, next, ok := r.", begin)
+	p.P("n, next, ok := r.Begin", kind, "(", place, ", ", p.innerTypes(t), ")")
 	p.P("p = next")
 	p.P("if ok {")
+	p.declareStructs(t)
 	p.P(target, " ", operator, " ", empty)
 	p.P("for i := 0; i < n && !r.Failed(); i++ {")
 	readOne()
 	p.P("}")
-	p.P("p = r.", end, "(p)")
+	p.P("p = r.End", kind, "(p)")
 	stored()
 	p.P("}")
+}
+
+// innerTypes are the type codes of what is in a container.
+func (p *printer) innerTypes(t *schema.Type) string {
+	if t.Kind != schema.KindMap {
+		return p.wireType(t.Element)
+	}
+	return p.wireType(t.Key) + ", " + p.wireType(t.Element)
+}
+
+// isPointed says that the elements or values of a container are pointers to structs.
+func (p *printer) isPointed(t *schema.Type) bool {
+	return t.Element.Kind == schema.KindStruct && (t.Kind == schema.KindMap || p.options.Kitex)
+}
+
+// declareStructs prints what declares where the structs of a container come from that
+// are pointed to: structs, and keys for those that are keys in the shape of Kitex.
+func (p *printer) declareStructs(t *schema.Type) {
+	declare := func(name string, inner *schema.Type, expected bool) {
+		p.P("var ", name, " ", p.imports.thrift("Structs"), "[", p.goType(inner), "]")
+		if expected {
+			p.P(name, ".Expect(r, n)")
+		}
+	}
+	if p.options.Kitex && t.Kind == schema.KindMap && t.Key.Kind == schema.KindStruct {
+		declare("keys", t.Key, true)
+	}
+	if p.isPointed(t) {
+		declare("structs", t.Element, t.Kind == schema.KindMap) // List says it for lists
+	}
+}
+
+// takeStruct prints what reads a struct at p into a new one of structs, sets target to
+// a pointer to that, as operator says, and moves p.
+func (p *printer) takeStruct(t *schema.Type, target, operator, structs string) {
+	p.P(target, " ", operator, " ", structs, ".New(r, p)")
+	if p.options.Kitex {
+		p.initKitex(t, target)
+	} else {
+		p.unlessReused(t, p.hasDefaults(t.Struct), "*"+target)
+	}
+	p.P("p = ", target, ".ReadThrift(r, p)")
 }
 
 // readInner is readContainer for a container within another one, which keeps
@@ -267,15 +311,19 @@ func (p *printer) readInner(t *schema.Type, target string, depth int) {
 
 // readElement prints what reads an element at p and appends it to list.
 func (p *printer) readElement(t *schema.Type, list string, depth int) {
-	if t.Kind == schema.KindStruct {
+	element := numbered("element", depth)
+	switch {
+	case t.Kind == schema.KindStruct && p.options.Kitex:
+		p.takeStruct(t, element, ":=", "structs")
+	case t.Kind == schema.KindStruct:
 		// In place, because copying a large struct costs more than decoding it.
 		p.extendStructs(t, list)
 		p.P("p = ", list, "[i].ReadThrift(r, p)")
 		return
+	default:
+		p.P("var ", element, " ", p.goType(t))
+		p.readInner(t, element, depth+1)
 	}
-	element := numbered("element", depth)
-	p.P("var ", element, " ", p.goType(t))
-	p.readInner(t, element, depth+1)
 	p.P(list, " = append(", list, ", ", element, ")")
 }
 
@@ -283,10 +331,12 @@ func (p *printer) readElement(t *schema.Type, list string, depth int) {
 // entries.
 func (p *printer) readEntry(t *schema.Type, entries string, depth int) {
 	key, value := numbered("key", depth), numbered("value", depth)
-	switch t.Key.Kind {
-	case schema.KindStruct:
+	switch {
+	case t.Key.Kind == schema.KindStruct && p.options.Kitex:
+		p.takeStruct(t.Key, key, ":=", "keys")
+	case t.Key.Kind == schema.KindStruct:
 		p.readStruct(t.Key, key, ":=")
-	case schema.KindBinary:
+	case t.Key.Kind == schema.KindBinary:
 		p.P("var ", key, " string")
 		p.P(key, ", p = r.String(p)")
 	default:
@@ -295,7 +345,7 @@ func (p *printer) readEntry(t *schema.Type, entries string, depth int) {
 	}
 	switch {
 	case t.Element.Kind == schema.KindStruct:
-		p.readStruct(t.Element, value, ":=")
+		p.takeStruct(t.Element, value, ":=", "structs")
 	case isContainer(t.Element):
 		p.P("var ", value, " ", p.goType(t.Element))
 		p.readInner(t.Element, value, depth+1)
@@ -310,24 +360,30 @@ func (p *printer) readEntry(t *schema.Type, entries string, depth int) {
 func (p *printer) readPair(t *schema.Type, pairs string, depth int) {
 	pair := numbered("pair", depth)
 	p.P("var ", pair, " ", p.pairType(t))
-	for _, half := range []struct {
-		t      *schema.Type
-		target string
-	}{{t.Key, pair + ".Key"}, {t.Element, pair + ".Value"}} {
-		switch {
-		case half.t.Kind == schema.KindStruct && p.hasDefaults(half.t.Struct):
-			p.readStruct(half.t, half.target, "=")
-		case half.t.Kind == schema.KindStruct:
-			p.P("p = ", half.target, ".ReadThrift(r, p)")
-		case isContainer(half.t):
-			p.P("{") // both halves may need the same names
-			p.readInner(half.t, half.target, depth+1)
-			p.P("}")
-		default:
-			p.readScalar(half.t, half.target)
-		}
+	switch key := pair + ".Key"; {
+	case isContainer(t.Key):
+		p.readHalf(t.Key, key, depth)
+	case p.hasDefaults(t.Key.Struct):
+		p.readStruct(t.Key, key, "=")
+	default:
+		p.P("p = ", key, ".ReadThrift(r, p)")
+	}
+	switch value := pair + ".Value"; {
+	case t.Element.Kind == schema.KindStruct:
+		p.takeStruct(t.Element, value, "=", "structs")
+	case isContainer(t.Element):
+		p.readHalf(t.Element, value, depth)
+	default:
+		p.readScalar(t.Element, value)
 	}
 	p.P(pairs, " = append(", pairs, ", ", pair, ")")
+}
+
+// readHalf is readInner for a half of a pair: both may need the same names.
+func (p *printer) readHalf(t *schema.Type, half string, depth int) {
+	p.P("{")
+	p.readInner(t, half, depth+1)
+	p.P("}")
 }
 
 // requiredSet is the set of required fields of a record, kept as bits in the

@@ -193,33 +193,34 @@ func (p *printer) writeMember(r *record, m member) {
 	value := "s." + m.GoName
 	switch m.form {
 	case formValue:
-		p.writeField(m, value)
+		p.writeField(r, m, value)
 		return
 	case formOpt:
 		p.P("if v, ok := ", value, ".Get(); ok {")
-		p.writeField(m, "v")
+		p.writeField(r, m, "v")
 	case formNil, formPointer:
 		p.P("if ", value, " != nil {")
-		p.writeField(m, value)
+		p.writeField(r, m, value)
 	}
 	if r.union {
 		p.P("set++")
 	}
 	if m.absence == absenceRefused {
 		p.P("} else {")
-		p.P("w.FailNil(", strconv.Quote(r.wireName+": "+m.Name), ")")
+		p.P("w.FailNil(", errorName(r, m), ")")
 	}
 	p.P("}")
 }
 
 // writeField prints what writes the header and the value of a field.
-func (p *printer) writeField(m member, value string) {
+func (p *printer) writeField(r *record, m member, value string) {
+	field := errorName(r, m)
 	switch m.Type.Kind {
 	case schema.KindStruct:
 		p.P("b = ", p.imports.thrift("PutField"), "(w.Room(b, 4), ", keyText(m.Field), ")")
-		p.writeValue(m.Type, value, "0", 1)
+		p.writeValue(field, m.Type, value, "0", 1)
 	case schema.KindList, schema.KindSet, schema.KindMap:
-		p.writeValue(m.Type, value, keyText(m.Field), 1)
+		p.writeValue(field, m.Type, value, keyText(m.Field), 1)
 	case schema.KindString, schema.KindBinary:
 		p.P("b = w.Field", accessor(m.Type), "(b, ", m.ID, ", ", p.fromField(m, value), ")")
 	default:
@@ -227,6 +228,9 @@ func (p *printer) writeField(m member, value string) {
 		p.writePut(m, value)
 	}
 }
+
+// errorName is what errors call a field, quoted.
+func errorName(r *record, m member) string { return strconv.Quote(r.wireName + ": " + m.Name) }
 
 // accessor is the method of thrift.Writer and thrift.Reader for a scalar or
 // string.
@@ -241,17 +245,18 @@ func accessor(t *schema.Type) string {
 	}
 }
 
-// writeValue prints what writes a value. key is the header of the field that a
-// container is the value of, "0" if it is none. depth is how many containers deep the
-// value is, so that inner variables have names of their own.
-func (p *printer) writeValue(t *schema.Type, value, key string, depth int) {
+// writeValue prints what writes a value within field, which is what errors call that.
+// key is the header of the field that a container is the value of, "0" if it is none.
+// depth is how many containers deep the value is, so that inner variables have names of
+// their own.
+func (p *printer) writeValue(field string, t *schema.Type, value, key string, depth int) {
 	switch t.Kind {
 	case schema.KindStruct:
 		p.P("b = ", value, ".WriteThrift(w, b)")
 	case schema.KindList, schema.KindSet:
-		p.writeList(t, value, key, depth)
+		p.writeList(field, t, value, key, depth)
 	case schema.KindMap:
-		p.writeMap(t, value, key, depth)
+		p.writeMap(field, t, value, key, depth)
 	case schema.KindEnum:
 		p.P("b = w.I32(b, int32(", value, "))")
 	default:
@@ -259,14 +264,14 @@ func (p *printer) writeValue(t *schema.Type, value, key string, depth int) {
 	}
 }
 
-func (p *printer) writeList(t *schema.Type, value, key string, depth int) {
+func (p *printer) writeList(field string, t *schema.Type, value, key string, depth int) {
 	switch t.Element.Kind {
 	case schema.KindStruct, schema.KindList, schema.KindSet, schema.KindMap:
 		p.P("b = w.BeginList(b, ", key, ", ", p.wireType(t.Element), ", len(", value, "))")
 		index := numbered("i", depth)
 		p.P("for ", index, " := range ", value, " {")
 		p.endLoopOnError(t)
-		p.writeValue(t.Element, value+"["+index+"]", "0", depth+1)
+		p.writeValue(field, t.Element, value+"["+index+"]", "0", depth+1)
 		p.P("}")
 		p.P("w.EndList()")
 	case schema.KindEnum:
@@ -276,24 +281,38 @@ func (p *printer) writeList(t *schema.Type, value, key string, depth int) {
 	}
 }
 
-func (p *printer) writeMap(t *schema.Type, value, key string, depth int) {
-	p.P("b = w.BeginMap(b, ", key, ", ", p.wireType(t.Key), ", ", p.wireType(t.Element), ", len(", value, "))")
+func (p *printer) writeMap(field string, t *schema.Type, value, key string, depth int) {
+	p.P("b = w.BeginMap(b, ", key, ", ", p.innerTypes(t), ", len(", value, "))")
 	if p.isPairs(t) {
 		index, pair := numbered("i", depth), numbered("pair", depth)
 		p.P("for ", index, " := range ", value, " {")
 		p.endLoopOnError(t)
 		p.P(pair, " := &", value, "[", index, "]")
-		p.writeValue(t.Key, pair+".Key", "0", depth+1)
-		p.writeValue(t.Element, pair+".Value", "0", depth+1)
+		p.endLoopOnNil(field, t, pair+".Value")
+		p.writeValue(field, t.Key, pair+".Key", "0", depth+1)
+		p.writeValue(field, t.Element, pair+".Value", "0", depth+1)
 	} else {
 		key, element := numbered("key", depth), numbered("value", depth)
 		p.P("for ", key, ", ", element, " := range ", value, " {")
 		p.endLoopOnError(t)
-		p.writeKey(t.Key, key, depth+1)
-		p.writeValue(t.Element, element, "0", depth+1)
+		p.endLoopOnNil(field, t, element)
+		p.writeKey(field, t.Key, key, depth+1)
+		p.writeValue(field, t.Element, element, "0", depth+1)
 	}
 	p.P("}")
 	p.P("w.EndMap()")
+}
+
+// endLoopOnNil prints what refuses a map with a value that is nil where a struct has to
+// be. In the shape of Kitex that is an empty one.
+func (p *printer) endLoopOnNil(field string, t *schema.Type, value string) {
+	if t.Element.Kind != schema.KindStruct || p.options.Kitex {
+		return
+	}
+	p.P("if ", value, " == nil {")
+	p.P("w.FailNil(", field, ")")
+	p.P("break")
+	p.P("}")
 }
 
 // endLoopOnError prints what leaves the loop over a container of containers after an
@@ -309,12 +328,12 @@ func (p *printer) endLoopOnError(t *schema.Type) {
 }
 
 // writeKey is writeValue for the key of a Go map.
-func (p *printer) writeKey(t *schema.Type, key string, depth int) {
+func (p *printer) writeKey(field string, t *schema.Type, key string, depth int) {
 	if t.Kind == schema.KindBinary {
 		p.P("b = w.String(b, ", key, ")")
 		return
 	}
-	p.writeValue(t, key, "0", depth)
+	p.writeValue(field, t, key, "0", depth)
 }
 
 // numbered is name for what is used at depth 1, and name2 and so on inside.

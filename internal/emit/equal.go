@@ -57,10 +57,8 @@ func (p *printer) equalMethod(s *schema.Struct, r *record) {
 // memberCondition returns what compares two fields, if that takes no loop.
 func (p *printer) memberCondition(s *schema.Struct, m member, mine, theirs string) (c condition, ok bool) {
 	switch {
-	case m.form == formPointer && p.sameCycle(s, m.Type.Struct):
-		return condition{call: mine + ".equal(" + theirs + ", depth-1)"}, true
 	case m.form == formPointer:
-		return condition{call: mine + ".Equal(" + theirs + ")"}, true
+		return p.pointerCondition(s, m.Type, mine, theirs), true
 	case m.form == formOpt && m.Type.Kind == schema.KindDouble && m.custom != nil:
 		return condition{call: p.imports.methods("EqualOptDoubleType") + "(" + mine + ", " + theirs + ")"}, true
 	case m.form == formOpt && m.Type.Kind == schema.KindDouble:
@@ -86,10 +84,7 @@ func (p *printer) equalCondition(s *schema.Struct, t *schema.Type, mine, theirs 
 	case schema.KindBinary:
 		return condition{left: "string(" + mine + ")", right: "string(" + theirs + ")"}, true
 	case schema.KindStruct:
-		if p.sameCycle(s, t.Struct) {
-			return condition{call: mine + ".equal(&" + theirs + ", depth-1)"}, true
-		}
-		return condition{call: mine + ".Equal(&" + theirs + ")"}, true
+		return p.pointerCondition(s, t, mine, "&"+theirs), true
 	case schema.KindList, schema.KindSet:
 		switch {
 		case t.Element.Kind == schema.KindDouble:
@@ -117,6 +112,23 @@ func (p *printer) equalCondition(s *schema.Struct, t *schema.Type, mine, theirs 
 	}
 }
 
+// pointerCondition returns what compares a struct within struct s with the one that
+// theirs points to. Mine may be a pointer as well; nil equals nil.
+func (p *printer) pointerCondition(s *schema.Struct, t *schema.Type, mine, theirs string) condition {
+	if p.sameCycle(s, t.Struct) {
+		return condition{call: mine + ".equal(" + theirs + ", depth-1)"}
+	}
+	return condition{call: mine + ".Equal(" + theirs + ")"}
+}
+
+// mapValueCondition is equalCondition for the values of maps.
+func (p *printer) mapValueCondition(s *schema.Struct, t *schema.Type, mine, theirs string) (c condition, ok bool) {
+	if t.Kind == schema.KindStruct {
+		return p.pointerCondition(s, t, mine, theirs), true
+	}
+	return p.equalCondition(s, t, mine, theirs)
+}
+
 // equalValue prints what returns false if two values within struct s differ.
 func (p *printer) equalValue(s *schema.Struct, t *schema.Type, mine, theirs string, depth int) {
 	if c, ok := p.equalCondition(s, t, mine, theirs); ok {
@@ -133,7 +145,7 @@ func (p *printer) equalLoop(s *schema.Struct, t *schema.Type, mine, theirs strin
 		key, value, other := numbered("key", depth), numbered("value", depth), numbered("theirs", depth)
 		p.P("for ", key, ", ", value, " := range ", mine, " {")
 		p.P(other, ", ok := ", theirs, "[", key, "]")
-		if c, ok := p.equalCondition(s, t.Element, value, other); ok {
+		if c, ok := p.mapValueCondition(s, t.Element, value, other); ok {
 			p.P("if !ok || ", c.fails(), " {")
 			p.P("return false")
 			p.P("}")
@@ -160,11 +172,15 @@ func (p *printer) equalLoop(s *schema.Struct, t *schema.Type, mine, theirs strin
 // equalPair is equalValue for entries of a map that is a slice of pairs.
 func (p *printer) equalPair(s *schema.Struct, t *schema.Type, mine, theirs string, depth int) {
 	key, keyOK := p.equalCondition(s, t.Key, mine+".Key", theirs+".Key")
-	value, valueOK := p.equalCondition(s, t.Element, mine+".Value", theirs+".Value")
+	value, valueOK := p.mapValueCondition(s, t.Element, mine+".Value", theirs+".Value")
 	if keyOK && valueOK {
 		p.returnUnless([]condition{key, value})
 		return
 	}
 	p.equalValue(s, t.Key, mine+".Key", theirs+".Key", depth)
-	p.equalValue(s, t.Element, mine+".Value", theirs+".Value", depth)
+	if valueOK {
+		p.returnUnless([]condition{value})
+		return
+	}
+	p.equalLoop(s, t.Element, mine+".Value", theirs+".Value", depth)
 }

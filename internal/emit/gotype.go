@@ -49,7 +49,7 @@ func (p *printer) plainType(t *schema.Type, inner func(*schema.Type) string) str
 		if p.isPairs(t) {
 			return "[]" + p.pairType(t)
 		}
-		return "map[" + p.keyType(t.Key, inner) + "]" + p.elementType(t.Element, inner)
+		return "map[" + p.keyType(t.Key, inner) + "]" + mapValueType(t.Element, inner)
 	}
 	panic("emit: no Go type for " + t.Kind.String())
 }
@@ -63,10 +63,20 @@ func (p *printer) keyType(t *schema.Type, inner func(*schema.Type) string) strin
 	return p.elementType(t, inner)
 }
 
+// mapValueType is the type of the value of a map, whatever its key is. Structs are
+// pointers in every shape: Go allocates each value of more than 128 bytes by itself and
+// copies it, and could not change it in place.
+func mapValueType(t *schema.Type, inner func(*schema.Type) string) string {
+	if t.Kind == schema.KindStruct {
+		return "*" + inner(t)
+	}
+	return inner(t)
+}
+
 // pairType never uses the names of typedefs: Go 1.26 crashes when a type has an
 // alias as an argument whose meaning depends on that type.
 func (p *printer) pairType(t *schema.Type) string {
-	return p.imports.thrift("Pair") + "[" + p.elementType(t.Key, p.expandedType) + ", " + p.elementType(t.Element, p.expandedType) + "]"
+	return p.imports.thrift("Pair") + "[" + p.elementType(t.Key, p.expandedType) + ", " + mapValueType(t.Element, p.expandedType) + "]"
 }
 
 func (p *printer) memberType(m member) string {

@@ -68,11 +68,11 @@ func (p *printer) beginKitexMember(m member) (value string) {
 // optional is written as an empty one.
 func (p *printer) writeKitexMember(r *record, m member) {
 	if m.form == formValue && !m.optional || m.form == formPointer && !m.optional {
-		p.writeField(m, "s."+m.GoName)
+		p.writeField(r, m, "s."+m.GoName)
 		return
 	}
 	value := p.beginKitexMember(m)
-	p.writeField(m, value)
+	p.writeField(r, m, value)
 	if r.union {
 		p.P("set++")
 	}
@@ -103,7 +103,7 @@ func (p *printer) readKitexMember(r *record, m member, required requiredSet) {
 		if m.Type.Kind == schema.KindMap {
 			container = "entries"
 		}
-		p.readKitexContainer(m.Type, container, ":=", "p+3", 1, func() {
+		p.readContainer(m.Type, container, ":=", "p+3", "nil", 1, func() {
 			store(container)
 			seen()
 		})
@@ -180,130 +180,9 @@ func (p *printer) initKitex(t *schema.Type, target string) {
 	}
 }
 
-// readKitexContainer is readContainer for the shape of Kitex. Structs share
-// pieces of memory.
-func (p *printer) readKitexContainer(t *schema.Type, target, operator, place string, depth int, stored func()) {
-	element := p.wireType(t.Element)
-	var begin, end, empty string
-	var readOne func()
-	switch {
-	case t.Kind != schema.KindMap:
-		begin, end = "BeginList("+place+", "+element+")", "EndList"
-		empty = p.imports.thrift("MakeSlice") + "[" + p.goType(t.Element) + "](r, p, n, nil)"
-		if t.Element.Kind == schema.KindStruct {
-			empty = "structs.List(r, p, n)"
-		}
-		readOne = func() { p.readKitexElement(t.Element, target, depth) }
-	case p.isPairs(t):
-		begin, end = "BeginMap("+place+", "+p.wireType(t.Key)+", "+element+")", "EndMap"
-		empty = p.imports.thrift("MakeSlice") + "[" + p.pairType(t) + "](r, p, n, nil)"
-		readOne = func() { p.readKitexPair(t, target, depth) }
-	default:
-		begin, end = "BeginMap("+place+", "+p.wireType(t.Key)+", "+element+")", "EndMap"
-		empty = p.imports.thrift("MakeMap") + "[" + p.keyType(t.Key, p.goType) + ", " + p.elementType(t.Element, p.goType) + "](r, p, n, nil)"
-		readOne = func() { p.readKitexEntry(t, target, depth) }
-	}
-	p.P("n, next, ok := r.", begin)
-	p.P("p = next")
-	p.P("if ok {")
-	pairs := t.Kind == schema.KindMap && p.isPairs(t)
-	if t.Kind == schema.KindMap && t.Key.Kind == schema.KindStruct {
-		p.P("var keys ", p.imports.thrift("Structs"), "[", p.goType(t.Key), "]")
-		p.P("keys.Expect(r, n)")
-	}
-	if t.Element.Kind == schema.KindStruct && !pairs {
-		p.P("var structs ", p.imports.thrift("Structs"), "[", p.goType(t.Element), "]")
-		if t.Kind == schema.KindMap {
-			p.P("structs.Expect(r, n)")
-		}
-	}
-	p.P(target, " ", operator, " ", empty)
-	p.P("for i := 0; i < n && !r.Failed(); i++ {")
-	readOne()
-	p.P("}")
-	p.P("p = r.", end, "(p)")
-	stored()
-	p.P("}")
-}
-
 // newKitex returns the expression for a pointer to a new struct of zeros.
 func (p *printer) newKitex(t *schema.Type) string {
 	return "new(" + p.imports.thrift("Structs") + "[" + p.goType(t) + "]).New(r, p)"
-}
-
-// takeKitex prints what declares target as a pointer to a new one of structs, and reads
-// it.
-func (p *printer) takeKitex(t *schema.Type, target, structs string) {
-	p.P(target, " := ", structs, ".New(r, p)")
-	p.initKitex(t, target)
-	p.P("p = ", target, ".ReadThrift(r, p)")
-}
-
-// readKitexInner is readInner for the shape of Kitex.
-func (p *printer) readKitexInner(t *schema.Type, target string, depth int) {
-	if isPlainList(t) {
-		p.readPlainList(t, target, "p", "nil")
-		return
-	}
-	p.readKitexContainer(t, target, "=", "p", depth, func() {})
-}
-
-func (p *printer) readKitexElement(t *schema.Type, list string, depth int) {
-	element := numbered("element", depth)
-	if t.Kind == schema.KindStruct {
-		p.takeKitex(t, element, "structs")
-	} else {
-		p.P("var ", element, " ", p.goType(t))
-		p.readKitexInner(t, element, depth+1)
-	}
-	p.P(list, " = append(", list, ", ", element, ")")
-}
-
-func (p *printer) readKitexEntry(t *schema.Type, entries string, depth int) {
-	key, value := numbered("key", depth), numbered("value", depth)
-	switch t.Key.Kind {
-	case schema.KindStruct:
-		p.takeKitex(t.Key, key, "keys")
-	case schema.KindBinary:
-		p.P("var ", key, " string")
-		p.P(key, ", p = r.String(p)")
-	default:
-		p.P("var ", key, " ", p.goType(t.Key))
-		p.readScalar(t.Key, key)
-	}
-	switch {
-	case t.Element.Kind == schema.KindStruct:
-		p.takeKitex(t.Element, value, "structs")
-	case isContainer(t.Element):
-		p.P("var ", value, " ", p.goType(t.Element))
-		p.readKitexInner(t.Element, value, depth+1)
-	default:
-		p.readScalar(t.Element, entries+"["+key+"]")
-		return
-	}
-	p.P(entries, "[", key, "] = ", value)
-}
-
-// readKitexPair reads an entry of a map whose key is a container. Kitex has none.
-func (p *printer) readKitexPair(t *schema.Type, pairs string, depth int) {
-	pair := numbered("pair", depth)
-	p.P("var ", pair, " ", p.pairType(t))
-	p.P("{") // both halves may need the same names
-	p.readKitexInner(t.Key, pair+".Key", depth+1)
-	p.P("}")
-	switch {
-	case t.Element.Kind == schema.KindStruct:
-		p.P(pair, ".Value = ", p.newKitex(t.Element))
-		p.initKitex(t.Element, pair+".Value")
-		p.P("p = ", pair, ".Value.ReadThrift(r, p)")
-	case isContainer(t.Element):
-		p.P("{")
-		p.readKitexInner(t.Element, pair+".Value", depth+1)
-		p.P("}")
-	default:
-		p.readScalar(t.Element, pair+".Value")
-	}
-	p.P(pairs, " = append(", pairs, ", ", pair, ")")
 }
 
 // kitexMethods prints the file with what values can do besides: the text form and

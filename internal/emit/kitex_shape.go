@@ -34,7 +34,8 @@ func kitexMember(s *schema.Struct, field *schema.Field) member {
 // isPreset says that a member is absent when it equals its default.
 func (m member) isPreset() bool { return m.form == formValue && m.optional }
 
-// elementType is the type of a value within a container.
+// elementType is the type of an element of a list or set, or of the key of a map; see
+// mapValueType for the values.
 func (p *printer) elementType(t *schema.Type, inner func(*schema.Type) string) string {
 	if p.options.Kitex && t.Kind == schema.KindStruct {
 		return "*" + inner(t)

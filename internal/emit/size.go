@@ -18,6 +18,9 @@ func (g *generator) checkSizes() {
 	}
 }
 
+// pointerBytes is how many bytes a pointer takes.
+const pointerBytes = 8
+
 // holdsTooLong says that one of the fields is to blame, not s itself.
 func (g *generator) holdsTooLong(s *schema.Struct) bool {
 	for _, field := range valueFields(s) {
@@ -42,7 +45,7 @@ func (g *generator) structSize(s *schema.Struct) int {
 	for _, m := range g.declaredRecord(s).members {
 		switch {
 		case m.form == formPointer:
-			size += 8
+			size += pointerBytes
 		case m.Type.Kind == schema.KindStruct:
 			size += g.structSize(m.Type.Struct)
 		default:
@@ -112,6 +115,9 @@ func (g *generator) valueBytes(v *schema.Value) int {
 		n = g.mapBytes(v.Type, len(v.Entries))
 		for _, entry := range v.Entries {
 			n = sum(n, sum(g.valueBytes(entry.Key), g.valueBytes(entry.Value)))
+			if entry.Value.Kind == schema.ValueStruct && !g.options.Kitex { // see below
+				n = sum(n, g.structSize(entry.Value.Type.Struct))
+			}
 		}
 	case schema.ValueStruct:
 		n = g.structValueBytes(v)
@@ -138,9 +144,12 @@ func (g *generator) structValueBytes(v *schema.Value) int {
 }
 
 // mapBytes returns how much memory a map of n entries takes, as package thrift has it, or
-// a slice of pairs.
+// a slice of pairs, without the structs that its values point to.
 func (g *generator) mapBytes(t *schema.Type, n int) int {
-	slot := g.goBytes(t.Key) + g.goBytes(t.Element)
+	slot := g.goBytes(t.Key) + pointerBytes
+	if t.Element.Kind != schema.KindStruct {
+		slot = g.goBytes(t.Key) + g.goBytes(t.Element)
+	}
 	if g.isPairs(t) {
 		return product(n, slot)
 	}

@@ -171,9 +171,9 @@ func (p *printer) mapBody(v *schema.Value) string {
 		var part string
 		if p.isPairs(v.Type) {
 			// A field of a composite literal must name its type.
-			part = "{Key: " + p.value(entry.Key) + ", Value: " + p.value(entry.Value) + "}"
+			part = "{Key: " + p.value(entry.Key) + ", Value: " + p.pairValue(entry.Value) + "}"
 		} else {
-			part = p.mapKey(entry.Key) + ": " + p.element(entry.Value)
+			part = p.mapKey(entry.Key) + ": " + p.mapValue(entry.Value)
 		}
 		if !p.collect(&parts, part) {
 			return ""
@@ -188,6 +188,25 @@ func (p *printer) mapKey(v *schema.Value) string {
 		return strconv.Quote(v.String)
 	}
 	return p.element(v)
+}
+
+// mapValue is element for the value of a map. Go lets a literal of pointers leave out
+// the types, and the ampersands with them.
+func (p *printer) mapValue(v *schema.Value) string {
+	if v.Kind == schema.ValueStruct && !p.options.Kitex {
+		if constructed := p.constructed(v); constructed != "" {
+			return constructed
+		}
+	}
+	return p.element(v)
+}
+
+// pairValue is value for the value of a map that is a slice of pairs.
+func (p *printer) pairValue(v *schema.Value) string {
+	if v.Kind == schema.ValueStruct {
+		return p.structPointer(v)
+	}
+	return p.value(v)
 }
 
 // structValue returns the expression for a struct. If it is a composite

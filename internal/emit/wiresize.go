@@ -192,7 +192,19 @@ func (p *printer) sizeMap(s *schema.Struct, t *schema.Type, value string, depth 
 		p.P("n += len(", key, ") + len(", element, ")")
 	} else {
 		p.sizeValue(s, t.Key, key, depth+1)
-		p.sizeValue(s, t.Element, element, depth+1)
+		p.sizeMapValue(s, t.Element, element, depth+1)
 	}
+	p.P("}")
+}
+
+// sizeMapValue is sizeValue for the value of a map. Nil takes nothing; it cannot be
+// written.
+func (p *printer) sizeMapValue(s *schema.Struct, t *schema.Type, value string, depth int) {
+	if t.Kind != schema.KindStruct {
+		p.sizeValue(s, t, value, depth)
+		return
+	}
+	p.P("if ", value, " != nil {")
+	p.sizeValue(s, t, value, depth)
 	p.P("}")
 }

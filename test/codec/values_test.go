@@ -32,8 +32,7 @@ func (f filler) fill(v reflect.Value, depth int) {
 		v.SetString(strings.Repeat(string(rune(f.random.IntN(0x300))), n))
 	case reflect.Pointer:
 		if depth < nesting && !f.oneOf(3) {
-			v.Set(reflect.New(v.Type().Elem()))
-			f.fill(v.Elem(), depth+1)
+			f.fillPresent(v, depth)
 		}
 	case reflect.Slice:
 		f.fillSlice(v, depth)
@@ -45,7 +44,7 @@ func (f filler) fill(v reflect.Value, depth int) {
 		for range f.length(depth) {
 			key, element := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
 			f.fill(key, depth+1)
-			f.fill(element, depth+1)
+			f.fillPresent(element, depth+1)
 			v.SetMapIndex(key, element)
 		}
 	case reflect.Struct:
@@ -53,6 +52,16 @@ func (f filler) fill(v reflect.Value, depth int) {
 	default:
 		panic(v.Type().String())
 	}
+}
+
+// fillPresent is fill for the value of a map, which is not nil if it is a struct.
+func (f filler) fillPresent(v reflect.Value, depth int) {
+	if v.Kind() != reflect.Pointer {
+		f.fill(v, depth)
+		return
+	}
+	v.Set(reflect.New(v.Type().Elem()))
+	f.fill(v.Elem(), depth+1)
 }
 
 func (f filler) length(depth int) int {

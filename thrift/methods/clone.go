@@ -82,6 +82,14 @@ func DetachBinaries(list *[][]byte) {
 	}
 }
 
+// DetachPointer has *v point to a struct of its own; nil stays nil.
+func DetachPointer[T any, P interface {
+	*T
+	Clone() *T
+}](v *P) {
+	*v = (*v).Clone()
+}
+
 // DetachStructs gives a list and its structs memory of their own.
 func DetachStructs[T any, P interface {
 	*T

@@ -72,22 +72,18 @@ func EqualStructs[T any, P interface {
 //go:noinline
 func EqualList[T comparable](a, b []T) bool { return slices.Equal(a, b) }
 
-// EqualStructMap reports whether maps have the same keys with equal structs. NaN as a
-// key, or in one, equals none.
+// EqualStructMap reports whether maps have the same keys with equal structs, where nil
+// equals nil. NaN as a key, or in one, equals none.
 func EqualStructMap[K comparable, T any, P interface {
 	*T
 	Equal(other *T) bool
-}](a, b map[K]T) bool {
+}](a, b map[K]P) bool {
 	if len(a) != len(b) {
 		return false
 	}
-	var mine, theirs T // in the heap, once
-	for key, value := range a {
-		var found bool
-		if theirs, found = b[key]; !found {
-			return false
-		}
-		if mine = value; !P(&mine).Equal(&theirs) {
+	for key, mine := range a {
+		theirs, found := b[key]
+		if !found || !mine.Equal(theirs) {
 			return false
 		}
 	}

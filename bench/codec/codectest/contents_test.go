@@ -38,9 +38,8 @@ func TestContents_SeeEverything(t *testing.T) {
 		"number in a list":    func(m *messages.Mixed) { m.Items[5].IDs[3]++ },
 		"entry more":          func(m *messages.Mixed) { m.Items[5].Attrs["x"] = "y" },
 		"struct in a map": func(m *messages.Mixed) {
-			for key, item := range m.Index {
+			for _, item := range m.Index {
 				item.Kind++
-				m.Index[key] = item
 				return
 			}
 		},

@@ -299,6 +299,9 @@ func (c *code) descend(t *schema.Type, expression, where, keys string) {
 			verb = "[%.80q]"
 		}
 		c.p("for %s, %s := range %s {", key, element, expression)
+		if t.Element.Kind == schema.KindStruct { // nil is for who writes it to refuse
+			c.p("if %s == nil {\ncontinue\n}", element)
+		}
 		c.descend(t.Element, element, where+verb, keys+", "+key)
 		c.p("}")
 	}

@@ -47,6 +47,7 @@ struct Order {
   7: optional binary token (validate.max_length = "16")
   8: Plain plain
   9: map<list<i32>, Line> odd
+  10: map<string, Line> spares
 }
 service Shop {
   Order place(1: Order order, 2: i64 i1 (validate.min = "1"))

@@ -200,17 +200,18 @@ func fits(request *orders.SearchRequest, order *orders.Order) bool {
 }
 
 // Turnover adds up what was sold, by currency.
-func (s *Shop) Turnover(context.Context) (map[orders.Currency]orders.Turnover, error) {
+func (s *Shop) Turnover(context.Context) (map[orders.Currency]*orders.Turnover, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	turnover := map[orders.Currency]orders.Turnover{}
+	turnover := map[orders.Currency]*orders.Turnover{}
 	for _, order := range s.orders {
 		if order.Status == orders.Status_CANCELLED || order.Status == orders.Status_RETURNED {
 			continue
 		}
 		sold := turnover[order.Currency]
-		if sold.Pieces == nil {
-			sold.Pieces = map[string]int64{}
+		if sold == nil {
+			sold = &orders.Turnover{Pieces: map[string]int64{}}
+			turnover[order.Currency] = sold
 		}
 		sold.Orders++
 		sold.Totals.Items += order.Totals.Items
@@ -220,7 +221,6 @@ func (s *Shop) Turnover(context.Context) (map[orders.Currency]orders.Turnover, e
 		for _, line := range order.Lines {
 			sold.Pieces[line.Sku] += int64(line.Quantity)
 		}
-		turnover[order.Currency] = sold
 	}
 	return turnover, nil
 }

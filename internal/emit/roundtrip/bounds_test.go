@@ -45,6 +45,7 @@ func TestBounds_StructsAreCharged(t *testing.T) {
 	for name, message := range map[string][]byte{
 		"list":          container("\x0f\x00\x01\x0c", n, "\x00"),
 		"values":        entries("\x0d\x00\x02\x08\x0c", n, number),
+		"large values":  entries("\x0d\x00\x0c\x08\x0c", n, number),
 		"pairs":         entries("\x0d\x00\x03\x0f\x0c", n, func(int) string { return "\x08\x00\x00\x00\x00" }),
 		"repeated":      append([]byte(strings.Repeat("\x0c\x00\x04\x00", n)), 0),
 		"optional":      append([]byte(strings.Repeat("\x0c\x00\x05\x00", n)), 0),
@@ -59,6 +60,13 @@ func TestBounds_StructsAreCharged(t *testing.T) {
 				t.Errorf("%d bytes allocated for a message of %d (limit %d): %v", got, len(message), budget, err)
 			}
 		})
+	}
+	for n, want := range map[int]bool{20: true, n: false} {
+		received := new(bounds.Presets)
+		err := thrift.Unmarshal(entries("\x0d\x00\x0c\x08\x0c", n, number), received)
+		if (err == nil) != want || want && (len(received.LargeByNumber) != n || *received.LargeByNumber[1] != bounds.Large{}) {
+			t.Errorf("a map of %d long structs arrived with %d: %v", n, len(received.LargeByNumber), err)
+		}
 	}
 	few := container("\x0f\x00\x01\x0c", 20, "\x00")
 	if received := new(bounds.Presets); thrift.Unmarshal(few, received) != nil || len(received.List) != 20 || len(received.List[19].Sizes) != 9 {
@@ -105,13 +113,12 @@ func TestBounds_JSONOfValuesThatContainThemselves(t *testing.T) {
 func switchLoops() map[string]*bounds.Switch {
 	direct, through, list, twice, pairs := &bounds.Switch{}, &bounds.Switch{}, &bounds.Switch{}, &bounds.Switch{}, &bounds.Switch{}
 	direct.Other = direct
-	through.Next = map[bool]bounds.Switch{}
-	through.Next[true] = bounds.Switch{Next: through.Next}
+	through.Next = map[bool]*bounds.Switch{}
+	through.Next[true] = &bounds.Switch{Next: through.Next}
 	list.List = make([]bounds.Switch, 2)
 	list.List[0].List, list.List[1].List = list.List, list.List
 	twice.Other, twice.List = twice, []bounds.Switch{{Other: twice}}
-	pairs.Pairs = []thrift.Pair[[]bool, bounds.Switch]{{}}
-	pairs.Pairs[0].Value.Pairs = pairs.Pairs
+	pairs.Pairs = []thrift.Pair[[]bool, *bounds.Switch]{{Value: pairs}}
 	return map[string]*bounds.Switch{"pointer": direct, "map": through, "list": list, "twice": twice, "pairs": pairs}
 }
 
@@ -161,8 +168,7 @@ func TestBounds_JSONIsReadInMemoryOfItsLength(t *testing.T) {
 		t.Errorf("%d bytes allocated for a text of %d (limit %d), %v", got, len(text), most, err)
 	}
 	for range levels {
-		inner := received.Next[true]
-		received = &inner
+		received = received.Next[true]
 	}
 	if len(received.Text) != length {
 		t.Errorf("%d bytes arrived", len(received.Text))

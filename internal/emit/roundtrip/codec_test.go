@@ -145,7 +145,7 @@ func TestUnion_ExactlyOneFieldIsWritten(t *testing.T) {
 	wantError(t, err, "shapes.Shape", "2 are")
 	_, err = thrift.Marshal(&recursion.Sum{Terms: []recursion.Expression{{Number: thrift.Some[int64](1)}, {}}})
 	wantError(t, err, "recursion.Expression")
-	union := &shapes.Shape{Pairs: []thrift.Pair[[]int32, shapes.Point]{}}
+	union := &shapes.Shape{Pairs: []thrift.Pair[[]int32, *shapes.Point]{}}
 	if received := copyOf(t, union); !reflect.DeepEqual(received, union) {
 		t.Errorf("received %+v", received)
 	}
@@ -249,7 +249,7 @@ func TestRead_NamesMissingFields(t *testing.T) {
 }
 
 func TestRecursion_NilEndsIt(t *testing.T) {
-	list := &recursion.Node{Value: 1, Next: &recursion.Node{Value: 2}, Children: []recursion.Node{}, Named: map[string]recursion.Node{}}
+	list := &recursion.Node{Value: 1, Next: &recursion.Node{Value: 2}, Children: []recursion.Node{}, Named: map[string]*recursion.Node{}}
 	received := copyOf(t, list)
 	if received.Next == nil || received.Next.Value != 2 || received.Next.Next != nil {
 		t.Errorf("received %+v", received)
@@ -281,7 +281,7 @@ func TestKeys_BinaryAndStructs(t *testing.T) {
 func TestDefaults_BelongToTheirOwner(t *testing.T) {
 	first, second := values.NewSettings(), values.NewSettings()
 	first.List[0], first.Tags[0], first.Raw[0] = 99, "changed", 'X'
-	first.Named["p"] = values.Point{}
+	first.Named["p"].Y = 9
 	if second.List[0] != 1 || second.Tags[0] != "a" || string(second.Raw) != "raw" || second.Named["p"].Y != 5 || values.LIST[0] != 1 {
 		t.Errorf("defaults are shared: %+v", second)
 	}

@@ -81,8 +81,7 @@ func (f filler) fill(v reflect.Value, depth int) {
 		}
 	case reflect.Pointer:
 		if depth < nesting {
-			v.Set(reflect.New(v.Type().Elem()))
-			f.fill(v.Elem(), depth+1)
+			f.fillPresent(v, depth)
 		}
 	case reflect.Slice:
 		f.fillSlice(v, depth)
@@ -91,16 +90,31 @@ func (f filler) fill(v reflect.Value, depth int) {
 		for range f.length(depth) {
 			key, element := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
 			f.fill(key, depth+1)
-			f.fill(element, depth+1)
+			f.fillPresent(element, depth+1)
 			v.SetMapIndex(key, element)
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
-			f.fill(v.Field(i), depth+1)
+			if strings.HasPrefix(v.Type().Name(), "Pair[") {
+				f.fillPresent(v.Field(i), depth+1)
+			} else {
+				f.fill(v.Field(i), depth+1)
+			}
 		}
 	default:
 		panic(v.Type().String())
 	}
+}
+
+// fillPresent is fill for what must not be nil, such as a struct that is the value of a
+// map.
+func (f filler) fillPresent(v reflect.Value, depth int) {
+	if v.Kind() != reflect.Pointer {
+		f.fill(v, depth)
+		return
+	}
+	v.Set(reflect.New(v.Type().Elem()))
+	f.fill(v.Elem(), depth+1)
 }
 
 func (f filler) length(depth int) int {

@@ -345,9 +345,9 @@ func loops() map[string]*recursion.Node {
 	for i := range list.Children {
 		list.Children[i].Children = list.Children
 	}
-	entries.Named = map[string]recursion.Node{}
-	entries.Named["a"] = recursion.Node{Named: entries.Named}
-	entries.Named["b"] = recursion.Node{Named: entries.Named}
+	entries.Named = map[string]*recursion.Node{}
+	entries.Named["a"] = &recursion.Node{Named: entries.Named}
+	entries.Named["b"] = &recursion.Node{Named: entries.Named}
 	return map[string]*recursion.Node{"pointer": pointer, "twice": twice, "list": list, "map": entries}
 }
 

@@ -21,7 +21,7 @@ func refers(message []byte, s string) bool {
 func TestStrings_AnnotationsOfFieldsDecide(t *testing.T) {
 	text := strings.Repeat("text", 10)
 	sent := &retention.Kept{
-		Shared: text, Cached: text, Maybe: thrift.Some(text), Tags: []string{text}, Inner: map[string]retention.Inner{text: {Text: text}},
+		Shared: text, Cached: text, Maybe: thrift.Some(text), Tags: []string{text}, Inner: map[string]*retention.Inner{text: {Text: text}},
 		Blob: []byte(text), Plain: retention.Inner{Text: text}, Last: text,
 	}
 	message, err := thrift.Marshal(sent)

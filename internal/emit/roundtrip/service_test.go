@@ -220,7 +220,7 @@ func (f *family) Touch(_ context.Context, common *inheritthrift.Common) error {
 func (f *family) Combine(_ context.Context, v *value.Value, common *inheritthrift.Common, kind value.Kind) (*value.Value, error) {
 	return &value.Value{Kind: kind, N: v.N + int64(common.ID)}, nil
 }
-func (f *family) All(context.Context, map[string]value.Value) (inheritthrift.Commons, error) {
+func (f *family) All(context.Context, map[string]*value.Value) (inheritthrift.Commons, error) {
 	return nil, nil
 }
 

@@ -88,7 +88,7 @@ func TestUnknown_SurvivesAnOlderDefinition(t *testing.T) {
 // TestUnknown_OfLongMessages has fields that are linked into the message and not copied.
 func TestUnknown_OfLongMessages(t *testing.T) {
 	for _, n := range []int{100, 5_000, 20_000, 40_000, 300_000} {
-		sent := &newer.Message{ID: 1, Point: newer.Point{Z: thrift.Some[int32](3)}, Path: []newer.Point{}, Choices: map[string]newer.Choice{},
+		sent := &newer.Message{ID: 1, Point: newer.Point{Z: thrift.Some[int32](3)}, Path: []newer.Point{}, Choices: map[string]*newer.Choice{},
 			Named: map[newer.Point]string{}, Blob: []byte{}, UnknownFields: []int32{},
 			Labels: []newer.Label{{Key: "short"}, {Key: strings.Repeat("l", n)}}, Last: thrift.Some(strings.Repeat("n", n))}
 		for i, received := range relayed(t, sent, unknown.NewMessage()) {

@@ -126,7 +126,7 @@ func sum(tree *everything.Tree) int64 {
 		total += sum(&tree.Children[i])
 	}
 	for _, branch := range tree.Named {
-		total += sum(&branch)
+		total += sum(branch)
 	}
 	return total
 }

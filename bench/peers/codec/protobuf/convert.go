@@ -45,7 +45,7 @@ func newComplex(d *messages.Complex) *messagespb.Complex {
 		Parts: newParts(d.Parts), Flag: newGroup(&d.Flag),
 	}
 	for name, part := range d.ByName {
-		made.ByName[name] = newPart(&part)
+		made.ByName[name] = newPart(part)
 	}
 	for i := range d.Groups {
 		made.Groups = append(made.Groups, newGroup(&d.Groups[i]))
@@ -88,7 +88,7 @@ func newMixed(d *messages.Mixed) *messagespb.Mixed {
 		made.Items = append(made.Items, newItem(&d.Items[i]))
 	}
 	for key, item := range d.Index {
-		made.Index[key] = newItem(&item)
+		made.Index[key] = newItem(item)
 	}
 	return made
 }

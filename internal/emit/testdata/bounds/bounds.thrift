@@ -35,6 +35,7 @@ struct Presets {
   9: list<list<i32>> rows
   10: map<list<i32>, bool> flags
   11: list<binary> blobs
+  12: map<i32, Large> largeByNumber
 }
 
 /** Without defaults, and long in Go. */

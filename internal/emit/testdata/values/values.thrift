@@ -31,6 +31,7 @@ const Point ORIGIN = {}
 const Point CORNER = {"x": 10, "label": "corner"}
 const Choice CHOSEN = {"number": 4}
 const Settings SETTINGS = {"retries": 9}
+const map<string, Settings> NAMED_SETTINGS = {"new": {}, "given": {"retries": 9}}
 const list<Settings> ALL_SETTINGS = [{}, {"retries": 1}]
 const list<Point> LONG_LIST = [{"x": 100000, "y": 100000}, {"x": 200000, "y": 200000}, {"x": 300000, "y": 300000}, {"x": 4}]
 

@@ -77,7 +77,7 @@ func (s *Around) Equal(other *Around) bool {
 	}
 	for i := range s.Pairs {
 		if !methods.EqualList(s.Pairs[i].Key, other.Pairs[i].Key) ||
-			!s.Pairs[i].Value.Equal(&other.Pairs[i].Value) {
+			!s.Pairs[i].Value.Equal(other.Pairs[i].Value) {
 			return false
 		}
 	}
@@ -105,7 +105,7 @@ func (s *Around) Detach() {
 	methods.DetachList(&s.Pairs)
 	for i := range s.Pairs {
 		methods.DetachList(&s.Pairs[i].Key)
-		s.Pairs[i].Value.Detach()
+		s.Pairs[i].Value = s.Pairs[i].Value.Clone()
 	}
 	s.Leaf.Detach()
 }
@@ -121,7 +121,9 @@ func (s *Around) SizeThrift() int {
 	n += 5 * len(s.Pairs)
 	for i := range s.Pairs {
 		n += 4 * len(s.Pairs[i].Key)
-		n += s.Pairs[i].Value.SizeThrift()
+		if s.Pairs[i].Value != nil {
+			n += s.Pairs[i].Value.SizeThrift()
+		}
 	}
 	n += s.Leaf.SizeThrift()
 	return n
@@ -181,7 +183,8 @@ func (s *Presets) Equal(other *Presets) bool {
 		!methods.EqualStructs(s.Around, other.Around) ||
 		!s.Large.Equal(other.Large) ||
 		!methods.EqualStructs(s.Lines, other.Lines) ||
-		!methods.EqualBinaries(s.Blobs, other.Blobs) {
+		!methods.EqualBinaries(s.Blobs, other.Blobs) ||
+		!methods.EqualStructMap(s.LargeByNumber, other.LargeByNumber) {
 		return false
 	}
 	if len(s.Pairs) != len(other.Pairs) {
@@ -189,7 +192,7 @@ func (s *Presets) Equal(other *Presets) bool {
 	}
 	for i := range s.Pairs {
 		if !methods.EqualList(s.Pairs[i].Key, other.Pairs[i].Key) ||
-			!s.Pairs[i].Value.Equal(&other.Pairs[i].Value) {
+			!s.Pairs[i].Value.Equal(other.Pairs[i].Value) {
 			return false
 		}
 	}
@@ -226,11 +229,11 @@ func (s *Presets) Clone() *Presets {
 // Detach gives s memory of its own.
 func (s *Presets) Detach() {
 	methods.DetachStructs(&s.List)
-	methods.DetachMap(&s.ByNumber, nil, (*Preset).Detach)
+	methods.DetachMap(&s.ByNumber, nil, methods.DetachPointer)
 	methods.DetachList(&s.Pairs)
 	for i := range s.Pairs {
 		methods.DetachList(&s.Pairs[i].Key)
-		s.Pairs[i].Value.Detach()
+		s.Pairs[i].Value = s.Pairs[i].Value.Clone()
 	}
 	s.One.Detach()
 	s.Maybe = s.Maybe.Clone()
@@ -246,20 +249,25 @@ func (s *Presets) Detach() {
 		methods.DetachList(&s.Flags[i].Key)
 	}
 	methods.DetachBinaries(&s.Blobs)
+	methods.DetachMap(&s.LargeByNumber, nil, methods.DetachPointer)
 }
 
 // SizeThrift returns how many bytes WriteThrift writes.
 func (s *Presets) SizeThrift() int {
-	n := 71
+	n := 80
 	n += methods.SizeStructs(s.List)
 	n += 4 * len(s.ByNumber)
 	for _, value := range s.ByNumber {
-		n += value.SizeThrift()
+		if value != nil {
+			n += value.SizeThrift()
+		}
 	}
 	n += 5 * len(s.Pairs)
 	for i := range s.Pairs {
 		n += 4 * len(s.Pairs[i].Key)
-		n += s.Pairs[i].Value.SizeThrift()
+		if s.Pairs[i].Value != nil {
+			n += s.Pairs[i].Value.SizeThrift()
+		}
 	}
 	n += s.One.SizeThrift()
 	if s.Maybe != nil {
@@ -279,6 +287,12 @@ func (s *Presets) SizeThrift() int {
 		n += 4 * len(s.Flags[i].Key)
 	}
 	n += methods.SizeBinaries(s.Blobs)
+	n += 4 * len(s.LargeByNumber)
+	for _, value := range s.LargeByNumber {
+		if value != nil {
+			n += value.SizeThrift()
+		}
+	}
 	return n
 }
 
@@ -382,7 +396,7 @@ func (s *Switch) equal(other *Switch, depth int) bool {
 	}
 	for key, value := range s.Next {
 		theirs, ok := other.Next[key]
-		if !ok || !value.equal(&theirs, depth-1) {
+		if !ok || !value.equal(theirs, depth-1) {
 			return false
 		}
 	}
@@ -399,7 +413,7 @@ func (s *Switch) equal(other *Switch, depth int) bool {
 	}
 	for i := range s.Pairs {
 		if !methods.EqualList(s.Pairs[i].Key, other.Pairs[i].Key) ||
-			!s.Pairs[i].Value.equal(&other.Pairs[i].Value, depth-1) {
+			!s.Pairs[i].Value.equal(other.Pairs[i].Value, depth-1) {
 			return false
 		}
 	}
@@ -420,7 +434,7 @@ func (s *Switch) equal(other *Switch, depth int) bool {
 			}
 			for key3, value3 := range value[i2] {
 				theirs3, ok := theirs[i2][key3]
-				if !ok || !value3.equal(&theirs3, depth-1) {
+				if !ok || !value3.equal(theirs3, depth-1) {
 					return false
 				}
 			}
@@ -449,9 +463,13 @@ func (s *Switch) detach(depth int) {
 		methods.FailDepth("bounds.Switch")
 	}
 	if s.Next != nil {
-		entries := make(map[bool]Switch, len(s.Next))
+		entries := make(map[bool]*Switch, len(s.Next))
 		for key, value := range s.Next {
-			value.detach(depth - 1)
+			if value != nil {
+				c := *value
+				c.detach(depth - 1)
+				value = &c
+			}
 			entries[key] = value
 		}
 		s.Next = entries
@@ -469,17 +487,25 @@ func (s *Switch) detach(depth int) {
 	methods.DetachList(&s.Pairs)
 	for i := range s.Pairs {
 		methods.DetachList(&s.Pairs[i].Key)
-		s.Pairs[i].Value.detach(depth - 1)
+		if s.Pairs[i].Value != nil {
+			c := *s.Pairs[i].Value
+			c.detach(depth - 1)
+			s.Pairs[i].Value = &c
+		}
 	}
 	if s.Deep != nil {
-		entries := make(map[bool][]map[float64]Switch, len(s.Deep))
+		entries := make(map[bool][]map[float64]*Switch, len(s.Deep))
 		for key, value := range s.Deep {
 			methods.DetachList(&value)
 			for i2 := range value {
 				if value[i2] != nil {
-					entries3 := make(map[float64]Switch, len(value[i2]))
+					entries3 := make(map[float64]*Switch, len(value[i2]))
 					for key3, value3 := range value[i2] {
-						value3.detach(depth - 1)
+						if value3 != nil {
+							c := *value3
+							c.detach(depth - 1)
+							value3 = &c
+						}
 						entries3[key3] = value3
 					}
 					value[i2] = entries3
@@ -503,7 +529,9 @@ func (s *Switch) size(nesting *methods.Nesting) int {
 	n := 43 + len(s.Text)
 	n += 1 * len(s.Next)
 	for _, value := range s.Next {
-		n += value.size(nesting)
+		if value != nil {
+			n += value.size(nesting)
+		}
 	}
 	if s.Other != nil {
 		n += 3 + s.Other.size(nesting)
@@ -514,7 +542,9 @@ func (s *Switch) size(nesting *methods.Nesting) int {
 	n += 5 * len(s.Pairs)
 	for i := range s.Pairs {
 		n += len(s.Pairs[i].Key)
-		n += s.Pairs[i].Value.size(nesting)
+		if s.Pairs[i].Value != nil {
+			n += s.Pairs[i].Value.size(nesting)
+		}
 	}
 	n += 6 * len(s.Deep)
 	for _, value := range s.Deep {
@@ -522,7 +552,9 @@ func (s *Switch) size(nesting *methods.Nesting) int {
 		for i2 := range value {
 			n += 8 * len(value[i2])
 			for _, value3 := range value[i2] {
-				n += value3.size(nesting)
+				if value3 != nil {
+					n += value3.size(nesting)
+				}
 			}
 		}
 	}

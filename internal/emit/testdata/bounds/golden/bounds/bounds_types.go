@@ -26,11 +26,11 @@ func NewPreset() *Preset {
 
 // Another one, whose defaults are those of a struct in it, and other kinds of them.
 type Around struct {
-	Preset Preset                       `json:"preset"`
-	Blob   []byte                       `json:"blob"`
-	Texts  [][]string                   `json:"texts"`
-	Pairs  []thrift.Pair[[]int32, Leaf] `json:"pairs"`
-	Leaf   Leaf                         `json:"leaf"`
+	Preset Preset                        `json:"preset"`
+	Blob   []byte                        `json:"blob"`
+	Texts  [][]string                    `json:"texts"`
+	Pairs  []thrift.Pair[[]int32, *Leaf] `json:"pairs"`
+	Leaf   Leaf                          `json:"leaf"`
 }
 
 // NewAround returns a new Around with the defaults of the definition.
@@ -39,7 +39,7 @@ func NewAround() *Around {
 		Preset: *NewPreset(),
 		Blob:   []byte("0123456789abcdef0123456789abcdef"),
 		Texts:  [][]string{{"a"}, {"b", "c"}},
-		Pairs:  []thrift.Pair[[]int32, Leaf]{{Key: []int32{1, 2}, Value: Leaf{Name: "x"}}},
+		Pairs:  []thrift.Pair[[]int32, *Leaf]{{Key: []int32{1, 2}, Value: &Leaf{Name: "x"}}},
 		Leaf:   Leaf{Name: "leaf", Labels: []string{"y"}},
 	}
 }
@@ -55,17 +55,18 @@ func NewLeaf() *Leaf {
 }
 
 type Presets struct {
-	List     []Preset                       `json:"list"`
-	ByNumber map[int32]Preset               `json:"byNumber"`
-	Pairs    []thrift.Pair[[]int32, Preset] `json:"pairs"`
-	One      Preset                         `json:"one"`
-	Maybe    *Preset                        `json:"maybe,omitzero"`
-	Around   []Around                       `json:"around"`
-	Large    *Large                         `json:"large,omitzero"`
-	Lines    []Line                         `json:"lines"`
-	Rows     [][]int32                      `json:"rows"`
-	Flags    []thrift.Pair[[]int32, bool]   `json:"flags"`
-	Blobs    [][]byte                       `json:"blobs"`
+	List          []Preset                        `json:"list"`
+	ByNumber      map[int32]*Preset               `json:"byNumber"`
+	Pairs         []thrift.Pair[[]int32, *Preset] `json:"pairs"`
+	One           Preset                          `json:"one"`
+	Maybe         *Preset                         `json:"maybe,omitzero"`
+	Around        []Around                        `json:"around"`
+	Large         *Large                          `json:"large,omitzero"`
+	Lines         []Line                          `json:"lines"`
+	Rows          [][]int32                       `json:"rows"`
+	Flags         []thrift.Pair[[]int32, bool]    `json:"flags"`
+	Blobs         [][]byte                        `json:"blobs"`
+	LargeByNumber map[int32]*Large                `json:"largeByNumber"`
 }
 
 // NewPresets returns a new Presets with the defaults of the definition.
@@ -106,12 +107,12 @@ func NewLine() *Line {
 
 // Has methods of its own for JSON, and can contain itself.
 type Switch struct {
-	Next  map[bool]Switch               `json:"next"`
-	Other *Switch                       `json:"other,omitzero"`
-	List  []Switch                      `json:"list"`
-	Text  string                        `json:"text"`
-	Pairs []thrift.Pair[[]bool, Switch] `json:"pairs"`
-	Deep  map[bool][]map[float64]Switch `json:"deep"`
+	Next  map[bool]*Switch               `json:"next"`
+	Other *Switch                        `json:"other,omitzero"`
+	List  []Switch                       `json:"list"`
+	Text  string                         `json:"text"`
+	Pairs []thrift.Pair[[]bool, *Switch] `json:"pairs"`
+	Deep  map[bool][]map[float64]*Switch `json:"deep"`
 }
 
 func NewSwitch() *Switch {

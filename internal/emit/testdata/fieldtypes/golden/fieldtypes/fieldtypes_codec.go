@@ -393,6 +393,10 @@ func (s *Container) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	b = b[:len(b)+11]
 	b = w.BeginMap(b, 0x000d0001, thrift.StructType, thrift.StructType, len(s.Plain))
 	for key, value := range s.Plain {
+		if value == nil {
+			w.FailNil("fieldtypes.Container: plain")
+			break
+		}
 		b = key.WriteThrift(w, b)
 		b = value.WriteThrift(w, b)
 	}
@@ -421,11 +425,13 @@ func (s *Container) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginMap(p+3, thrift.StructType, thrift.StructType)
 			p = next
 			if ok {
-				entries := thrift.MakeMap[Point, Plain](r, p, n, nil)
+				var structs thrift.Structs[Plain]
+				structs.Expect(r, n)
+				entries := thrift.MakeMap[Point, *Plain](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					key := Point{}
 					p = key.ReadThrift(r, p)
-					value := Plain{}
+					value := structs.New(r, p)
 					p = value.ReadThrift(r, p)
 					entries[key] = value
 				}

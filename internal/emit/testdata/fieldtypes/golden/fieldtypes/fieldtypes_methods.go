@@ -301,7 +301,7 @@ func (s *Container) detach(depth int) {
 	if depth == 0 {
 		methods.FailDepth("fieldtypes.Container")
 	}
-	methods.DetachMap(&s.Plain, nil, (*Plain).Detach)
+	methods.DetachMap(&s.Plain, nil, methods.DetachPointer)
 	methods.DetachStructs(&s.Optional)
 	s.Defaults.Detach()
 	if s.Inner != nil {
@@ -323,7 +323,9 @@ func (s *Container) size(nesting *methods.Nesting) int {
 	n := 32
 	for key, value := range s.Plain {
 		n += key.SizeThrift()
-		n += value.SizeThrift()
+		if value != nil {
+			n += value.SizeThrift()
+		}
 	}
 	n += methods.SizeStructs(s.Optional)
 	n += s.Defaults.SizeThrift()

@@ -198,10 +198,10 @@ func NewPoint() *Point {
 func (s *Point) GetAge() time.Duration { return s.Age.Or(0) }
 
 type Container struct {
-	Plain    map[Point]Plain `json:"plain"`
-	Optional []Optional      `json:"optional"`
-	Defaults Defaults        `json:"defaults"`
-	Inner    *Container      `json:"inner,omitzero"`
+	Plain    map[Point]*Plain `json:"plain"`
+	Optional []Optional       `json:"optional"`
+	Defaults Defaults         `json:"defaults"`
+	Inner    *Container       `json:"inner,omitzero"`
 	// The names of packages and of variables get in each other's way.
 	Time time.Duration `json:"time"`
 }

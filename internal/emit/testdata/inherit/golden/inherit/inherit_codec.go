@@ -46,6 +46,10 @@ func (s *Mixed) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	w.EndMap()
 	b = w.BeginMap(b, 0x000d0006, thrift.StructType, thrift.StructType, len(s.Keyed))
 	for key, value := range s.Keyed {
+		if value == nil {
+			w.FailNil("inherit.Mixed: keyed")
+			break
+		}
 		b = key.WriteThrift(w, b)
 		b = value.WriteThrift(w, b)
 	}
@@ -111,11 +115,14 @@ func (s *Mixed) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginMap(p+3, thrift.StructType, thrift.StructType)
 			p = next
 			if ok {
-				entries := thrift.MakeMap[inheritvalue.Key, inheritthrift.Common](r, p, n, nil)
+				var structs thrift.Structs[inheritthrift.Common]
+				structs.Expect(r, n)
+				entries := thrift.MakeMap[inheritvalue.Key, *inheritthrift.Common](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					key := inheritvalue.Key{}
 					p = key.ReadThrift(r, p)
-					value := *inheritthrift.NewCommon()
+					value := structs.New(r, p)
+					*value = *inheritthrift.NewCommon()
 					p = value.ReadThrift(r, p)
 					entries[key] = value
 				}
@@ -248,6 +255,10 @@ func (s *ChildAllArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	}
 	b = w.BeginMap(b, 0x000d0001, thrift.String, thrift.StructType, len(s.Value))
 	for key, value := range s.Value {
+		if value == nil {
+			w.FailNil("Child.all arguments: value")
+			break
+		}
 		b = w.String(b, key)
 		b = value.WriteThrift(w, b)
 	}
@@ -265,11 +276,13 @@ func (s *ChildAllArgs) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginMap(p+3, thrift.String, thrift.StructType)
 			p = next
 			if ok {
-				entries := thrift.MakeMap[string, inheritvalue.Value](r, p, n, nil)
+				var structs thrift.Structs[inheritvalue.Value]
+				structs.Expect(r, n)
+				entries := thrift.MakeMap[string, *inheritvalue.Value](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var key string
 					key, p = r.String(p)
-					value := inheritvalue.Value{}
+					value := structs.New(r, p)
 					p = value.ReadThrift(r, p)
 					entries[key] = value
 				}

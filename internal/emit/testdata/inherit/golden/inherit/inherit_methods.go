@@ -3,7 +3,6 @@
 package inherit
 
 import (
-	inheritthrift "github.com/fulmar-rpc/fulmar/internal/emit/testdata/inherit/golden/inherit/thrift"
 	inheritvalue "github.com/fulmar-rpc/fulmar/internal/emit/testdata/inherit/golden/inherit/value"
 	"github.com/fulmar-rpc/fulmar/thrift/methods"
 )
@@ -64,7 +63,7 @@ func (s *Mixed) Detach() {
 	s.Common.Detach()
 	s.V.Detach()
 	methods.DetachMap(&s.Value2, methods.DetachString, methods.DetachStructs)
-	methods.DetachMap(&s.Keyed, (*inheritvalue.Key).Detach, (*inheritthrift.Common).Detach)
+	methods.DetachMap(&s.Keyed, (*inheritvalue.Key).Detach, methods.DetachPointer)
 	s.Deep.Detach()
 	s.Wrapped.Detach()
 }
@@ -84,7 +83,9 @@ func (s *Mixed) SizeThrift() int {
 	}
 	for key, value := range s.Keyed {
 		n += key.SizeThrift()
-		n += value.SizeThrift()
+		if value != nil {
+			n += value.SizeThrift()
+		}
 	}
 	n += s.Deep.SizeThrift()
 	n += s.Wrapped.SizeThrift()

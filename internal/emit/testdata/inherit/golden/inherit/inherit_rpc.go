@@ -42,7 +42,7 @@ const (
 type ChildServer interface {
 	inheritthrift.MiddleServer
 	Combine(ctx context.Context, value *inheritvalue.Value, common *inheritthrift.Common, kind inheritvalue.Kind) (*inheritvalue.Value, error)
-	All(ctx context.Context, value map[string]inheritvalue.Value) (inheritthrift.Commons, error)
+	All(ctx context.Context, value map[string]*inheritvalue.Value) (inheritthrift.Commons, error)
 }
 
 // RegisterChildServer makes implementation answer the calls of the service
@@ -57,7 +57,7 @@ func RegisterChildServer(registrar fulmar.Registrar, implementation ChildServer)
 type ChildClient interface {
 	inheritthrift.MiddleClient
 	Combine(ctx context.Context, value *inheritvalue.Value, common *inheritthrift.Common, kind inheritvalue.Kind, options ...fulmar.CallOption) (*inheritvalue.Value, error)
-	All(ctx context.Context, value map[string]inheritvalue.Value, options ...fulmar.CallOption) (inheritthrift.Commons, error)
+	All(ctx context.Context, value map[string]*inheritvalue.Value, options ...fulmar.CallOption) (inheritthrift.Commons, error)
 }
 
 // NewChildClient returns a client that calls through caller, which usually is a
@@ -97,7 +97,7 @@ func (c *childClient) Combine(ctx context.Context, value *inheritvalue.Value, co
 	return result.Success, nil
 }
 
-func (c *childClient) All(ctx context.Context, value map[string]inheritvalue.Value, options ...fulmar.CallOption) (inheritthrift.Commons, error) {
+func (c *childClient) All(ctx context.Context, value map[string]*inheritvalue.Value, options ...fulmar.CallOption) (inheritthrift.Commons, error) {
 	args := ChildAllArgs{Value: value}
 	var result ChildAllResult
 	if err := c.caller.Call(ctx, childAllMethod, &args, &result, options...); err != nil {
@@ -237,7 +237,7 @@ func (s *ChildCombineResult) ReplyError() error {
 
 // ChildAllArgs are the arguments of Child.all.
 type ChildAllArgs struct {
-	Value map[string]inheritvalue.Value `json:"value"`
+	Value map[string]*inheritvalue.Value `json:"value"`
 }
 
 // ChildAllResult is the reply of Child.all. At most one of its fields is set.
@@ -333,7 +333,7 @@ func (c *grandchildClient) Combine(ctx context.Context, value *inheritvalue.Valu
 	return result.Success, nil
 }
 
-func (c *grandchildClient) All(ctx context.Context, value map[string]inheritvalue.Value, options ...fulmar.CallOption) (inheritthrift.Commons, error) {
+func (c *grandchildClient) All(ctx context.Context, value map[string]*inheritvalue.Value, options ...fulmar.CallOption) (inheritthrift.Commons, error) {
 	args := ChildAllArgs{Value: value}
 	var result ChildAllResult
 	if err := c.caller.Call(ctx, grandchildAllMethod, &args, &result, options...); err != nil {

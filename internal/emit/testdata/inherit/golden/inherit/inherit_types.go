@@ -11,14 +11,14 @@ import (
 )
 
 type Mixed struct {
-	Common  inheritthrift.Common                      `json:"common"`
-	V       inheritvalue.Value                        `json:"v"`
-	Value2  map[string][]inheritvalue.Value           `json:"value2"`
-	Kind    thrift.Opt[inheritvalue.Kind]             `json:"kind,omitzero"`
-	Limit   int32                                     `json:"limit"`
-	Keyed   map[inheritvalue.Key]inheritthrift.Common `json:"keyed"`
-	Deep    deepthrift.Deep                           `json:"deep"`
-	Wrapped inheritthrift.Wrapped                     `json:"wrapped"`
+	Common  inheritthrift.Common                       `json:"common"`
+	V       inheritvalue.Value                         `json:"v"`
+	Value2  map[string][]inheritvalue.Value            `json:"value2"`
+	Kind    thrift.Opt[inheritvalue.Kind]              `json:"kind,omitzero"`
+	Limit   int32                                      `json:"limit"`
+	Keyed   map[inheritvalue.Key]*inheritthrift.Common `json:"keyed"`
+	Deep    deepthrift.Deep                            `json:"deep"`
+	Wrapped inheritthrift.Wrapped                      `json:"wrapped"`
 }
 
 // NewMixed returns a new Mixed with the defaults of the definition.

@@ -197,13 +197,15 @@ func (s *Own) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginMap(p+3, thrift.List, thrift.StructType)
 			p = next
 			if ok {
+				var structs thrift.Structs[Inner]
+				structs.Expect(r, n)
 				entries := thrift.MakeSlice[thrift.Pair[[]int32, *Inner]](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var pair thrift.Pair[[]int32, *Inner]
 					{
 						pair.Key, p = r.I32List(p, nil)
 					}
-					pair.Value = new(thrift.Structs[Inner]).New(r, p)
+					pair.Value = structs.New(r, p)
 					pair.Value.InitDefault()
 					p = pair.Value.ReadThrift(r, p)
 					entries = append(entries, pair)
@@ -431,13 +433,15 @@ func (s *OneOf) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginMap(p+3, thrift.List, thrift.StructType)
 			p = next
 			if ok {
+				var structs thrift.Structs[Inner]
+				structs.Expect(r, n)
 				entries := thrift.MakeSlice[thrift.Pair[[]int32, *Inner]](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var pair thrift.Pair[[]int32, *Inner]
 					{
 						pair.Key, p = r.I32List(p, nil)
 					}
-					pair.Value = new(thrift.Structs[Inner]).New(r, p)
+					pair.Value = structs.New(r, p)
 					pair.Value.InitDefault()
 					p = pair.Value.ReadThrift(r, p)
 					entries = append(entries, pair)

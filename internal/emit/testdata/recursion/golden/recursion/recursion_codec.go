@@ -31,6 +31,10 @@ func (s *Node) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	w.EndList()
 	b = w.BeginMap(b, 0x000d0004, thrift.String, thrift.StructType, len(s.Named))
 	for key, value := range s.Named {
+		if value == nil {
+			w.FailNil("recursion.Node: named")
+			break
+		}
 		b = w.String(b, key)
 		b = value.WriteThrift(w, b)
 	}
@@ -75,11 +79,13 @@ func (s *Node) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginMap(p+3, thrift.String, thrift.StructType)
 			p = next
 			if ok {
-				entries := thrift.MakeMap[string, Node](r, p, n, nil)
+				var structs thrift.Structs[Node]
+				structs.Expect(r, n)
+				entries := thrift.MakeMap[string, *Node](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var key string
 					key, p = r.String(p)
-					value := Node{}
+					value := structs.New(r, p)
 					p = value.ReadThrift(r, p)
 					entries[key] = value
 				}
@@ -495,6 +501,10 @@ func (s *Keyed) WriteThrift(w *thrift.Writer, b []byte) []byte {
 			break
 		}
 		pair := &s.More[i]
+		if pair.Value == nil {
+			w.FailNil("recursion.Keyed: more")
+			break
+		}
 		b = w.BeginList(b, 0, thrift.StructType, len(pair.Key))
 		for i2 := range pair.Key {
 			b = pair.Key[i2].WriteThrift(w, b)
@@ -530,9 +540,11 @@ func (s *Keyed) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginMap(p+3, thrift.List, thrift.StructType)
 			p = next
 			if ok {
-				entries := thrift.MakeSlice[thrift.Pair[[]Keyed, Keyed]](r, p, n, nil)
+				var structs thrift.Structs[Keyed]
+				structs.Expect(r, n)
+				entries := thrift.MakeSlice[thrift.Pair[[]Keyed, *Keyed]](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
-					var pair thrift.Pair[[]Keyed, Keyed]
+					var pair thrift.Pair[[]Keyed, *Keyed]
 					{
 						n, next, ok := r.BeginList(p, thrift.StructType)
 						p = next
@@ -545,6 +557,7 @@ func (s *Keyed) ReadThrift(r *thrift.Reader, p int) int {
 							p = r.EndList(p)
 						}
 					}
+					pair.Value = structs.New(r, p)
 					p = pair.Value.ReadThrift(r, p)
 					entries = append(entries, pair)
 				}

@@ -38,7 +38,7 @@ func (s *Node) equal(other *Node, depth int) bool {
 	}
 	for key, value := range s.Named {
 		theirs, ok := other.Named[key]
-		if !ok || !value.equal(&theirs, depth-1) {
+		if !ok || !value.equal(theirs, depth-1) {
 			return false
 		}
 	}
@@ -74,10 +74,14 @@ func (s *Node) detach(depth int) {
 		s.Children[i].detach(depth - 1)
 	}
 	if s.Named != nil {
-		entries := make(map[string]Node, len(s.Named))
+		entries := make(map[string]*Node, len(s.Named))
 		for key, value := range s.Named {
 			methods.DetachString(&key)
-			value.detach(depth - 1)
+			if value != nil {
+				c := *value
+				c.detach(depth - 1)
+				value = &c
+			}
 			entries[key] = value
 		}
 		s.Named = entries
@@ -108,7 +112,9 @@ func (s *Node) size(nesting *methods.Nesting) int {
 	n += 4 * len(s.Named)
 	for key, value := range s.Named {
 		n += len(key)
-		n += value.size(nesting)
+		if value != nil {
+			n += value.size(nesting)
+		}
 	}
 	if s.Twin != nil {
 		n += 3 + s.Twin.size(nesting)
@@ -685,7 +691,7 @@ func (s *Keyed) equal(other *Keyed, depth int) bool {
 				return false
 			}
 		}
-		if !s.More[i].Value.equal(&other.More[i].Value, depth-1) {
+		if !s.More[i].Value.equal(other.More[i].Value, depth-1) {
 			return false
 		}
 	}
@@ -721,7 +727,11 @@ func (s *Keyed) detach(depth int) {
 		for i2 := range s.More[i].Key {
 			s.More[i].Key[i2].detach(depth - 1)
 		}
-		s.More[i].Value.detach(depth - 1)
+		if s.More[i].Value != nil {
+			c := *s.More[i].Value
+			c.detach(depth - 1)
+			s.More[i].Value = &c
+		}
 	}
 }
 
@@ -744,7 +754,9 @@ func (s *Keyed) size(nesting *methods.Nesting) int {
 		for i2 := range s.More[i].Key {
 			n += s.More[i].Key[i2].size(nesting)
 		}
-		n += s.More[i].Value.size(nesting)
+		if s.More[i].Value != nil {
+			n += s.More[i].Value.size(nesting)
+		}
 	}
 	nesting.Leave()
 	return n

@@ -12,11 +12,11 @@ type Subtree = Tree
 
 // Contains itself by value.
 type Node struct {
-	Value    int32           `json:"value"`
-	Next     *Node           `json:"next,omitzero"`
-	Children []Node          `json:"children"`
-	Named    map[string]Node `json:"named"`
-	Twin     *Node           `json:"twin,omitzero"`
+	Value    int32            `json:"value"`
+	Next     *Node            `json:"next,omitzero"`
+	Children []Node           `json:"children"`
+	Named    map[string]*Node `json:"named"`
+	Twin     *Node            `json:"twin,omitzero"`
 }
 
 func NewNode() *Node {
@@ -115,8 +115,8 @@ func NewInner() *Inner {
 func (s *Inner) GetN() int32 { return s.N.Or(0) }
 
 type Keyed struct {
-	Weights []thrift.Pair[Keyed, int32]   `json:"weights"`
-	More    []thrift.Pair[[]Keyed, Keyed] `json:"more"`
+	Weights []thrift.Pair[Keyed, int32]    `json:"weights"`
+	More    []thrift.Pair[[]Keyed, *Keyed] `json:"more"`
 }
 
 func NewKeyed() *Keyed {

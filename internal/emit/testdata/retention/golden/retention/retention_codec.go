@@ -51,6 +51,10 @@ func (s *Kept) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	b = w.StringList(b, 0x000f0004, s.Tags)
 	b = w.BeginMap(b, 0x000d0005, thrift.String, thrift.StructType, len(s.Inner))
 	for key, value := range s.Inner {
+		if value == nil {
+			w.FailNil("retention.Kept: inner")
+			break
+		}
 		b = w.String(b, key)
 		b = value.WriteThrift(w, b)
 	}
@@ -91,11 +95,13 @@ func (s *Kept) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginMap(p+3, thrift.String, thrift.StructType)
 			p = next
 			if ok {
-				entries := thrift.MakeMap[string, Inner](r, p, n, nil)
+				var structs thrift.Structs[Inner]
+				structs.Expect(r, n)
+				entries := thrift.MakeMap[string, *Inner](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var key string
 					key, p = r.String(p)
-					value := Inner{}
+					value := structs.New(r, p)
 					p = value.ReadThrift(r, p)
 					entries[key] = value
 				}

@@ -73,7 +73,7 @@ func (s *Kept) Detach() {
 	methods.DetachString(&s.Cached)
 	methods.DetachOptString(&s.Maybe)
 	methods.DetachStrings(&s.Tags)
-	methods.DetachMap(&s.Inner, methods.DetachString, (*Inner).Detach)
+	methods.DetachMap(&s.Inner, methods.DetachString, methods.DetachPointer)
 	methods.DetachBinary(&s.Blob)
 	s.Plain.Detach()
 	methods.DetachString(&s.Last)
@@ -87,7 +87,9 @@ func (s *Kept) SizeThrift() int {
 	n += 4 * len(s.Inner)
 	for key, value := range s.Inner {
 		n += len(key)
-		n += value.SizeThrift()
+		if value != nil {
+			n += value.SizeThrift()
+		}
 	}
 	if s.Blob != nil {
 		n += 7 + len(s.Blob)

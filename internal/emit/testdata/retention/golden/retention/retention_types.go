@@ -22,7 +22,7 @@ type Kept struct {
 	Cached string             `json:"cached"`
 	Maybe  thrift.Opt[string] `json:"maybe,omitzero"`
 	Tags   []string           `json:"tags"`
-	Inner  map[string]Inner   `json:"inner"`
+	Inner  map[string]*Inner  `json:"inner"`
 	Blob   []byte             `json:"blob,omitzero"`
 	Plain  Inner              `json:"plain"`
 	Last   string             `json:"last"`

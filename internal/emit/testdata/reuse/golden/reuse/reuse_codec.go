@@ -350,6 +350,10 @@ func (s *Node) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	w.EndList()
 	b = w.BeginMap(b, 0x000d0007, thrift.String, thrift.StructType, len(s.Leaves))
 	for key, value := range s.Leaves {
+		if value == nil {
+			w.FailNil("reuse.Node: leaves")
+			break
+		}
 		b = w.String(b, key)
 		b = value.WriteThrift(w, b)
 	}
@@ -417,6 +421,10 @@ func (s *Node) WriteThrift(w *thrift.Writer, b []byte) []byte {
 			break
 		}
 		pair := &s.Pairs[i]
+		if pair.Value == nil {
+			w.FailNil("reuse.Node: pairs")
+			break
+		}
 		b = w.I32List(b, 0, pair.Key)
 		b = pair.Value.WriteThrift(w, b)
 	}
@@ -434,6 +442,10 @@ func (s *Node) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if s.Named != nil {
 		b = w.BeginMap(b, 0x000d001b, thrift.String, thrift.StructType, len(s.Named))
 		for key, value := range s.Named {
+			if value == nil {
+				w.FailNil("reuse.Node: named")
+				break
+			}
 			b = w.String(b, key)
 			b = value.WriteThrift(w, b)
 		}
@@ -502,11 +514,13 @@ fields:
 			n, next, ok := r.BeginMap(p+3, thrift.String, thrift.StructType)
 			p = next
 			if ok {
-				entries := thrift.MakeMap[string, Leaf](r, p, n, old.Leaves)
+				var structs thrift.Structs[Leaf]
+				structs.Expect(r, n)
+				entries := thrift.MakeMap[string, *Leaf](r, p, n, old.Leaves)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var key string
 					key, p = r.String(p)
-					value := Leaf{}
+					value := structs.New(r, p)
 					p = value.ReadThrift(r, p)
 					entries[key] = value
 				}
@@ -647,15 +661,18 @@ fields:
 			n, next, ok := r.BeginMap(p+3, thrift.List, thrift.StructType)
 			p = next
 			if ok {
-				entries := thrift.MakeSlice[thrift.Pair[[]int32, Preset]](r, p, n, old.Pairs)
+				var structs thrift.Structs[Preset]
+				structs.Expect(r, n)
+				entries := thrift.MakeSlice[thrift.Pair[[]int32, *Preset]](r, p, n, old.Pairs)
 				for i := 0; i < n && !r.Failed(); i++ {
-					var pair thrift.Pair[[]int32, Preset]
+					var pair thrift.Pair[[]int32, *Preset]
 					{
 						pair.Key, p = r.I32List(p, nil)
 					}
+					pair.Value = structs.New(r, p)
 					if !r.Reuses() {
 						p = r.ChargeDefaults(p, 375)
-						pair.Value = *NewPreset()
+						*pair.Value = *NewPreset()
 					}
 					p = pair.Value.ReadThrift(r, p)
 					entries = append(entries, pair)
@@ -709,14 +726,16 @@ fields:
 			n, next, ok := r.BeginMap(p+3, thrift.String, thrift.StructType)
 			p = next
 			if ok {
-				entries := thrift.MakeMap[string, Preset](r, p, n, old.Named)
+				var structs thrift.Structs[Preset]
+				structs.Expect(r, n)
+				entries := thrift.MakeMap[string, *Preset](r, p, n, old.Named)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var key string
 					key, p = r.String(p)
-					var value Preset
+					value := structs.New(r, p)
 					if !r.Reuses() {
 						p = r.ChargeDefaults(p, 375)
-						value = *NewPreset()
+						*value = *NewPreset()
 					}
 					p = value.ReadThrift(r, p)
 					entries[key] = value

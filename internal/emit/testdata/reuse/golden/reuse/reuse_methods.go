@@ -313,7 +313,7 @@ func (s *Node) equal(other *Node, depth int) bool {
 	}
 	for i := range s.Pairs {
 		if !methods.EqualList(s.Pairs[i].Key, other.Pairs[i].Key) ||
-			!s.Pairs[i].Value.Equal(&other.Pairs[i].Value) {
+			!s.Pairs[i].Value.Equal(other.Pairs[i].Value) {
 			return false
 		}
 	}
@@ -348,7 +348,7 @@ func (s *Node) detach(depth int) {
 	for i := range s.Children {
 		s.Children[i].detach(depth - 1)
 	}
-	methods.DetachMap(&s.Leaves, methods.DetachString, (*Leaf).Detach)
+	methods.DetachMap(&s.Leaves, methods.DetachString, methods.DetachPointer)
 	methods.DetachMap(&s.Groups, nil, methods.DetachStrings)
 	methods.DetachMap(&s.ByLeaf, (*Leaf).Detach, nil)
 	s.Leaf.Detach()
@@ -371,14 +371,14 @@ func (s *Node) detach(depth int) {
 	methods.DetachList(&s.Pairs)
 	for i := range s.Pairs {
 		methods.DetachList(&s.Pairs[i].Key)
-		s.Pairs[i].Value.Detach()
+		s.Pairs[i].Value = s.Pairs[i].Value.Clone()
 	}
 	methods.DetachBinary(&s.Blob)
 	s.Place.Detach()
 	methods.DetachStructs(&s.Places)
 	methods.DetachList(&s.IDs)
 	methods.DetachList(&s.Flags)
-	methods.DetachMap(&s.Named, methods.DetachString, (*Preset).Detach)
+	methods.DetachMap(&s.Named, methods.DetachString, methods.DetachPointer)
 }
 
 // SizeThrift returns how many bytes WriteThrift writes.
@@ -401,7 +401,9 @@ func (s *Node) size(nesting *methods.Nesting) int {
 	n += 4 * len(s.Leaves)
 	for key, value := range s.Leaves {
 		n += len(key)
-		n += value.SizeThrift()
+		if value != nil {
+			n += value.SizeThrift()
+		}
 	}
 	n += 9 * len(s.Groups)
 	for _, value := range s.Groups {
@@ -436,7 +438,9 @@ func (s *Node) size(nesting *methods.Nesting) int {
 	n += 5 * len(s.Pairs)
 	for i := range s.Pairs {
 		n += 4 * len(s.Pairs[i].Key)
-		n += s.Pairs[i].Value.SizeThrift()
+		if s.Pairs[i].Value != nil {
+			n += s.Pairs[i].Value.SizeThrift()
+		}
 	}
 	n += s.Place.SizeThrift()
 	n += methods.SizeStructs(s.Places)
@@ -450,7 +454,9 @@ func (s *Node) size(nesting *methods.Nesting) int {
 		n += 4 * len(s.Named)
 		for key, value := range s.Named {
 			n += len(key)
-			n += value.SizeThrift()
+			if value != nil {
+				n += value.SizeThrift()
+			}
 		}
 	}
 	nesting.Leave()

@@ -101,33 +101,33 @@ func NewBranch() *Branch {
 }
 
 type Node struct {
-	Name     string                         `json:"name"`
-	Labels   []string                       `json:"labels"`
-	Numbers  []int64                        `json:"numbers"`
-	Colors   []Color                        `json:"colors"`
-	Blobs    [][]byte                       `json:"blobs"`
-	Children []Node                         `json:"children"`
-	Leaves   map[string]Leaf                `json:"leaves"`
-	Groups   map[int32][]string             `json:"groups"`
-	ByLeaf   map[Leaf]int32                 `json:"byLeaf"`
-	Leaf     Leaf                           `json:"leaf"`
-	Preset   Preset                         `json:"preset"`
-	Presets  []Preset                       `json:"presets"`
-	Values   []Value                        `json:"values"`
-	Value    *Value                         `json:"value,omitzero"`
-	Next     *Node                          `json:"next,omitzero"`
-	Other    *Preset                        `json:"other,omitzero"`
-	Notes    []string                       `json:"notes,omitzero"`
-	Must     []int32                        `json:"must"`
-	Grid     [][]Leaf                       `json:"grid"`
-	Pairs    []thrift.Pair[[]int32, Preset] `json:"pairs"`
-	Blob     []byte                         `json:"blob"`
-	Place    other.Place                    `json:"place"`
-	Places   []other.Place                  `json:"places"`
-	IDs      []thrift.UUID                  `json:"ids"`
-	Color    thrift.Opt[Color]              `json:"color,omitzero"`
-	Flags    []bool                         `json:"flags"`
-	Named    map[string]Preset              `json:"named,omitzero"`
+	Name     string                          `json:"name"`
+	Labels   []string                        `json:"labels"`
+	Numbers  []int64                         `json:"numbers"`
+	Colors   []Color                         `json:"colors"`
+	Blobs    [][]byte                        `json:"blobs"`
+	Children []Node                          `json:"children"`
+	Leaves   map[string]*Leaf                `json:"leaves"`
+	Groups   map[int32][]string              `json:"groups"`
+	ByLeaf   map[Leaf]int32                  `json:"byLeaf"`
+	Leaf     Leaf                            `json:"leaf"`
+	Preset   Preset                          `json:"preset"`
+	Presets  []Preset                        `json:"presets"`
+	Values   []Value                         `json:"values"`
+	Value    *Value                          `json:"value,omitzero"`
+	Next     *Node                           `json:"next,omitzero"`
+	Other    *Preset                         `json:"other,omitzero"`
+	Notes    []string                        `json:"notes,omitzero"`
+	Must     []int32                         `json:"must"`
+	Grid     [][]Leaf                        `json:"grid"`
+	Pairs    []thrift.Pair[[]int32, *Preset] `json:"pairs"`
+	Blob     []byte                          `json:"blob"`
+	Place    other.Place                     `json:"place"`
+	Places   []other.Place                   `json:"places"`
+	IDs      []thrift.UUID                   `json:"ids"`
+	Color    thrift.Opt[Color]               `json:"color,omitzero"`
+	Flags    []bool                          `json:"flags"`
+	Named    map[string]*Preset              `json:"named,omitzero"`
 }
 
 // NewNode returns a new Node with the defaults of the definition.

@@ -626,6 +626,10 @@ func (s *Shape) WriteThrift(w *thrift.Writer, b []byte) []byte {
 				break
 			}
 			pair := &s.Pairs[i]
+			if pair.Value == nil {
+				w.FailNil("shapes.Shape: pairs")
+				break
+			}
 			b = w.I32List(b, 0, pair.Key)
 			b = pair.Value.WriteThrift(w, b)
 		}
@@ -738,12 +742,15 @@ func (s *Shape) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginMap(p+3, thrift.List, thrift.StructType)
 			p = next
 			if ok {
-				entries := thrift.MakeSlice[thrift.Pair[[]int32, Point]](r, p, n, nil)
+				var structs thrift.Structs[Point]
+				structs.Expect(r, n)
+				entries := thrift.MakeSlice[thrift.Pair[[]int32, *Point]](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
-					var pair thrift.Pair[[]int32, Point]
+					var pair thrift.Pair[[]int32, *Point]
 					{
 						pair.Key, p = r.I32List(p, nil)
 					}
+					pair.Value = structs.New(r, p)
 					p = pair.Value.ReadThrift(r, p)
 					entries = append(entries, pair)
 				}
@@ -1157,6 +1164,10 @@ func (s *Keys) WriteThrift(w *thrift.Writer, b []byte) []byte {
 				break
 			}
 			pair2 := &pair.Value[i2]
+			if pair2.Value == nil {
+				w.FailNil("shapes.Keys: maps")
+				break
+			}
 			b = w.StringList(b, 0, pair2.Key)
 			b = pair2.Value.WriteThrift(w, b)
 		}
@@ -1166,6 +1177,10 @@ func (s *Keys) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	b = w.BeginMap(b, 0x000d000b, thrift.StructType, thrift.StructType, len(s.Structs))
 	for i := range s.Structs {
 		pair := &s.Structs[i]
+		if pair.Value == nil {
+			w.FailNil("shapes.Keys: structs")
+			break
+		}
 		b = pair.Key.WriteThrift(w, b)
 		b = pair.Value.WriteThrift(w, b)
 	}
@@ -1361,9 +1376,9 @@ fields:
 			n, next, ok := r.BeginMap(p+3, thrift.Map, thrift.Map)
 			p = next
 			if ok {
-				entries := thrift.MakeSlice[thrift.Pair[map[string]int32, []thrift.Pair[[]string, Point]]](r, p, n, nil)
+				entries := thrift.MakeSlice[thrift.Pair[map[string]int32, []thrift.Pair[[]string, *Point]]](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
-					var pair thrift.Pair[map[string]int32, []thrift.Pair[[]string, Point]]
+					var pair thrift.Pair[map[string]int32, []thrift.Pair[[]string, *Point]]
 					{
 						n, next, ok := r.BeginMap(p, thrift.String, thrift.I32)
 						p = next
@@ -1381,12 +1396,15 @@ fields:
 						n, next, ok := r.BeginMap(p, thrift.List, thrift.StructType)
 						p = next
 						if ok {
-							pair.Value = thrift.MakeSlice[thrift.Pair[[]string, Point]](r, p, n, nil)
+							var structs thrift.Structs[Point]
+							structs.Expect(r, n)
+							pair.Value = thrift.MakeSlice[thrift.Pair[[]string, *Point]](r, p, n, nil)
 							for i := 0; i < n && !r.Failed(); i++ {
-								var pair2 thrift.Pair[[]string, Point]
+								var pair2 thrift.Pair[[]string, *Point]
 								{
 									pair2.Key, p = r.StringList(p, nil)
 								}
+								pair2.Value = structs.New(r, p)
 								p = pair2.Value.ReadThrift(r, p)
 								pair.Value = append(pair.Value, pair2)
 							}
@@ -1402,10 +1420,13 @@ fields:
 			n, next, ok := r.BeginMap(p+3, thrift.StructType, thrift.StructType)
 			p = next
 			if ok {
-				entries := thrift.MakeSlice[thrift.Pair[Plain, Point]](r, p, n, nil)
+				var structs thrift.Structs[Point]
+				structs.Expect(r, n)
+				entries := thrift.MakeSlice[thrift.Pair[Plain, *Point]](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
-					var pair thrift.Pair[Plain, Point]
+					var pair thrift.Pair[Plain, *Point]
 					p = pair.Key.ReadThrift(r, p)
+					pair.Value = structs.New(r, p)
 					p = pair.Value.ReadThrift(r, p)
 					entries = append(entries, pair)
 				}

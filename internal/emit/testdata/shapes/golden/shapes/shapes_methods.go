@@ -334,7 +334,7 @@ func (s *Shape) equal(other *Shape, depth int) bool {
 	}
 	for i := range s.Pairs {
 		if !methods.EqualList(s.Pairs[i].Key, other.Pairs[i].Key) ||
-			!s.Pairs[i].Value.Equal(&other.Pairs[i].Value) {
+			!s.Pairs[i].Value.Equal(other.Pairs[i].Value) {
 			return false
 		}
 	}
@@ -375,7 +375,7 @@ func (s *Shape) detach(depth int) {
 	methods.DetachList(&s.Pairs)
 	for i := range s.Pairs {
 		methods.DetachList(&s.Pairs[i].Key)
-		s.Pairs[i].Value.Detach()
+		s.Pairs[i].Value = s.Pairs[i].Value.Clone()
 	}
 }
 
@@ -446,7 +446,9 @@ func (s *Shape) size(nesting *methods.Nesting) int {
 		n += 5 * len(s.Pairs)
 		for i := range s.Pairs {
 			n += 4 * len(s.Pairs[i].Key)
-			n += s.Pairs[i].Value.SizeThrift()
+			if s.Pairs[i].Value != nil {
+				n += s.Pairs[i].Value.SizeThrift()
+			}
 		}
 	}
 	nesting.Leave()
@@ -715,7 +717,7 @@ func (s *Keys) Equal(other *Keys) bool {
 		}
 		for i2 := range s.Maps[i].Value {
 			if !methods.EqualList(s.Maps[i].Value[i2].Key, other.Maps[i].Value[i2].Key) ||
-				!s.Maps[i].Value[i2].Value.Equal(&other.Maps[i].Value[i2].Value) {
+				!s.Maps[i].Value[i2].Value.Equal(other.Maps[i].Value[i2].Value) {
 				return false
 			}
 		}
@@ -725,7 +727,7 @@ func (s *Keys) Equal(other *Keys) bool {
 	}
 	for i := range s.Structs {
 		if !s.Structs[i].Key.Equal(&other.Structs[i].Key) ||
-			!s.Structs[i].Value.Equal(&other.Structs[i].Value) {
+			!s.Structs[i].Value.Equal(other.Structs[i].Value) {
 			return false
 		}
 	}
@@ -803,13 +805,13 @@ func (s *Keys) Detach() {
 		methods.DetachList(&s.Maps[i].Value)
 		for i2 := range s.Maps[i].Value {
 			methods.DetachStrings(&s.Maps[i].Value[i2].Key)
-			s.Maps[i].Value[i2].Value.Detach()
+			s.Maps[i].Value[i2].Value = s.Maps[i].Value[i2].Value.Clone()
 		}
 	}
 	methods.DetachList(&s.Structs)
 	for i := range s.Structs {
 		s.Structs[i].Key.Detach()
-		s.Structs[i].Value.Detach()
+		s.Structs[i].Value = s.Structs[i].Value.Clone()
 	}
 	if s.Nested != nil {
 		entries := make(map[int64]map[Point][]Point, len(s.Nested))
@@ -867,12 +869,16 @@ func (s *Keys) SizeThrift() int {
 		n += 5 * len(s.Maps[i].Value)
 		for i2 := range s.Maps[i].Value {
 			n += methods.SizeStrings(s.Maps[i].Value[i2].Key)
-			n += s.Maps[i].Value[i2].Value.SizeThrift()
+			if s.Maps[i].Value[i2].Value != nil {
+				n += s.Maps[i].Value[i2].Value.SizeThrift()
+			}
 		}
 	}
 	for i := range s.Structs {
 		n += s.Structs[i].Key.SizeThrift()
-		n += s.Structs[i].Value.SizeThrift()
+		if s.Structs[i].Value != nil {
+			n += s.Structs[i].Value.SizeThrift()
+		}
 	}
 	n += 14 * len(s.Nested)
 	for _, value := range s.Nested {

@@ -167,23 +167,23 @@ func NewRequired() *Required {
 }
 
 type Shape struct {
-	ABool       thrift.Opt[bool]              `json:"aBool,omitzero"`
-	AnI8        thrift.Opt[int8]              `json:"anI8,omitzero"`
-	AnI16       thrift.Opt[int16]             `json:"anI16,omitzero"`
-	AnI32       thrift.Opt[int32]             `json:"anI32,omitzero"`
-	AnI64       thrift.Opt[int64]             `json:"anI64,omitzero"`
-	ADouble     thrift.Opt[float64]           `json:"aDouble,omitzero"`
-	AString     thrift.Opt[string]            `json:"aString,omitzero"`
-	ABinary     []byte                        `json:"aBinary,omitzero"`
-	AUUID       thrift.Opt[thrift.UUID]       `json:"aUuid,omitzero"`
-	AnEnum      thrift.Opt[Color]             `json:"anEnum,omitzero"`
-	AStruct     *Point                        `json:"aStruct,omitzero"`
-	AList       []int32                       `json:"aList,omitzero"`
-	ASet        []string                      `json:"aSet,omitzero"`
-	AMap        map[string]int64              `json:"aMap,omitzero"`
-	AUnion      *Shape                        `json:"aUnion,omitzero"`
-	AnException *Failure                      `json:"anException,omitzero"`
-	Pairs       []thrift.Pair[[]int32, Point] `json:"pairs,omitzero"`
+	ABool       thrift.Opt[bool]               `json:"aBool,omitzero"`
+	AnI8        thrift.Opt[int8]               `json:"anI8,omitzero"`
+	AnI16       thrift.Opt[int16]              `json:"anI16,omitzero"`
+	AnI32       thrift.Opt[int32]              `json:"anI32,omitzero"`
+	AnI64       thrift.Opt[int64]              `json:"anI64,omitzero"`
+	ADouble     thrift.Opt[float64]            `json:"aDouble,omitzero"`
+	AString     thrift.Opt[string]             `json:"aString,omitzero"`
+	ABinary     []byte                         `json:"aBinary,omitzero"`
+	AUUID       thrift.Opt[thrift.UUID]        `json:"aUuid,omitzero"`
+	AnEnum      thrift.Opt[Color]              `json:"anEnum,omitzero"`
+	AStruct     *Point                         `json:"aStruct,omitzero"`
+	AList       []int32                        `json:"aList,omitzero"`
+	ASet        []string                       `json:"aSet,omitzero"`
+	AMap        map[string]int64               `json:"aMap,omitzero"`
+	AUnion      *Shape                         `json:"aUnion,omitzero"`
+	AnException *Failure                       `json:"anException,omitzero"`
+	Pairs       []thrift.Pair[[]int32, *Point] `json:"pairs,omitzero"`
 }
 
 func NewShape() *Shape {
@@ -254,20 +254,20 @@ func NewContainers() *Containers {
 }
 
 type Keys struct {
-	Bools    map[bool]string                                                 `json:"bools"`
-	Bytes    map[int8]int8                                                   `json:"bytes"`
-	Doubles  map[float64]string                                              `json:"doubles"`
-	Blobs    map[string]string                                               `json:"blobs"`
-	UUIDs    map[thrift.UUID]thrift.UUID                                     `json:"uuids"`
-	Colors   map[Color]Color                                                 `json:"colors"`
-	Painting Painting                                                        `json:"painting"`
-	Lists    []thrift.Pair[[]int32, string]                                  `json:"lists"`
-	Sets     []thrift.Pair[[]string, []Point]                                `json:"sets"`
-	Maps     []thrift.Pair[map[string]int32, []thrift.Pair[[]string, Point]] `json:"maps"`
-	Structs  []thrift.Pair[Plain, Point]                                     `json:"structs"`
-	Nested   map[int64]map[Point][]Point                                     `json:"nested"`
-	Maybe    []thrift.Pair[[]int32, int32]                                   `json:"maybe,omitzero"`
-	Must     map[string][]Blob                                               `json:"must"`
+	Bools    map[bool]string                                                  `json:"bools"`
+	Bytes    map[int8]int8                                                    `json:"bytes"`
+	Doubles  map[float64]string                                               `json:"doubles"`
+	Blobs    map[string]string                                                `json:"blobs"`
+	UUIDs    map[thrift.UUID]thrift.UUID                                      `json:"uuids"`
+	Colors   map[Color]Color                                                  `json:"colors"`
+	Painting Painting                                                         `json:"painting"`
+	Lists    []thrift.Pair[[]int32, string]                                   `json:"lists"`
+	Sets     []thrift.Pair[[]string, []Point]                                 `json:"sets"`
+	Maps     []thrift.Pair[map[string]int32, []thrift.Pair[[]string, *Point]] `json:"maps"`
+	Structs  []thrift.Pair[Plain, *Point]                                     `json:"structs"`
+	Nested   map[int64]map[Point][]Point                                      `json:"nested"`
+	Maybe    []thrift.Pair[[]int32, int32]                                    `json:"maybe,omitzero"`
+	Must     map[string][]Blob                                                `json:"must"`
 }
 
 func NewKeys() *Keys {

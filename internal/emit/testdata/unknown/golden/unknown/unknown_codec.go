@@ -202,6 +202,10 @@ func (s *Message) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	w.EndList()
 	b = w.BeginMap(b, 0x000d0007, thrift.String, thrift.StructType, len(s.Choices))
 	for key, value := range s.Choices {
+		if value == nil {
+			w.FailNil("unknown.Message: choices")
+			break
+		}
 		b = w.String(b, key)
 		b = value.WriteThrift(w, b)
 	}
@@ -266,11 +270,13 @@ fields:
 			n, next, ok := r.BeginMap(p+3, thrift.String, thrift.StructType)
 			p = next
 			if ok {
-				entries := thrift.MakeMap[string, Choice](r, p, n, nil)
+				var structs thrift.Structs[Choice]
+				structs.Expect(r, n)
+				entries := thrift.MakeMap[string, *Choice](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var key string
 					key, p = r.String(p)
-					value := Choice{}
+					value := structs.New(r, p)
 					p = value.ReadThrift(r, p)
 					entries[key] = value
 				}

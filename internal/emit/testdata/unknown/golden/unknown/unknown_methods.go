@@ -206,7 +206,7 @@ func (s *Message) detach(depth int) {
 	methods.DetachOptString(&s.Note)
 	s.Point.Detach()
 	methods.DetachStructs(&s.Path)
-	methods.DetachMap(&s.Choices, methods.DetachString, (*Choice).Detach)
+	methods.DetachMap(&s.Choices, methods.DetachString, methods.DetachPointer)
 	methods.DetachMap(&s.Named, (*Point).Detach, methods.DetachString)
 	if s.Inner != nil {
 		c := *s.Inner
@@ -235,7 +235,9 @@ func (s *Message) size(nesting *methods.Nesting) int {
 	n += 4 * len(s.Choices)
 	for key, value := range s.Choices {
 		n += len(key)
-		n += value.SizeThrift()
+		if value != nil {
+			n += value.SizeThrift()
+		}
 	}
 	n += 4 * len(s.Named)
 	for key, value := range s.Named {

@@ -69,7 +69,7 @@ type Message struct {
 	Note          thrift.Opt[string] `json:"note,omitzero"`
 	Point         Point              `json:"point"`
 	Path          []Point            `json:"path"`
-	Choices       map[string]Choice  `json:"choices"`
+	Choices       map[string]*Choice `json:"choices"`
 	Named         map[Point]string   `json:"named"`
 	Inner         *Message           `json:"inner,omitzero"`
 	Choice        *Choice            `json:"choice,omitzero"`

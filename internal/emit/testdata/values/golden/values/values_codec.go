@@ -166,6 +166,10 @@ func (s *Settings) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	b = w.StringList(b, 0x000e000b, s.Tags)
 	b = w.BeginMap(b, 0x000d000c, thrift.String, thrift.StructType, len(s.Named))
 	for key, value := range s.Named {
+		if value == nil {
+			w.FailNil("values.Settings: named")
+			break
+		}
 		b = w.String(b, key)
 		b = value.WriteThrift(w, b)
 	}
@@ -233,11 +237,14 @@ fields:
 			n, next, ok := r.BeginMap(p+3, thrift.String, thrift.StructType)
 			p = next
 			if ok {
-				entries := thrift.MakeMap[string, Point](r, p, n, nil)
+				var structs thrift.Structs[Point]
+				structs.Expect(r, n)
+				entries := thrift.MakeMap[string, *Point](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var key string
 					key, p = r.String(p)
-					value := *NewPoint()
+					value := structs.New(r, p)
+					*value = *NewPoint()
 					p = value.ReadThrift(r, p)
 					entries[key] = value
 				}
@@ -330,6 +337,10 @@ func (s *Optionals) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if s.Named != nil {
 		b = w.BeginMap(b, 0x000d000a, thrift.String, thrift.StructType, len(s.Named))
 		for key, value := range s.Named {
+			if value == nil {
+				w.FailNil("values.Optionals: named")
+				break
+			}
 			b = w.String(b, key)
 			b = value.WriteThrift(w, b)
 		}
@@ -392,11 +403,14 @@ func (s *Optionals) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginMap(p+3, thrift.String, thrift.StructType)
 			p = next
 			if ok {
-				entries := thrift.MakeMap[string, Point](r, p, n, nil)
+				var structs thrift.Structs[Point]
+				structs.Expect(r, n)
+				entries := thrift.MakeMap[string, *Point](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var key string
 					key, p = r.String(p)
-					value := *NewPoint()
+					value := structs.New(r, p)
+					*value = *NewPoint()
 					p = value.ReadThrift(r, p)
 					entries[key] = value
 				}
@@ -412,7 +426,7 @@ func (s *Optionals) ReadThrift(r *thrift.Reader, p int) int {
 			p += 7
 		case 0x000c000c: // 12: Settings settings
 			value := thrift.Allocate[Settings](r, p)
-			p = r.ChargeDefaults(p, 905)
+			p = r.ChargeDefaults(p, 706)
 			*value = *NewSettings()
 			p = value.ReadThrift(r, p+3)
 			s.Settings = value
@@ -442,6 +456,10 @@ func (s *Holder) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	w.EndList()
 	b = w.BeginMap(b, 0x000d0003, thrift.I32, thrift.StructType, len(s.Map))
 	for key, value := range s.Map {
+		if value == nil {
+			w.FailNil("values.Holder: map")
+			break
+		}
 		b = w.I32(b, key)
 		b = value.WriteThrift(w, b)
 	}
@@ -456,6 +474,10 @@ func (s *Holder) WriteThrift(w *thrift.Writer, b []byte) []byte {
 			break
 		}
 		pair := &s.Pairs[i]
+		if pair.Value == nil {
+			w.FailNil("values.Holder: pairs")
+			break
+		}
 		b = w.I32List(b, 0, pair.Key)
 		b = pair.Value.WriteThrift(w, b)
 	}
@@ -470,7 +492,7 @@ func (s *Holder) ReadThrift(r *thrift.Reader, p int) int {
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0001: // 1: Settings settings
-			p = r.ChargeDefaults(p, 905)
+			p = r.ChargeDefaults(p, 706)
 			s.Settings = *NewSettings()
 			p = s.Settings.ReadThrift(r, p+3)
 		case 0x000f0002: // 2: list<Settings> list
@@ -479,7 +501,7 @@ func (s *Holder) ReadThrift(r *thrift.Reader, p int) int {
 			if ok {
 				list := thrift.MakeSlice[Settings](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
-					p = r.ChargeDefaults(p, 905)
+					p = r.ChargeDefaults(p, 706)
 					list = append(list, *NewSettings())
 					p = list[i].ReadThrift(r, p)
 				}
@@ -490,12 +512,15 @@ func (s *Holder) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginMap(p+3, thrift.I32, thrift.StructType)
 			p = next
 			if ok {
-				entries := thrift.MakeMap[int32, Settings](r, p, n, nil)
+				var structs thrift.Structs[Settings]
+				structs.Expect(r, n)
+				entries := thrift.MakeMap[int32, *Settings](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
 					var key int32
 					key, p = r.I32(p)
-					p = r.ChargeDefaults(p, 905)
-					value := *NewSettings()
+					value := structs.New(r, p)
+					p = r.ChargeDefaults(p, 706)
+					*value = *NewSettings()
 					p = value.ReadThrift(r, p)
 					entries[key] = value
 				}
@@ -504,7 +529,7 @@ func (s *Holder) ReadThrift(r *thrift.Reader, p int) int {
 			}
 		case 0x000c0004: // 4: Settings maybe
 			value := thrift.Allocate[Settings](r, p)
-			p = r.ChargeDefaults(p, 905)
+			p = r.ChargeDefaults(p, 706)
 			*value = *NewSettings()
 			p = value.ReadThrift(r, p+3)
 			s.Maybe = value
@@ -512,14 +537,17 @@ func (s *Holder) ReadThrift(r *thrift.Reader, p int) int {
 			n, next, ok := r.BeginMap(p+3, thrift.List, thrift.StructType)
 			p = next
 			if ok {
-				entries := thrift.MakeSlice[thrift.Pair[[]int32, Settings]](r, p, n, nil)
+				var structs thrift.Structs[Settings]
+				structs.Expect(r, n)
+				entries := thrift.MakeSlice[thrift.Pair[[]int32, *Settings]](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
-					var pair thrift.Pair[[]int32, Settings]
+					var pair thrift.Pair[[]int32, *Settings]
 					{
 						pair.Key, p = r.I32List(p, nil)
 					}
-					p = r.ChargeDefaults(p, 905)
-					pair.Value = *NewSettings()
+					pair.Value = structs.New(r, p)
+					p = r.ChargeDefaults(p, 706)
+					*pair.Value = *NewSettings()
 					p = pair.Value.ReadThrift(r, p)
 					entries = append(entries, pair)
 				}
@@ -623,7 +651,7 @@ fields:
 			p += 7
 		case 0x000c0003: // 3: Settings settings
 			value := thrift.Allocate[Settings](r, p)
-			p = r.ChargeDefaults(p, 905)
+			p = r.ChargeDefaults(p, 706)
 			*value = *NewSettings()
 			p = value.ReadThrift(r, p+3)
 			s.Settings = value
@@ -674,7 +702,7 @@ func (s *DefaultsGetResult) ReadThrift(r *thrift.Reader, p int) int {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0000: // 0: Settings success
 			value := thrift.Allocate[Settings](r, p)
-			p = r.ChargeDefaults(p, 905)
+			p = r.ChargeDefaults(p, 706)
 			*value = *NewSettings()
 			p = value.ReadThrift(r, p+3)
 			s.Success = value

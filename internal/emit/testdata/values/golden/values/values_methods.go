@@ -144,7 +144,7 @@ func (s *Settings) Detach() {
 	s.Corner.Detach()
 	methods.DetachList(&s.List)
 	methods.DetachStrings(&s.Tags)
-	methods.DetachMap(&s.Named, methods.DetachString, (*Point).Detach)
+	methods.DetachMap(&s.Named, methods.DetachString, methods.DetachPointer)
 	methods.DetachList(&s.Pairs)
 	for i := range s.Pairs {
 		methods.DetachList(&s.Pairs[i].Key)
@@ -163,7 +163,9 @@ func (s *Settings) SizeThrift() int {
 	n += 4 * len(s.Named)
 	for key, value := range s.Named {
 		n += len(key)
-		n += value.SizeThrift()
+		if value != nil {
+			n += value.SizeThrift()
+		}
 	}
 	n += 9 * len(s.Pairs)
 	for i := range s.Pairs {
@@ -219,7 +221,7 @@ func (s *Optionals) Detach() {
 	methods.DetachBinary(&s.Raw)
 	s.Point = s.Point.Clone()
 	methods.DetachList(&s.List)
-	methods.DetachMap(&s.Named, methods.DetachString, (*Point).Detach)
+	methods.DetachMap(&s.Named, methods.DetachString, methods.DetachPointer)
 	s.Settings = s.Settings.Clone()
 	methods.DetachBinary(&s.Plain)
 }
@@ -258,7 +260,9 @@ func (s *Optionals) SizeThrift() int {
 		n += 4 * len(s.Named)
 		for key, value := range s.Named {
 			n += len(key)
-			n += value.SizeThrift()
+			if value != nil {
+				n += value.SizeThrift()
+			}
 		}
 	}
 	if s.Unknown.IsSet() {
@@ -294,7 +298,7 @@ func (s *Holder) Equal(other *Holder) bool {
 	}
 	for i := range s.Pairs {
 		if !methods.EqualList(s.Pairs[i].Key, other.Pairs[i].Key) ||
-			!s.Pairs[i].Value.Equal(&other.Pairs[i].Value) {
+			!s.Pairs[i].Value.Equal(other.Pairs[i].Value) {
 			return false
 		}
 	}
@@ -315,12 +319,12 @@ func (s *Holder) Clone() *Holder {
 func (s *Holder) Detach() {
 	s.Settings.Detach()
 	methods.DetachStructs(&s.List)
-	methods.DetachMap(&s.Map, nil, (*Settings).Detach)
+	methods.DetachMap(&s.Map, nil, methods.DetachPointer)
 	s.Maybe = s.Maybe.Clone()
 	methods.DetachList(&s.Pairs)
 	for i := range s.Pairs {
 		methods.DetachList(&s.Pairs[i].Key)
-		s.Pairs[i].Value.Detach()
+		s.Pairs[i].Value = s.Pairs[i].Value.Clone()
 	}
 }
 
@@ -331,7 +335,9 @@ func (s *Holder) SizeThrift() int {
 	n += methods.SizeStructs(s.List)
 	n += 4 * len(s.Map)
 	for _, value := range s.Map {
-		n += value.SizeThrift()
+		if value != nil {
+			n += value.SizeThrift()
+		}
 	}
 	if s.Maybe != nil {
 		n += 3 + s.Maybe.SizeThrift()
@@ -339,7 +345,9 @@ func (s *Holder) SizeThrift() int {
 	n += 5 * len(s.Pairs)
 	for i := range s.Pairs {
 		n += 4 * len(s.Pairs[i].Key)
-		n += s.Pairs[i].Value.SizeThrift()
+		if s.Pairs[i].Value != nil {
+			n += s.Pairs[i].Value.SizeThrift()
+		}
 	}
 	return n
 }

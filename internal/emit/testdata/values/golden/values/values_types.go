@@ -39,9 +39,9 @@ var (
 	MAP           = map[string]int64{"a": 1, "b": 2}
 	MAP_OF_LISTS  = map[Level][]bool{Level_LOW: {true, false}, Level_HIGH: {}}
 	BINARY_KEYS   = map[string][]byte{"k": []byte("v")}
-	PAIRS         = []thrift.Pair[[]int32, Point]{
-		{Key: []int32{1, 2}, Value: Point{X: 1, Y: 2}},
-		{Key: []int32{}, Value: *NewPoint()},
+	PAIRS         = []thrift.Pair[[]int32, *Point]{
+		{Key: []int32{1, 2}, Value: &Point{X: 1, Y: 2}},
+		{Key: []int32{}, Value: NewPoint()},
 	}
 	POINTS   = map[Point]string{{X: 1, Y: 2}: "a"}
 	ORIGIN   = *NewPoint()
@@ -52,6 +52,14 @@ var (
 		s.Retries = 9
 		return s
 	}()
+	NAMED_SETTINGS = map[string]*Settings{
+		"new": NewSettings(),
+		"given": func() *Settings {
+			s := NewSettings()
+			s.Retries = 9
+			return s
+		}(),
+	}
 	ALL_SETTINGS = []Settings{*NewSettings(), *func() *Settings {
 		s := NewSettings()
 		s.Retries = 1
@@ -139,7 +147,7 @@ type Settings struct {
 	Corner  Point                          `json:"corner"`
 	List    []int32                        `json:"list"`
 	Tags    []string                       `json:"tags"`
-	Named   map[string]Point               `json:"named"`
+	Named   map[string]*Point              `json:"named"`
 	Limit   int32                          `json:"limit"`
 	Pairs   []thrift.Pair[[]int32, string] `json:"pairs"`
 	Choice  Choice                         `json:"choice"`
@@ -159,7 +167,7 @@ func NewSettings() *Settings {
 		Corner:  *NewPoint(),
 		List:    []int32{1, INT, 3},
 		Tags:    []string{"a"},
-		Named:   map[string]Point{"p": {X: 1, Y: 5}},
+		Named:   map[string]*Point{"p": {X: 1, Y: 5}},
 		Limit:   INT,
 		Pairs:   []thrift.Pair[[]int32, string]{{Key: []int32{1}, Value: "one"}},
 		Choice:  Choice{Text: thrift.Some("t")},
@@ -177,7 +185,7 @@ type Optionals struct {
 	Level    thrift.Opt[Level]       `json:"level,omitzero"`
 	Point    *Point                  `json:"point,omitzero"`
 	List     []int32                 `json:"list,omitzero"`
-	Named    map[string]Point        `json:"named,omitzero"`
+	Named    map[string]*Point       `json:"named,omitzero"`
 	Unknown  thrift.Opt[Level]       `json:"unknown,omitzero"`
 	Settings *Settings               `json:"settings,omitzero"`
 	Plain    []byte                  `json:"plain,omitzero"`
@@ -234,11 +242,11 @@ func (s *Optionals) GetList() []int32 {
 }
 
 // GetNamed returns Named, or the default of the definition if it is not set.
-func (s *Optionals) GetNamed() map[string]Point {
+func (s *Optionals) GetNamed() map[string]*Point {
 	if s.Named != nil {
 		return s.Named
 	}
-	return map[string]Point{"p": *NewPoint()}
+	return map[string]*Point{"p": NewPoint()}
 }
 
 // GetUnknown returns Unknown, or the default of the definition if it is not
@@ -259,11 +267,11 @@ func (s *Optionals) GetSettings() *Settings {
 }
 
 type Holder struct {
-	Settings Settings                         `json:"settings"`
-	List     []Settings                       `json:"list"`
-	Map      map[int32]Settings               `json:"map"`
-	Maybe    *Settings                        `json:"maybe,omitzero"`
-	Pairs    []thrift.Pair[[]int32, Settings] `json:"pairs"`
+	Settings Settings                          `json:"settings"`
+	List     []Settings                        `json:"list"`
+	Map      map[int32]*Settings               `json:"map"`
+	Maybe    *Settings                         `json:"maybe,omitzero"`
+	Pairs    []thrift.Pair[[]int32, *Settings] `json:"pairs"`
 }
 
 // NewHolder returns a new Holder with the defaults of the definition.

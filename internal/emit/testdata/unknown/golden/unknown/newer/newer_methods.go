@@ -333,7 +333,7 @@ func (s *Message) detach(depth int) {
 	methods.DetachOptString(&s.Note)
 	s.Point.Detach()
 	methods.DetachStructs(&s.Path)
-	methods.DetachMap(&s.Choices, methods.DetachString, (*Choice).Detach)
+	methods.DetachMap(&s.Choices, methods.DetachString, methods.DetachPointer)
 	methods.DetachMap(&s.Named, (*Point).Detach, methods.DetachString)
 	methods.DetachStructs(&s.Labels)
 	if s.Inner != nil {
@@ -372,7 +372,9 @@ func (s *Message) size(nesting *methods.Nesting) int {
 	n += 4 * len(s.Choices)
 	for key, value := range s.Choices {
 		n += len(key)
-		n += value.SizeThrift()
+		if value != nil {
+			n += value.SizeThrift()
+		}
 	}
 	n += 4 * len(s.Named)
 	for key, value := range s.Named {

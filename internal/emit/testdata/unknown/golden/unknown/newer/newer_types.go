@@ -91,7 +91,7 @@ type Message struct {
 	Note          thrift.Opt[string]      `json:"note,omitzero"`
 	Point         Point                   `json:"point"`
 	Path          []Point                 `json:"path"`
-	Choices       map[string]Choice       `json:"choices"`
+	Choices       map[string]*Choice      `json:"choices"`
 	Named         map[Point]string        `json:"named"`
 	Labels        []Label                 `json:"labels,omitzero"`
 	Inner         *Message                `json:"inner,omitzero"`
