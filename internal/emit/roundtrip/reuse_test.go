@@ -86,7 +86,7 @@ func TestReuse_KeepsMemoryOfEmptyLists(t *testing.T) {
 // TestReuse_MakesDefaultsOnce reads structs that are values of a map, which are new ones,
 // with and without reuse: their defaults take the same memory.
 func TestReuse_MakesDefaultsOnce(t *testing.T) {
-	message := marshal(t, &reuse.Node{Must: []int32{}, Named: map[string]reuse.Preset{"a": {}, "b": {}, "c": {}}})
+	message := marshal(t, &reuse.Node{Must: []int32{}, Named: map[string]*reuse.Preset{"a": {}, "b": {}, "c": {}}})
 	allocations := func(config thrift.UnmarshalConfig) float64 {
 		node := reuse.NewNode()
 		return testing.AllocsPerRun(20, func() {
