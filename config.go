@@ -10,6 +10,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/fulmar-rpc/fulmar/eventloop"
@@ -298,5 +299,6 @@ func messageLimits(messageBytes, depth, decodeFactor int, decodeBytes int64) lim
 		Depth:                  limits.Or(depth, limits.Depth, depthOff),
 		DecodeBytesPerWireByte: limits.Or(int64(decodeFactor), limits.DecodeBytesPerWireByte, math.MaxInt64),
 		DecodeBytesMax:         limits.Or[int64](decodeBytes, limits.DecodeBytesMax, math.MaxInt64),
+		Scratch:                new(sync.Pool),
 	}
 }

@@ -28,8 +28,11 @@ func (Codec) AppendBody(out *linkbuf.Buffer, body any, m limits.Message) error {
 	if !ok {
 		return fmt.Errorf("thrift: %T is not a generated Thrift struct", body)
 	}
-	w := newWriter(m)
-	return w.writeTo(out, s)
+	t := takeTools(m)
+	t.writer = newWriter(m)
+	err := t.writer.writeTo(out, s)
+	t.giveBack(m)
+	return err
 }
 
 // ReadBody reads all of in into body, which must be a Struct. If mayRefer, strings with
@@ -44,11 +47,35 @@ func (c Codec) ReadBody(in []byte, body any, m limits.Message, mayRefer bool) (r
 	if mayRefer {
 		lease = lent
 	}
-	r := newReader(in, m, c.Strings, lease)
-	if err := r.read(s); err != nil {
-		return false, err
+	t := takeTools(m)
+	t.reader = newReader(in, m, c.Strings, lease)
+	err = t.reader.read(s)
+	refers = err == nil && t.reader.strings.refers
+	t.giveBack(m)
+	return refers, err
+}
+
+// tools are what the codec needs while it works on a message. The methods of structs
+// are called through an interface, so each would be allocated for each message.
+type tools struct {
+	writer Writer
+	reader Reader
+}
+
+func takeTools(m limits.Message) *tools {
+	if m.Scratch != nil {
+		if t, ok := m.Scratch.Get().(*tools); ok {
+			return t
+		}
 	}
-	return r.strings.refers, nil
+	return new(tools)
+}
+
+func (t *tools) giveBack(m limits.Message) {
+	if m.Scratch != nil {
+		*t = tools{}
+		m.Scratch.Put(t)
+	}
 }
 
 // read reads all there is into s.

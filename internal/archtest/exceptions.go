@@ -125,6 +125,10 @@ func goroutineExceptions() []exception {
 			reason: "one for each connection that calls share, which reads it; it ends when the connection is closed",
 		},
 		{
+			rule: "goroutine", file: "internal/transport/mux_conn.go", what: "go",
+			reason: "the timer of a connection's deadlines, which ends calls and runs briefly; it stops when the connection ends",
+		},
+		{
 			rule: "goroutine", file: "internal/transport/client_conn.go", what: "go",
 			reason: "interrupts an exchange whose context ends; the exchange takes it back, and gives the connection up if it came too late",
 		},

@@ -10,6 +10,7 @@ package limits
 import (
 	"math"
 	"runtime/debug"
+	"sync"
 	"time"
 )
 
@@ -369,6 +370,9 @@ type Message struct {
 	// of the message, DecodeBytesMax caps it.
 	DecodeBytesPerWireByte int64
 	DecodeBytesMax         int64
+	// Scratch is where a codec finds what it needs while it works on a message; nil if
+	// it has to make that. It is no limit either, and belongs to a client or server.
+	Scratch *sync.Pool
 }
 
 // DefaultMessage returns the limits that apply unless configured otherwise.
