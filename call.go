@@ -2,6 +2,7 @@ package fulmar
 
 import (
 	"context"
+	"math"
 	"time"
 )
 
@@ -95,8 +96,11 @@ type CallOption struct {
 // means no limit. A deadline of the context that is earlier still counts.
 func Timeout(d time.Duration) CallOption {
 	if d == 0 {
-		// An explicit zero is a deadline that has passed, not the default.
-		d = 1
+		d = explicitZero
 	}
 	return CallOption{timeout: d}
 }
+
+// explicitZero stands for a timeout of 0 that was asked for, a deadline that has passed;
+// 0 itself is the default.
+const explicitZero time.Duration = math.MinInt64

@@ -89,7 +89,11 @@ func (c *Client) Call(ctx context.Context, method *MethodDesc, request, reply an
 	timeout := c.timeout
 	var receive *map[string]string
 	for _, option := range options {
-		if option.timeout != 0 {
+		switch option.timeout {
+		case 0:
+		case explicitZero:
+			timeout = explicitZero
+		default:
 			timeout = max(option.timeout, 0)
 		}
 		if option.receive != nil {
@@ -101,7 +105,9 @@ func (c *Client) Call(ctx context.Context, method *MethodDesc, request, reply an
 	}
 	start := time.Now()
 	limit := timeout
-	if outer, ok := ctx.Deadline(); ok && (timeout == 0 || outer.Sub(start) < timeout) {
+	if timeout == explicitZero {
+		limit = 0
+	} else if outer, ok := ctx.Deadline(); ok && (timeout == 0 || outer.Sub(start) < timeout) {
 		limit = outer.Sub(start)
 	}
 	call := &clientCall{state: unaryState{
@@ -116,7 +122,7 @@ func (c *Client) Call(ctx context.Context, method *MethodDesc, request, reply an
 		reply:    reply,
 	}}
 	state := &call.state
-	if timeout > 0 {
+	if timeout != 0 {
 		call.ctx.parent, call.ctx.deadline = ctx, start.Add(limit)
 		defer call.ctx.finish()
 		ctx = &call.ctx

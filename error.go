@@ -167,7 +167,11 @@ func (e *Error) Error() string {
 	if e.phase == PhaseNone {
 		return text.String()
 	}
-	text.WriteString(" (" + e.phase.String())
+	circumstance := e.phase.String()
+	if e.origin == OriginRemote {
+		circumstance = "the server's answer"
+	}
+	text.WriteString(" (" + circumstance)
 	if e.address != "" {
 		text.WriteString(", " + e.address)
 	}
@@ -190,7 +194,7 @@ func callFailure(err error, limit time.Duration) *Error {
 	var encoding *thriftwire.Error
 	var foreign *wire.Error
 	switch code := CodeOf(err); {
-	case code == DeadlineExceeded && limit < 0:
+	case code == DeadlineExceeded && limit <= 0:
 		e.code, e.message = code, "the deadline had passed before the call began"
 	case code == DeadlineExceeded:
 		e.code, e.message = code, fmt.Sprintf("no result within %v", rounded(limit))

@@ -327,7 +327,7 @@ func (s *Server) resolve(in *transport.Inbound) (*methodEntry, error) {
 
 // invalid says why a message cannot be served.
 func invalid(err error) *Error {
-	e := &Error{code: InvalidArgument, message: err.Error(), executed: ExecutedNo, cause: err,
+	e := &Error{code: InvalidArgument, message: "request refused: " + err.Error(), executed: ExecutedNo, cause: err,
 		exception: thriftwire.ExceptionProtocolError}
 	var encoding *thriftwire.Error
 	switch {

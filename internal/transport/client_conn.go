@@ -207,7 +207,7 @@ func (c *ClientConn) await(request *Request) (wire.Message, *CallError) {
 			if reader.Len() > 0 {
 				phase = PhaseReply
 			}
-			return wire.Message{}, &CallError{Phase: phase, Sent: true, Err: err}
+			return wire.Message{}, &CallError{Phase: phase, Sent: true, Err: readError(err)}
 		case err == nil && isControl(&message) && used <= len(buffered):
 			// The server stops; the reply may still come.
 			c.leaving = true

@@ -406,8 +406,11 @@ func (c *muxConn) read() {
 
 // readError names the end of a connection that calls wait on.
 func readError(err error) error {
-	if errors.Is(err, io.EOF) {
-		return fmt.Errorf("the peer closed the connection: %w", io.ErrUnexpectedEOF)
+	switch {
+	case errors.Is(err, io.EOF):
+		return fmt.Errorf("the server closed the connection: %w", io.ErrUnexpectedEOF)
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("the server closed the connection in the middle of a reply: %w", io.ErrUnexpectedEOF)
 	}
 	return err
 }
