@@ -159,7 +159,7 @@ func returning(err error) testservice.Stub {
 func beforeTheNetwork() []mishap {
 	long := &testservice.Message{Text: strings.Repeat("x", 2000)}
 	return []mishap{
-		{what: "the request is too long", client: fulmar.ClientConfig{MaxMessageBytes: 1000}, call: callEcho(long)},
+		{what: "the request is too long", client: fulmar.ClientConfig{MaxMessageBytes: 900}, call: callEcho(long)},
 		{what: "the request nests too deeply", client: fulmar.ClientConfig{MaxDepth: 20}, call: callEcho(nested(30))},
 		{what: "the deadline has passed", call: func(ctx context.Context, _ *testing.T, m *stage) error {
 			return m.api.Nothing(ctx, fulmar.Timeout(0))
@@ -225,10 +225,10 @@ func replyOf(method string, sequence int32, body []byte) []byte {
 func fromTheServer() []mishap {
 	long := &testservice.Message{Text: strings.Repeat("x", 2000)}
 	return []mishap{
-		{what: "the reply is longer than the client takes", client: fulmar.ClientConfig{MaxMessageBytes: 1000}, stub: testservice.Stub{
+		{what: "the reply is longer than the client takes", client: fulmar.ClientConfig{MaxMessageBytes: 900}, stub: testservice.Stub{
 			OnEcho: func(context.Context, *testservice.Message) (*testservice.Message, error) { return long, nil },
 		}, call: callEcho(&testservice.Message{})},
-		{what: "the request is longer than the server takes", server: fulmar.ServerConfig{MaxMessageBytes: 1000}, call: callEcho(long)},
+		{what: "the request is longer than the server takes", server: fulmar.ServerConfig{MaxMessageBytes: 900}, call: callEcho(long)},
 		{what: "the request nests deeper than the server takes", server: fulmar.ServerConfig{MaxDepth: 20}, call: callEcho(nested(30))},
 		{what: "the server runs as many calls as it may", server: fulmar.ServerConfig{MaxCalls: 1}, waits: true,
 			client: fulmar.ClientConfig{}, call: callTooMany},
@@ -237,13 +237,13 @@ func fromTheServer() []mishap {
 		{what: "the handler returns a business error", stub: returning(fulmar.NewBusinessError(1001, "limit reached", nil)), call: callNothing},
 		{what: "the handler returns a declared exception", stub: testservice.Stub{
 			OnEcho: func(context.Context, *testservice.Message) (*testservice.Message, error) {
-				return nil, &testservice.Refused{Reason: "closed", Limit: 3}
+				return nil, &testservice.Refused{Reason: "closed", Limit: 7}
 			},
 		}, call: callEcho(&testservice.Message{})},
 		{what: "the handler returns neither a result nor an error", stub: testservice.Stub{
 			OnEcho: func(context.Context, *testservice.Message) (*testservice.Message, error) { return nil, nil },
 		}, call: callEcho(&testservice.Message{})},
-		{what: "the handler returns more than the server may send", server: fulmar.ServerConfig{MaxMessageBytes: 1000}, stub: testservice.Stub{
+		{what: "the handler returns more than the server may send", server: fulmar.ServerConfig{MaxMessageBytes: 900}, stub: testservice.Stub{
 			OnEcho: func(context.Context, *testservice.Message) (*testservice.Message, error) { return long, nil },
 		}, call: callEcho(&testservice.Message{})},
 		{what: "the handler panics", stub: testservice.Stub{OnNothing: func(context.Context) error { panic("index out of range") }}, call: callNothing},
