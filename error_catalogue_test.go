@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -283,7 +284,8 @@ func TestErrors_AreInTheCatalogue(t *testing.T) {
 				if err == nil {
 					t.Fatalf("%s: no error", m.what)
 				}
-				texts = append(texts, strings.ReplaceAll(err.Error(), "|", `\|`))
+				text := moreThan.ReplaceAllString(err.Error(), "message of 2045 bytes or more")
+				texts = append(texts, strings.ReplaceAll(text, "|", `\|`))
 			}
 			fmt.Fprintf(&page, "| %s | `%s` |\n", m.what, texts[0])
 			if texts[1] != texts[0] {
@@ -293,6 +295,10 @@ func TestErrors_AreInTheCatalogue(t *testing.T) {
 	}
 	testkit.Golden(t, "docs/guide/error-catalogue.md", page.Bytes())
 }
+
+// moreThan matches what depends on the memory that earlier messages of the method took: how
+// much was written of a message when it turned out to be too long.
+var moreThan = regexp.MustCompile(`message of \d+ bytes or more`)
 
 const catalogueHead = `# All errors of a call
 
