@@ -3,6 +3,9 @@ package thrift
 import (
 	"strconv"
 	"strings"
+	"unsafe"
+
+	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
 )
 
 // Unknown holds the fields of a received struct that its definition does not have, as
@@ -29,8 +32,13 @@ func (u *Unknown) Detach() { u.raw = strings.Clone(u.raw) }
 // String returns how many bytes there are: what is in them is not known.
 func (u Unknown) String() string { return strconv.Itoa(len(u.raw)) + " bytes" }
 
-// Unknown writes the fields of u.
+// Unknown writes the fields of u. They may nest no deeper here than fields that are known,
+// although they did where they came from.
 func (w *Writer) Unknown(b []byte, u Unknown) []byte {
+	if len(u.raw) > levelBytes*w.depth && !u.nestsWithin(w.depth) {
+		w.tooDeep()
+		return b
+	}
 	if cap(b)-len(b) >= len(u.raw) {
 		return append(b, u.raw...)
 	}
@@ -38,6 +46,23 @@ func (w *Writer) Unknown(b []byte, u Unknown) []byte {
 		w.checkNext(b, len(u.raw))
 	}
 	return w.textElsewhere(b, u.raw)
+}
+
+// levelBytes is the least that a level of nesting takes: the header of a struct in a
+// struct, and its end. Fields that cannot nest too deeply are not walked through.
+const levelBytes = 4
+
+// nestsWithin reports whether no field nests more than depth levels.
+func (u Unknown) nestsWithin(depth int) bool {
+	b := unsafe.Slice(unsafe.StringData(u.raw), len(u.raw))
+	for p := 0; p < len(b); {
+		size, err := thriftwire.Skip(b[p+3:], KeyAt(b, p).Type(), depth, depth)
+		if err != nil {
+			return false
+		}
+		p += 3 + size
+	}
+	return true
 }
 
 // KeepUnknown starts to collect the fields of a struct that ReadThrift does not know.

@@ -2,6 +2,8 @@ package thrift_test
 
 import (
 	"bytes"
+	"encoding/binary"
+	"slices"
 	"strings"
 	"testing"
 
@@ -73,3 +75,48 @@ func TestUnknown_IsWrittenAsItCame(t *testing.T) {
 		t.Errorf("%d chunks not given back", n)
 	}
 }
+
+// TestUnknown_NestsNoDeeperThanKnownFields puts a struct with deep unknown fields into
+// others: what nests too deeply for a reader is not written.
+func TestUnknown_NestsNoDeeperThanKnownFields(t *testing.T) {
+	const most = limits.Depth
+	for _, deep := range []int{1, 10, most - 2, most - 1} {
+		for _, more := range []string{"", strings.Repeat("x", 1000)} {
+			var k keeper
+			// A long text in front of the deep field, or nothing.
+			text := append(binary.BigEndian.AppendUint32([]byte{byte(thrift.String), 0, 1}, uint32(len(more))), more...)
+			levels := bytes.Repeat([]byte{byte(thrift.StructType), 0, 2}, deep)
+			message := slices.Concat(text, levels, make([]byte, deep+1))
+			if err := thrift.Unmarshal(message, &k); err != nil {
+				t.Fatal(err)
+			}
+			for within := range most {
+				outer := thrift.Struct(&k)
+				for range within {
+					outer = &wrapper{outer}
+				}
+				got, err := thrift.Marshal(outer)
+				// The keeper is a level itself, and so is each wrapper.
+				if fits := within+1+deep <= most; fits != (err == nil) {
+					t.Fatalf("%d levels within %d: %v", deep, within, err)
+				}
+				if err == nil && !bytes.Contains(got, message[:len(message)-1]) {
+					t.Fatalf("%d levels within %d: something else was written", deep, within)
+				}
+			}
+		}
+	}
+}
+
+// wrapper is a struct with another one as its only field.
+type wrapper struct{ inner thrift.Struct }
+
+func (o *wrapper) WriteThrift(w *thrift.Writer, b []byte) []byte {
+	if !w.BeginStruct() {
+		return b
+	}
+	b = thrift.PutField(w.Room(b, 4), thrift.Key(thrift.StructType, 1))
+	return w.EndStruct(o.inner.WriteThrift(w, b))
+}
+
+func (*wrapper) ReadThrift(_ *thrift.Reader, p int) int { return p }
