@@ -181,6 +181,9 @@ func (r *Reader) stringElsewhere(p, n int) (string, int) {
 // textOf returns bytes that nobody will change as a string.
 func textOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
+// bytesOf returns a string as bytes, which nobody may change.
+func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
+
 // bytesElsewhere returns the n bytes at p where they are kept, and the end of them.
 func (r *Reader) bytesElsewhere(p, n int) ([]byte, int) {
 	m := &r.strings

@@ -3,7 +3,6 @@ package thrift
 import (
 	"strconv"
 	"strings"
-	"unsafe"
 
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
 )
@@ -54,7 +53,7 @@ const levelBytes = 4
 
 // nestsWithin reports whether no field nests more than depth levels.
 func (u Unknown) nestsWithin(depth int) bool {
-	b := unsafe.Slice(unsafe.StringData(u.raw), len(u.raw))
+	b := bytesOf(u.raw)
 	for p := 0; p < len(b); {
 		size, err := thriftwire.Skip(b[p+3:], KeyAt(b, p).Type(), depth, depth)
 		if err != nil {

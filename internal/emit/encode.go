@@ -77,7 +77,7 @@ func (p *printer) writeMethod(r *record) {
 
 // isLeaf reports whether nothing nests in a struct.
 func isLeaf(r *record) bool {
-	return !slices.ContainsFunc(r.members, func(m member) bool {
+	return r.unknown == "" && !slices.ContainsFunc(r.members, func(m member) bool {
 		switch m.Type.Kind {
 		case schema.KindStruct, schema.KindList, schema.KindSet, schema.KindMap:
 			return true

@@ -590,11 +590,11 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *KeepsArm) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginLeaf() {
+	if !w.BeginStruct() {
 		return b
 	}
 	if s == nil {
-		return w.EndLeaf(b)
+		return w.EndStruct(b)
 	}
 	set := 0
 	if s.Number != nil {
@@ -610,7 +610,7 @@ func (s *KeepsArm) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if set != 1 {
 		w.FailUnion("own.KeepsArm", set)
 	}
-	return w.EndLeaf(b)
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -640,11 +640,11 @@ func (s *KeepsArm) ReadThrift(r *thrift.Reader, p int) int {
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *KeepsPreset) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginLeaf() {
+	if !w.BeginStruct() {
 		return b
 	}
 	if s == nil {
-		return w.EndLeaf(b)
+		return w.EndStruct(b)
 	}
 	set := 0
 	if s.Number != nil {
@@ -664,7 +664,7 @@ func (s *KeepsPreset) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if set != 1 {
 		w.FailUnion("own.KeepsPreset", set)
 	}
-	return w.EndLeaf(b)
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.

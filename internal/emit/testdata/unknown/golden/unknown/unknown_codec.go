@@ -13,7 +13,7 @@ const _ = thrift.IsAtLeastVersion0_1
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *Point) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginLeaf() {
+	if !w.BeginStruct() {
 		return b
 	}
 	b = w.Room(b, 14)
@@ -22,7 +22,7 @@ func (s *Point) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	thrift.PutI32(fixed[7:14], 2, s.Y)
 	b = b[:len(b)+14]
 	b = w.Unknown(b, s.UnknownFields)
-	return w.EndLeaf(b)
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -124,12 +124,12 @@ func (s *Choice) ReadThrift(r *thrift.Reader, p int) int {
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *Refused) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginLeaf() {
+	if !w.BeginStruct() {
 		return b
 	}
 	b = w.FieldString(b, 1, s.Reason)
 	b = w.Unknown(b, s.UnknownFields)
-	return w.EndLeaf(b)
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
@@ -155,11 +155,11 @@ fields:
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *Nothing) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginLeaf() {
+	if !w.BeginStruct() {
 		return b
 	}
 	b = w.Unknown(b, s.UnknownFields)
-	return w.EndLeaf(b)
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.

@@ -13,7 +13,7 @@ const _ = thrift.IsAtLeastVersion0_1
 
 // WriteThrift appends the fields and the end mark to b, which w fills.
 func (s *Point) WriteThrift(w *thrift.Writer, b []byte) []byte {
-	if !w.BeginLeaf() {
+	if !w.BeginStruct() {
 		return b
 	}
 	b = w.Room(b, 21)
@@ -26,7 +26,7 @@ func (s *Point) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		b = b[:len(b)+7]
 	}
 	b = w.Unknown(b, s.UnknownFields)
-	return w.EndLeaf(b)
+	return w.EndStruct(b)
 }
 
 // ReadThrift sets the fields that arrive and keeps the others.
