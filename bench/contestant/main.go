@@ -63,6 +63,7 @@ func run(ctx context.Context, contestants []Contestant, arguments []string, in i
 	name := flags.String("contestant", "", "which contestant to be")
 	caseName := flags.String("case", "", "which case to play")
 	network := flags.String("network", "tcp", "what a server listens on: tcp or unix")
+	profiles := flags.String("profiles", "", "folder for profiles of the processor time")
 	address := flags.String("address", "", "where to listen (default: wherever is free), or where the server listens")
 	var options loadOptions
 	options.flags(flags)
@@ -78,9 +79,19 @@ func run(ctx context.Context, contestants []Contestant, arguments []string, in i
 	}
 	switch command {
 	case "serve":
-		return serve(ctx, chosen, endpoint{*network, *address}, *caseName, in, out)
+		endProfile, err := profile(*profiles, chosen.Name, *caseName, "server")
+		if err != nil {
+			return err
+		}
+		err = serve(ctx, chosen, endpoint{*network, *address}, *caseName, in, out)
+		return errors.Join(err, endProfile())
 	case "load":
-		return load(ctx, chosen, *address, *caseName, options, out)
+		endProfile, err := profile(*profiles, chosen.Name, *caseName, "client")
+		if err != nil {
+			return err
+		}
+		err = load(ctx, chosen, *address, *caseName, options, out)
+		return errors.Join(err, endProfile())
 	case "repeat":
 		return repeat(chosen, *caseName, options, out)
 	}

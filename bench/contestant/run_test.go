@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -209,6 +210,30 @@ func TestPrintable_FitsIntoAReport(t *testing.T) {
 		}
 		if len(printable(text)) > failureMax {
 			t.Errorf("%.20q: %d bytes, want at most %d", text, len(printable(text)), failureMax)
+		}
+	}
+}
+
+func TestProfile_IsWrittenIntoTheFolder(t *testing.T) {
+	folder := t.TempDir()
+	for _, test := range []struct {
+		folder string
+		files  int
+		fails  bool
+	}{{"", 0, false}, {filepath.Join(folder, "absent"), 0, true}, {folder, 1, false}} {
+		end, err := profile(test.folder, "ours", "mux", "client")
+		if (err != nil) != test.fails {
+			t.Fatalf("folder %q: %v", test.folder, err)
+		}
+		if err == nil {
+			err = end()
+		}
+		if err != nil != test.fails {
+			t.Errorf("folder %q: %v", test.folder, err)
+		}
+		found, err := filepath.Glob(filepath.Join(folder, "ours-mux-client.pprof"))
+		if err != nil || len(found) != test.files {
+			t.Errorf("folder %q: files %q, %v", test.folder, found, err)
 		}
 	}
 }

@@ -24,6 +24,11 @@ const (
 	// overtime is how much longer than its windows a run may take: it connects
 	// first, and an open loop that cannot keep up takes up to another window.
 	overtime = 30 * time.Second
+	// profilesVariable is the environment variable with the folder into which clients and
+	// servers write where their processor time goes while they make as many calls as they
+	// can; see docs/guide/where-time-goes.md.
+	profilesVariable = "FULMAR_BENCH_PROFILES"
+
 	// waitDelay is how long a program's pipes may stay open after its end.
 	waitDelay = 2 * time.Second
 )
@@ -63,6 +68,9 @@ func (r *runner) playPair(ctx context.Context, t turn) (report contestant.Report
 		return report, 0, fmt.Errorf("suite %s: no program knows %q", r.suite.Name, t.contestant)
 	}
 	common := []string{"-contestant", t.contestant, "-case", t.played.Name}
+	if folder := os.Getenv(profilesVariable); folder != "" && t.rate == 0 && r.suite.Client.Package == "" {
+		common = append(common, "-profiles", folder)
+	}
 	window := []string{"-warm-up", t.settings.WarmUp.String(), "-duration", t.settings.Duration.String()}
 	if t.played.Repeats {
 		return r.playAlone(ctx, t, binary, slices.Concat([]string{"repeat"}, common, window))
@@ -207,8 +215,19 @@ func (p *process) event(ctx context.Context, timeout time.Duration) (contestant.
 // still do counts, so it is not asked twice.
 func (p *process) stop() time.Duration {
 	_ = p.input.Close()
+	ended := make(chan struct{})
+	go func() {
+		_ = p.command.Wait()
+		close(ended)
+	}()
+	if os.Getenv(profilesVariable) != "" {
+		select { // it has something to write
+		case <-ended:
+		case <-time.After(waitDelay):
+		}
+	}
 	_ = p.command.Process.Kill()
-	_ = p.command.Wait()
+	<-ended
 	if p.command.ProcessState == nil {
 		return 0
 	}
