@@ -69,9 +69,12 @@ type muxCall struct {
 	outcome chan muxOutcome
 }
 
+// muxOutcome is what a call ended in. expired: its deadline has passed; its caller may
+// be on the way to the sender still, so what that means for the message is left to it.
 type muxOutcome struct {
 	response *Response
 	err      error
+	expired  bool
 }
 
 // expireSpacing times the number of calls is how long the next look at their deadlines
@@ -119,20 +122,26 @@ func (c *muxConn) call(ctx context.Context, request *Request) (*Response, error)
 	ended := parent.Done()
 	if err != nil || ended == nil {
 		// If nothing can be sent the connection has failed, and the call with it.
-		outcome := <-call.outcome
-		return outcome.response, outcome.err
+		return c.end(call, <-call.outcome)
 	}
 	select {
 	case outcome := <-call.outcome:
-		return outcome.response, outcome.err
+		return c.end(call, outcome)
 	case <-ended:
 		if c.remove(sequence) == nil {
 			// Its outcome was decided first.
-			outcome := <-call.outcome
-			return outcome.response, outcome.err
+			return c.end(call, <-call.outcome)
 		}
 		return nil, c.givenUp(call, ctx.Err())
 	}
+}
+
+// end returns what a call ended in to its caller.
+func (c *muxConn) end(call *muxCall, outcome muxOutcome) (*Response, error) {
+	if outcome.expired {
+		return nil, c.givenUp(call, context.DeadlineExceeded)
+	}
+	return outcome.response, outcome.err
 }
 
 // callFirst makes the call for which the connection was opened. A connection that
@@ -230,7 +239,8 @@ func (c *muxConn) remove(sequence int32) *muxCall {
 }
 
 // givenUp returns the error of a call that has been removed because it may not wait any
-// longer.
+// longer. Only its caller may ask, who has sent the message: what nobody has sent yet
+// would be taken for what is queued, and given back while the caller sends it.
 func (c *muxConn) givenUp(call *muxCall, cause error) error {
 	failed := &CallError{Phase: PhaseWait, Sent: true, Err: cause}
 	if c.sender.withdraw(&call.request.outgoing) || call.request.state.Load() == stateDropped {
@@ -280,7 +290,7 @@ func (c *muxConn) expire() {
 	c.mu.Unlock()
 	for _, sequence := range late {
 		if call := c.remove(sequence); call != nil {
-			call.outcome <- muxOutcome{err: c.givenUp(call, context.DeadlineExceeded)}
+			call.outcome <- muxOutcome{expired: true}
 		}
 	}
 }

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -182,6 +183,60 @@ type deadlineContext struct {
 
 func (c deadlineContext) Deadline() (time.Time, bool)          { return c.deadline, true }
 func (c deadlineContext) Source() (context.Context, time.Time) { return c.Context, c.deadline }
+
+// lateContext is a deadlineContext whose caller is held up between being counted among
+// the calls of a connection and sending.
+type lateContext struct {
+	deadlineContext
+	held <-chan time.Time
+}
+
+func (c lateContext) Deadline() (time.Time, bool) {
+	<-c.held
+	return c.deadline, true
+}
+
+// TestMux_DeadlinesOfCallsThatAreNotSentYet: a call whose deadline passes while its caller
+// is on the way to the sender is sent all the same, and says so. Its memory was given back
+// while the sender read it, and that ended the process.
+func TestMux_DeadlinesOfCallsThatAreNotSentYet(t *testing.T) {
+	for _, method := range []Method{{Name: "m", Qualified: "m"}, {Name: "m", Qualified: "m", Oneway: true}} {
+		synctest.Test(t, func(t *testing.T) {
+			var writes, handled atomic.Int32
+			peer := newMuxPeer(t, &writes, func(call *Inbound) {
+				handled.Add(1)
+				if err := answer(call); err != nil {
+					t.Error(err)
+				}
+			})
+			// The first call opens the connection.
+			if err := muxDo(t.Context(), peer); err != nil {
+				t.Fatal(err)
+			}
+			request, err := peer.NewRequest(method, RequestHead{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			request.Body().Append([]byte{0})
+			late := lateContext{deadlineContext{t.Context(), time.Now().Add(time.Second)}, time.After(2 * time.Second)}
+			_, err = peer.Do(late, request)
+			var failed *CallError
+			if !errors.As(err, &failed) || !errors.Is(err, context.DeadlineExceeded) || !failed.Sent {
+				t.Errorf("the late call ended in %#v", err)
+			}
+			request.Release()
+			synctest.Wait()
+			if got := handled.Load(); got != 2 {
+				t.Errorf("%d calls were served, want the late one as well", got)
+			}
+			for range 10 {
+				if err := muxDo(t.Context(), peer); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
 
 // TestMux_RequestsAreUsedAgain: what a call leaves behind in memory that the next one
 // takes does not show.
