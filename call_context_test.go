@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fulmar-rpc/fulmar"
+	"github.com/fulmar-rpc/fulmar/internal/simnet"
 	"github.com/fulmar-rpc/fulmar/internal/testservice"
 	"github.com/fulmar-rpc/fulmar/internal/transport"
 )
@@ -168,5 +169,47 @@ func TestCall_SaysThatItsHandlerWaits(t *testing.T) {
 			t.Fatal("the context of a handler has nobody to tell")
 		}
 		kept.WillWait() // the call is over, and nobody need know
+	})
+}
+
+// TestCall_EndsWithTheCallThatMadeIt: what a handler leaves behind, with the context of its
+// call, ends when the handler does, also if its client sets no deadline.
+func TestCall_EndsWithTheCallThatMadeIt(t *testing.T) {
+	eachProtocol(t, func(t *testing.T, protocol fulmar.Protocol) {
+		var api testservice.EchoClient
+		var left chan error
+		var waiting, quit chan struct{}
+		stub := &testservice.Stub{
+			OnNothing: func(ctx context.Context) error {
+				go func() {
+					_, err := api.Version(ctx)
+					left <- err
+				}()
+				<-waiting
+				return nil
+			},
+			OnVersion: func(context.Context) (string, error) {
+				close(waiting)
+				<-quit
+				return "", nil
+			},
+		}
+		simulate(t, simnet.Config{}, fulmar.ServerConfig{}, fulmar.ClientConfig{Protocol: protocol, Timeout: -1}, stub, func(s *simulation) {
+			api, left = s.api, make(chan error, 1)
+			waiting, quit = make(chan struct{}), make(chan struct{})
+			if err := api.Nothing(context.Background()); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+			select {
+			case err := <-left:
+				if e := asError(t, err); e.Code() != fulmar.Canceled {
+					t.Errorf("the call that was left behind ended in %v", err)
+				}
+			default:
+				t.Error("the call that was left behind goes on")
+			}
+			close(quit)
+		})
 	})
 }

@@ -122,12 +122,14 @@ func (c *Client) Call(ctx context.Context, method *MethodDesc, request, reply an
 		reply:    reply,
 	}}
 	state := &call.state
-	if timeout != 0 {
-		call.ctx.parent, call.ctx.deadline = ctx, start.Add(limit)
-		defer call.ctx.finish()
-		ctx = &call.ctx
+	// Also for a call without a deadline of its own: ctx may be that of another call,
+	// whose end nobody would look at if it were this one's.
+	call.ctx.parent = ctx
+	if limit != 0 || timeout == explicitZero {
+		call.ctx.deadline = start.Add(limit)
 	}
-	err := c.next(ctx, Unary{state})
+	defer call.ctx.finish()
+	err := c.next(&call.ctx, Unary{state})
 	if err == nil && !state.invoked {
 		// An interceptor answered by itself; hold it to what a peer is held to.
 		if reply, ok := reply.(replyMessage); ok {
