@@ -210,8 +210,9 @@ func (r *Reader) room(first, least int) []byte {
 	unread := r.Len()
 	switch {
 	case r.filled && len(r.buf) < readBytes:
-		// More than that arrives at once: twice the room halves the reads.
-		r.move(max(first, 2*len(r.buf), r.grown()))
+		// More than that arrives at once: twice the room halves the reads. Not more than
+		// keepBytes, which settle gives back: it would be taken again at once.
+		r.move(max(first, min(2*len(r.buf), readBytes), r.grown()))
 	case 0 < r.start && !r.shared && unread <= r.start && least <= len(r.buf)-unread:
 		// At least as much was consumed as is moved, so the move is paid for.
 		r.rebase(r.buf)
