@@ -53,6 +53,8 @@ type muxConn struct {
 	// call has one. There is one for all calls: most end before.
 	timer  *time.Timer
 	wakeAt time.Time
+	// rests is until when expire does not run again.
+	rests time.Time
 }
 
 // muxCall is a call that waits for its reply.
@@ -252,8 +254,12 @@ func (c *muxConn) givenUp(call *muxCall, cause error) error {
 	return failed
 }
 
-// wakeLocked makes sure that expire runs at a time, or before.
+// wakeLocked makes sure that expire runs at a time, or before; a zero time is never. While
+// it rests it runs afterwards.
 func (c *muxConn) wakeLocked(at time.Time) {
+	if !at.IsZero() && at.Before(c.rests) {
+		at = c.rests
+	}
 	switch {
 	case at.IsZero() || !c.wakeAt.IsZero() && !at.Before(c.wakeAt):
 		return
@@ -280,10 +286,7 @@ func (c *muxConn) expire() {
 			next = deadline
 		}
 	}
-	if pause := now.Add(time.Duration(len(c.calls)) * expireSpacing); !next.IsZero() && next.Before(pause) {
-		next = pause
-	}
-	c.wakeAt = time.Time{}
+	c.rests, c.wakeAt = now.Add(time.Duration(len(c.calls))*expireSpacing), time.Time{}
 	if c.err == nil {
 		c.wakeLocked(next)
 	}

@@ -175,6 +175,39 @@ func TestMux_DeadlinesOfAllCalls(t *testing.T) {
 	})
 }
 
+// TestMux_ShortDeadlinesAmongManyCalls: calls that come one after the other with hardly
+// any time do not make the connection look at all others for each of them.
+func TestMux_ShortDeadlinesAmongManyCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const others, short = 500, limits.SilentCalls // then the connection is left
+		var writes atomic.Int32
+		quit := make(chan struct{})
+		peer := newMuxPeer(t, &writes, func(*Inbound) { <-quit })
+		defer close(quit)
+		ctx, cancel := context.WithCancel(t.Context())
+		var group sync.WaitGroup
+		for range others {
+			group.Go(func() { _ = muxDo(deadlineContext{ctx, time.Now().Add(time.Hour)}, peer) })
+		}
+		synctest.Wait()
+		start := time.Now()
+		for range short {
+			deadline := time.Now().Add(time.Microsecond)
+			if err := muxDo(deadlineContext{t.Context(), deadline}, peer); !errors.Is(err, context.DeadlineExceeded) {
+				t.Error(err)
+			}
+			if late := time.Since(deadline); late > (others+1)*expireSpacing {
+				t.Errorf("a call ended %v after its deadline", late)
+			}
+		}
+		if took := time.Since(start); took < (short-1)*others*expireSpacing {
+			t.Errorf("%d deadlines were looked at within %v", short, took)
+		}
+		cancel()
+		group.Wait()
+	})
+}
+
 // deadlineContext is what a client gives its calls: it leaves the deadline to others.
 type deadlineContext struct {
 	context.Context
