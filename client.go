@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/fulmar-rpc/fulmar/cluster"
 	"github.com/fulmar-rpc/fulmar/eventloop"
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
@@ -13,15 +14,19 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/wire"
 )
 
-// Client calls one target. It connects when it is first used. It is safe for
+// Client calls one target: one server, or several that answer for each other,
+// of which each call goes to one. It connects when it is first used. It is safe for
 // concurrent use; make one per target and keep it.
 type Client struct {
 	config   ClientConfig
 	protocol Protocol
 	timeout  time.Duration
 	limits   limits.Message
-	peer     *transport.Peer
-	next     UnaryNext
+	// A target of one address has a peer, one of several instances.
+	address   string
+	peer      *transport.Peer
+	instances *instances
+	next      UnaryNext
 }
 
 // NewClient returns a client for the target of config. Close it in the end.
@@ -29,8 +34,12 @@ func NewClient(config ClientConfig) (*Client, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
-	network, address, err := parseAddress(config.Target)
+	resolver, err := parseTarget(config.Target)
 	if err != nil {
+		return nil, err
+	}
+	var found []cluster.Instance
+	if err := resolver.Resolve(context.Background(), func(list []cluster.Instance) { found = list }); err != nil {
 		return nil, err
 	}
 	c := &Client{
@@ -42,21 +51,37 @@ func NewClient(config ClientConfig) (*Client, error) {
 	if c.protocol == 0 {
 		c.protocol = TTHeader
 	}
-	c.peer = transport.NewPeer(transport.PoolConfig{
-		Dial:           func(ctx context.Context) (*eventloop.Conn, error) { return c.dial(ctx, network, address) },
-		Protocol:       wire.Protocol(c.protocol),
-		Limits:         c.limits,
-		Connections:    limits.Or(config.MaxConnections, limits.ClientConnections, int(^uint(0)>>1)),
-		Waiting:        limits.Or(config.MaxWaiting, limits.ClientWaiting, int(^uint(0)>>1)),
-		IdleTimeout:    limits.Or(config.IdleTimeout, limits.ClientIdleTimeout, 0),
-		ConnectTimeout: limits.Or(config.ConnectTimeout, limits.ConnectTimeout, 0),
-		Multiplexed:    config.AssumeMultiplexed,
-	})
+	if len(found) == 1 {
+		c.address = found[0].Address
+		c.peer = c.newPeer(c.address, false)
+	} else {
+		c.instances = newInstances(found, func(address string) *transport.Peer { return c.newPeer(address, true) })
+	}
 	c.next = chain(config.Interceptors, c.invoke)
 	return c, nil
 }
 
-func (c *Client) dial(ctx context.Context, network, address string) (*eventloop.Conn, error) {
+// newPeer returns what makes the calls to one address. elsewhere says that the
+// target has others.
+func (c *Client) newPeer(address string, elsewhere bool) *transport.Peer {
+	return transport.NewPeer(transport.PoolConfig{
+		Dial:           func(ctx context.Context) (*eventloop.Conn, error) { return c.dial(ctx, address) },
+		Protocol:       wire.Protocol(c.protocol),
+		Limits:         c.limits,
+		Connections:    limits.Or(c.config.MaxConnections, limits.ClientConnections, int(^uint(0)>>1)),
+		Waiting:        limits.Or(c.config.MaxWaiting, limits.ClientWaiting, int(^uint(0)>>1)),
+		IdleTimeout:    limits.Or(c.config.IdleTimeout, limits.ClientIdleTimeout, 0),
+		ConnectTimeout: limits.Or(c.config.ConnectTimeout, limits.ConnectTimeout, 0),
+		Elsewhere:      elsewhere,
+		Multiplexed:    c.config.AssumeMultiplexed,
+	})
+}
+
+func (c *Client) dial(ctx context.Context, instance string) (*eventloop.Conn, error) {
+	network, address, err := parseAddress(instance)
+	if err != nil {
+		return nil, err
+	}
 	// The buffer must hold a whole reply, because it is decoded in one piece.
 	config := eventloop.Config{ReadBufferBytes: transport.ReadBufferBytes(c.limits)}
 	if c.config.Dial == nil {
@@ -74,6 +99,10 @@ func (c *Client) dial(ctx context.Context, network, address string) (*eventloop.
 
 // Close closes all connections. Calls in progress fail, later ones too.
 func (c *Client) Close() error {
+	if c.instances != nil {
+		c.instances.close()
+		return nil
+	}
 	c.peer.Close()
 	return nil
 }
@@ -153,7 +182,13 @@ func (c *Client) invoke(ctx context.Context, call Unary) error {
 		}
 	}
 	state.invoked = true
-	err := c.attempt(ctx, state)
+	address := c.address
+	var err error
+	if c.instances == nil {
+		err = c.attempt(ctx, c.peer, state)
+	} else {
+		address, err = c.attemptAtOne(ctx, state)
+	}
 	e, ok := err.(*Error)
 	if !ok {
 		// A result, or an error that only a handler can have returned.
@@ -164,18 +199,18 @@ func (c *Client) invoke(ctx context.Context, call Unary) error {
 		e.executed = ExecutedMaybe
 	}
 	state.mayHaveRun = state.mayHaveRun || e.executed != ExecutedNo
-	e.method, e.address, e.elapsed = state.method.fullName(), c.config.Target, time.Since(state.start)
+	e.method, e.address, e.elapsed = state.method.fullName(), address, time.Since(state.start)
 	return e
 }
 
-// attempt makes a call once. What it returns is an *Error of its own, or an
+// attempt makes a call once, at one address. What it returns is an *Error of its own, or an
 // exception that the IDL declares.
-func (c *Client) attempt(ctx context.Context, state *unaryState) error {
+func (c *Client) attempt(ctx context.Context, peer *transport.Peer, state *unaryState) error {
 	if err := ctx.Err(); err != nil {
 		return callFailure(err, state.limit)
 	}
 	method := transport.Method{Name: state.method.Name, Qualified: c.nameOf(state.method), Oneway: state.method.Oneway}
-	request, err := c.peer.NewRequest(method, c.requestHead(ctx, state.method))
+	request, err := peer.NewRequest(method, c.requestHead(ctx, state.method))
 	if err != nil {
 		return &Error{code: encodeCode(err), message: err.Error(), phase: PhaseEncode, executed: ExecutedNo, cause: err}
 	}
@@ -183,7 +218,7 @@ func (c *Client) attempt(ctx context.Context, state *unaryState) error {
 	if err := state.method.encode(request.Body(), state.request, c.limits, method.Qualified, &state.method.requests); err != nil {
 		return &Error{code: encodeCode(err), message: err.Error(), phase: PhaseEncode, executed: ExecutedNo, cause: err}
 	}
-	response, err := c.peer.Do(ctx, request)
+	response, err := peer.Do(ctx, request)
 	if err != nil {
 		return callFailure(err, state.limit)
 	}

@@ -9,7 +9,6 @@ import (
 	"math"
 	"net"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -181,8 +180,9 @@ func (c ServerConfig) allowed() wire.Set {
 // default that the field gives, and a negative value switches the limit off. The
 // name behind a default is its row in docs/guide/limits.md, which says why.
 type ClientConfig struct {
-	// Target to call: "host:port", "unix:///path" or "unix:@abstract".
-	// Required.
+	// Target to call: "host:port", "unix:///path", "unix:@abstract", or a list of
+	// servers, "static:///host:port,host:port", of at most 256 (TargetInstances);
+	// see docs/guide/targets.md. Required.
 	Target string
 	// Service is the name under which the called service is registered and
 	// known to operators, Caller that of the calling one. Both are only told to
@@ -204,18 +204,20 @@ type ClientConfig struct {
 	// Timeout of a call, unless the option Timeout says otherwise. A deadline of
 	// the context that is earlier counts. Default 5 s (CallTimeout).
 	Timeout time.Duration
-	// ConnectTimeout bounds one attempt to connect. Default 500 ms
+	// ConnectTimeout bounds one attempt to connect, and so does half of the time
+	// that the call has left if the target is a list. Default 500 ms
 	// (ConnectTimeout).
 	ConnectTimeout time.Duration
 	// IdleTimeout closes pooled connections that are not used. Keep it below
 	// the server's. Default 30 s (ClientIdleTimeout).
 	IdleTimeout time.Duration
-	// MaxConnections bounds open connections, and with the protocols that carry
-	// one call at a time also the calls in progress. Default 512
+	// MaxConnections bounds open connections to one address, and with the protocols that carry
+	// one call at a time also the calls in progress there. Default 512
 	// (ClientConnections).
 	MaxConnections int
-	// MaxWaiting bounds the calls that wait for a connection of their own, and
-	// those that wait for their replies on a shared one; more fail at once.
+	// MaxWaiting bounds the calls that wait for a connection of their own to one
+	// address, and those that wait for their replies on a shared one; more fail at
+	// once.
 	// Default 10,000 (ClientWaiting).
 	MaxWaiting int
 
@@ -246,10 +248,8 @@ func (c ClientConfig) Validate() error {
 	var problems []error
 	if c.Target == "" {
 		problems = append(problems, errors.New("client config: Target is empty"))
-	} else if _, address, err := parseAddress(c.Target); err != nil {
+	} else if _, err := parseTarget(c.Target); err != nil {
 		problems = append(problems, fmt.Errorf("client config: Target: %w", err))
-	} else if strings.HasSuffix(address, ":0") {
-		problems = append(problems, fmt.Errorf("client config: Target: %q has port 0, which nobody listens on", c.Target))
 	}
 	if c.Protocol != 0 && !supported.Has(wire.Protocol(c.Protocol)) {
 		problems = append(problems, fmt.Errorf("client config: Protocol: %d is not a protocol (known: %s)", c.Protocol, supported))

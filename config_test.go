@@ -2,6 +2,8 @@ package fulmar_test
 
 import (
 	"context"
+	"fmt"
+	"net"
 	"reflect"
 	"strings"
 	"testing"
@@ -81,19 +83,32 @@ func TestConfig_RefusesDurationsWithoutUnit(t *testing.T) {
 }
 
 func TestTarget_Forms(t *testing.T) {
-	good := []string{"127.0.0.1:80", "localhost:1", "[::1]:8888", ":1", "unix:///run/orders.socket", "unix:@name"}
+	good := []string{"127.0.0.1:80", "localhost:1", "[::1]:8888", ":1", "unix:///run/orders.socket", "unix:///run/orders:0", "unix:@name",
+		"static:///a:1", "static:///a:1,b:1,[::1]:1,:1", "static:///" + addresses(limits.TargetInstances)}
 	for _, target := range good {
 		if err := (fulmar.ClientConfig{Target: target}).Validate(); err != nil {
 			t.Errorf("%q: %v", target, err)
 		}
 	}
 	bad := map[string]string{
-		"localhost":                           "not host:port",
-		"localhost:http":                      `port "http" is not a number`,
-		"localhost:0":                         "port 0",
-		"localhost:65536":                     "from 0 to 65535",
-		"localhost:-1":                        "from 0 to 65535",
-		"dns:///orders:80":                    `scheme "dns" is not known`,
+		"localhost":                   "not host:port",
+		"localhost:http":              `port "http" is not a number`,
+		"localhost:0":                 "port 0",
+		"localhost:65536":             "from 0 to 65535",
+		"localhost:-1":                "from 0 to 65535",
+		"dns:///orders:80":            `scheme "dns" is not known`,
+		"static://a:1":                "is not static:///host:port",
+		"static://host/a:1":           "is not static:///host:port",
+		"static:///":                  "is not static:///host:port",
+		"static:///a:1,b":             `address 2: "b" is not host:port`,
+		"static:///a:1,b:1,":          "address 3: empty",
+		"static:///,a:1":              "address 1: empty",
+		"static:///a:1, b:1":          `address 2: " b:1" has a space in it`,
+		"static:///a:1,b:0":           `address 2: "b:0" has port 0`,
+		"static:///a:1,unix:///run/b": `address 2: "unix:///run/b": sockets with a path`,
+		"static:///a:1,dns:///b:1":    `address 2: "dns:///b:1": scheme "dns"`,
+		"static:///a:1,b:1,a:1":       `address 3: "a:1" is the same as address 1`,
+		"static:///" + addresses(limits.TargetInstances+1): "a list of 257 addresses (limit 256)",
 		"unix:relative":                       "unix:///absolute/path",
 		"unix://host/path":                    "unix:///absolute/path",
 		"unix:@":                              "2 to 107 bytes",
@@ -105,6 +120,71 @@ func TestTarget_Forms(t *testing.T) {
 			t.Errorf("%q: %v; want %q", target, err, want)
 		}
 	}
+}
+
+// addresses returns a list of n different ones.
+func addresses(n int) string {
+	var list []string
+	for i := range n {
+		list = append(list, fmt.Sprintf("server%d:1", i))
+	}
+	return strings.Join(list, ",")
+}
+
+func TestTarget_AllProblemsOfAListAtOnce(t *testing.T) {
+	err := (fulmar.ClientConfig{Target: "static:///a,b:1,c:x,,b:1"}).Validate()
+	if err == nil {
+		t.Fatal("the list is accepted")
+	}
+	for _, want := range []string{"address 1: ", "address 3: ", "address 4: ", "address 5: "} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("the error does not say %q:\n%v", want, err)
+		}
+	}
+	if strings.Contains(err.Error(), "address 2: ") {
+		t.Errorf("the good address is refused:\n%v", err)
+	}
+}
+
+// TestServerConfig_RefusesLists: a server listens at one address.
+func TestServerConfig_RefusesLists(t *testing.T) {
+	if err := (fulmar.ServerConfig{Address: "static:///a:1,b:1"}).Validate(); err == nil || !strings.Contains(err.Error(), `scheme "static" is not known`) {
+		t.Error(err)
+	}
+}
+
+// FuzzTarget: a list is accepted if each of its addresses is accepted alone, is
+// "host:port", and stands in it once; what is accepted makes a client.
+func FuzzTarget(f *testing.F) {
+	for _, target := range []string{
+		"a:1", "unix:///run/a", "unix:@a", "static:///a:1", "static:///a:1,b:2,[::1]:3", "static:///a:1,a:1",
+		"static:///a:1,,b:2", "static:///unix:@a,b:0", "static:///a:1,static:///b:1", "static://a/b:1", "dns:///a:1",
+	} {
+		f.Add(target)
+	}
+	f.Fuzz(func(t *testing.T, target string) {
+		err := (fulmar.ClientConfig{Target: target}).Validate()
+		if client, failed := fulmar.NewClient(fulmar.ClientConfig{Target: target}); (failed == nil) != (err == nil) {
+			t.Fatalf("Validate says %v, NewClient %v", err, failed)
+		} else if failed == nil {
+			_ = client.Close()
+		}
+		list, ok := strings.CutPrefix(target, "static:///")
+		if !ok {
+			return
+		}
+		good, seen := true, map[string]bool{}
+		elements := strings.Split(list, ",")
+		for _, element := range elements {
+			alone := (fulmar.ClientConfig{Target: element}).Validate() == nil && !strings.HasPrefix(element, "unix:") && !strings.Contains(element, "://") && !strings.ContainsAny(element, " \t\r\n")
+			host, port, _ := net.SplitHostPort(element)
+			good = good && alone && !seen[net.JoinHostPort(host, port)]
+			seen[net.JoinHostPort(host, port)] = true
+		}
+		if good = good && len(elements) <= limits.TargetInstances; good != (err == nil) {
+			t.Fatalf("Validate: %v", err)
+		}
+	})
 }
 
 func TestProtocol_Text(t *testing.T) {

@@ -85,6 +85,8 @@ type Error struct {
 	address  string
 	elapsed  time.Duration
 	cause    error
+	// before is how the attempt before this one failed, at another address.
+	before *Error
 	// exception is the type that Thrift has for exactly this error; 0 if the
 	// code decides.
 	exception thriftwire.ExceptionType
@@ -138,7 +140,8 @@ func (e *Error) Phase() Phase { return e.phase }
 // Method returns "Service.method" of the call, empty outside of one.
 func (e *Error) Method() string { return e.method }
 
-// Address returns the peer's address, empty if there was none.
+// Address returns the peer's address, empty if there was none. Of a call that
+// was tried at two addresses it is the second; Error tells both.
 func (e *Error) Address() string { return e.address }
 
 // Elapsed returns how long the call had taken.
@@ -175,7 +178,12 @@ func (e *Error) Error() string {
 	if e.address != "" {
 		text.WriteString(", " + e.address)
 	}
-	fmt.Fprintf(&text, ", after %v, %v)", e.elapsed.Round(10*time.Microsecond), e.executed)
+	fmt.Fprintf(&text, ", after %v, %v", e.elapsed.Round(10*time.Microsecond), e.executed)
+	if e.before != nil {
+		// Its address must not leave for another peer either, so it is not part of the message.
+		fmt.Fprintf(&text, "; before that %s: %s", e.before.address, e.before.message)
+	}
+	text.WriteByte(')')
 	return text.String()
 }
 

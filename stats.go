@@ -1,6 +1,9 @@
 package fulmar
 
-import "github.com/fulmar-rpc/fulmar/eventloop"
+import (
+	"github.com/fulmar-rpc/fulmar/eventloop"
+	"github.com/fulmar-rpc/fulmar/internal/transport"
+)
 
 // ServerStats counts what a server does, since it was made unless it says now.
 // They are read one after the other: what happens meanwhile may be in some of
@@ -28,7 +31,8 @@ func (s *Server) Stats() ServerStats {
 	return stats
 }
 
-// ClientStats counts what a client does.
+// ClientStats counts what a client does, at all instances of its target
+// together.
 type ClientStats struct {
 	// Connections is how many are open or being opened now, Multiplexed how many
 	// of them calls share.
@@ -38,10 +42,19 @@ type ClientStats struct {
 	// connections that nobody waited for: their calls had given up, or there
 	// never was such a call.
 	LateReplies uint64
+	// Ejected is how many instances of a target that is a list get no calls now
+	// because they refused a connection.
+	Ejected int
 }
 
 // Stats returns the counts.
 func (c *Client) Stats() ClientStats {
-	stats := c.peer.Stats()
-	return ClientStats{Connections: stats.Connections, Multiplexed: stats.Shared, LateReplies: stats.LateReplies}
+	var stats transport.PeerStats
+	ejected := 0
+	if c.instances != nil {
+		stats, ejected = c.instances.stats(), c.instances.balancer.Ejected()
+	} else {
+		stats = c.peer.Stats()
+	}
+	return ClientStats{Connections: stats.Connections, Multiplexed: stats.Shared, LateReplies: stats.LateReplies, Ejected: ejected}
 }

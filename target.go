@@ -1,15 +1,89 @@
 package fulmar
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"strconv"
 	"strings"
+
+	"github.com/fulmar-rpc/fulmar/cluster"
+	"github.com/fulmar-rpc/fulmar/internal/limits"
 )
 
 // unixPathMax is the longest path that fits into sockaddr_un with its
 // terminating zero byte.
 const unixPathMax = 107
+
+// parseTarget returns what finds the instances of a target: that of one address,
+// or of a list, "static:///host:port,host:port". The error joins all problems.
+func parseTarget(text string) (cluster.Resolver, error) {
+	scheme, rest, ok := strings.Cut(text, "://")
+	switch {
+	case !ok || scheme == "unix":
+		if err := checkPeerAddress(text); err != nil {
+			return nil, err
+		}
+		return cluster.Static{{Address: text}}, nil
+	case scheme != "static":
+		return nil, fmt.Errorf("%.200q: scheme %.40q is not known (known: host:port, unix:///path, unix:@name, static:///host:port,host:port)", text, scheme)
+	}
+	list, ok := strings.CutPrefix(rest, "/")
+	if !ok || list == "" {
+		return nil, fmt.Errorf("%.200q is not static:///host:port,host:port", text)
+	}
+	return parseList(list)
+}
+
+// parseList is parseTarget for a list of addresses.
+func parseList(list string) (cluster.Resolver, error) {
+	if n := strings.Count(list, ",") + 1; n > limits.TargetInstances {
+		return nil, fmt.Errorf("a list of %d addresses (limit %d)", n, limits.TargetInstances)
+	}
+	var instances cluster.Static
+	var problems []error
+	places := map[string]int{}
+	for element := range strings.SplitSeq(list, ",") {
+		place := len(places) + len(problems) + 1
+		address, err := parseElement(element)
+		if first, ok := places[address]; err == nil && ok {
+			err = fmt.Errorf("%q is the same as address %d", element, first)
+		}
+		if err != nil {
+			problems = append(problems, fmt.Errorf("address %d: %w", place, err))
+			continue
+		}
+		places[address] = place
+		instances = append(instances, cluster.Instance{Address: address})
+	}
+	return instances, errors.Join(problems...)
+}
+
+// parseElement returns an address in a list in the form that equal ones share.
+func parseElement(text string) (string, error) {
+	switch {
+	case text == "":
+		return "", errors.New("empty")
+	case strings.HasPrefix(text, "unix:"):
+		return "", fmt.Errorf("%.200q: sockets with a path cannot be in a list", text)
+	case strings.ContainsAny(text, " \t\r\n"):
+		return "", fmt.Errorf("%.200q has a space in it", text)
+	}
+	if err := checkPeerAddress(text); err != nil {
+		return "", err
+	}
+	_, address, err := parseAddress(text)
+	return address, err
+}
+
+// checkPeerAddress returns what is wrong with an address to call.
+func checkPeerAddress(text string) error {
+	network, address, err := parseAddress(text)
+	if err == nil && network == "tcp" && strings.HasSuffix(address, ":0") {
+		err = fmt.Errorf("%q has port 0, which nobody listens on", text)
+	}
+	return err
+}
 
 // parseAddress splits the address of a target or listener into what package net
 // takes: "host:port", "unix:///path", "unix:@abstract".

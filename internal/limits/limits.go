@@ -243,6 +243,24 @@ const (
 	SilenceTimeout = time.Second
 	SilentCalls    = 3
 
+	// TargetInstances is how many addresses a target may list. With
+	// MultiplexedConnections to each they take 1,024 file descriptors, as many as
+	// a process may open where nobody raised the limit.
+	TargetInstances = 256
+
+	// EjectPauseMin and EjectPauseMax bound the pause in which an instance of a
+	// target that refused a connection gets no calls. It doubles with every
+	// further failure: 1 s costs a server that restarts little, and one that is
+	// gone for good costs one call in 30 s a second attempt.
+	EjectPauseMin = time.Second
+	EjectPauseMax = 30 * time.Second
+
+	// DialPatience is how long a connection attempt must have lasted to count
+	// against an instance when it ended because half of the call's time was over.
+	// With less time it says more about the call than about the instance. Kitex
+	// gives up connecting after as long.
+	DialPatience = 50 * time.Millisecond
+
 	// CapabilityWait is how long calls wait for the first call on a connection
 	// to show whether they can share it, before they open their own.
 	CapabilityWait = 20 * time.Millisecond

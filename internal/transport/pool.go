@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/fulmar-rpc/fulmar/eventloop"
@@ -27,6 +28,9 @@ type PoolConfig struct {
 	Waiting        int
 	IdleTimeout    time.Duration
 	ConnectTimeout time.Duration
+	// Elsewhere says that a call which gets no connection can go to another
+	// address, so that connecting must not take all of its time.
+	Elsewhere bool
 	// Multiplexed says that the peer is known to match replies by sequence id,
 	// although it does not say so itself. TTHeader only.
 	Multiplexed bool
@@ -183,8 +187,9 @@ func (p *Pool) abandon(wait *waiter) {
 // dial opens a connection for a caller that holds a slot for it.
 func (p *Pool) dial(ctx context.Context) (*ClientConn, error) {
 	dialCtx, cancel := context.WithCancel(ctx)
-	if p.config.ConnectTimeout > 0 {
-		dialCtx, cancel = withTimeout(dialCtx, cancel, p.config.ConnectTimeout)
+	patience, half := p.patience(ctx)
+	if patience > 0 || half {
+		dialCtx, cancel = withTimeout(dialCtx, cancel, patience)
 	}
 	defer cancel()
 	if p.Closed() {
@@ -195,13 +200,23 @@ func (p *Pool) dial(ctx context.Context) (*ClientConn, error) {
 	defer stop()
 	raw, err := p.await(dialCtx)
 	if err != nil {
-		if p.Closed() {
-			err = ErrClosed
-		} else if ctx.Err() == nil && dialCtx.Err() != nil {
+		late := dialCtx.Err() != nil
+		failed := &CallError{Phase: PhaseConnect, Err: err}
+		switch {
+		case p.Closed():
+			failed.Err = ErrClosed
+		case ctx.Err() != nil:
+		case late && half:
+			failed.Err = fmt.Errorf("no connection within %v, half of the time that was left: %v", patience.Round(time.Microsecond), err)
+			failed.Refused = patience >= limits.DialPatience
+		case late:
 			// Not the call's deadline: let the caller see which limit it was.
-			err = fmt.Errorf("no connection within the connect timeout of %v: %v", p.config.ConnectTimeout, err)
+			failed.Err = fmt.Errorf("no connection within the connect timeout of %v: %v", patience, err)
+			failed.Refused = true
+		default:
+			failed.Refused = !ownFault(err) && !(half && isTimeout(err) && patience < limits.DialPatience)
 		}
-		return nil, &CallError{Phase: PhaseConnect, Err: err}
+		return nil, failed
 	}
 	conn := &ClientConn{
 		pool:    p,
@@ -218,6 +233,31 @@ func (p *Pool) dial(ctx context.Context) (*ClientConn, error) {
 	p.all[conn] = struct{}{}
 	p.mu.Unlock()
 	return conn, nil
+}
+
+// patience returns how long connecting may take for a call, not above 0 for as
+// long as the call; half says that it is half of the time that the call has left.
+func (p *Pool) patience(ctx context.Context) (patience time.Duration, half bool) {
+	patience = p.config.ConnectTimeout
+	if deadline, ok := ctx.Deadline(); ok && p.config.Elsewhere {
+		if left := time.Until(deadline) / 2; patience <= 0 || left < patience {
+			return left, true
+		}
+	}
+	return patience, false
+}
+
+// ownFault reports whether connecting failed because this process has run out
+// of something, which is the same for every address.
+func ownFault(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.EADDRNOTAVAIL)
+}
+
+// isTimeout reports whether a dialer has given up by a clock of its own, which
+// may be ahead of the context's.
+func isTimeout(err error) bool {
+	var timeout interface{ Timeout() bool }
+	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
 // withTimeout adds a timeout to a context that cancel ends.
