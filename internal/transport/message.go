@@ -104,9 +104,10 @@ func (o *outgoing) slices(dst [][]byte) [][]byte {
 // another one then.
 func (o *outgoing) shared() bool { return o.owners.Load() > 1 }
 
-// release gives the memory back once nobody needs it.
+// release gives the memory back once nobody needs it, and never again before begin: two
+// calls would share what is recycled twice.
 func (o *outgoing) release() {
-	if o.owners.Add(-1) > 0 {
+	if o.owners.Add(-1) != 0 {
 		return
 	}
 	o.Buffer.Release()

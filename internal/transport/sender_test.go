@@ -287,6 +287,24 @@ func TestSender_WritesWhatTheSocketTakesAtOnce(t *testing.T) {
 	}
 }
 
+// TestOutgoing_IsRecycledOnce: however often it is released, and not at all once it was
+// withdrawn.
+func TestOutgoing_IsRecycledOnce(t *testing.T) {
+	pool := linkbuf.NewPool()
+	for state, want := range map[uint32]int{stateQueued: 1, stateSent: 1, stateDropped: 1, stateWithdrawn: 0} {
+		recycled := 0
+		l := newLetter(t, pool, 1, 100)
+		l.recycle = func() { recycled++ }
+		l.state.Store(state)
+		for range 3 {
+			l.release()
+		}
+		if recycled != want {
+			t.Errorf("state %d: recycled %d times, want %d", state, recycled, want)
+		}
+	}
+}
+
 // TestSender_ForgetsWhatWasWithdrawn: while nothing can be written, messages that
 // come and go leave nothing.
 func TestSender_ForgetsWhatWasWithdrawn(t *testing.T) {
