@@ -27,8 +27,8 @@ type several struct {
 	addresses []string
 	client    *fulmar.Client
 	api       testservice.EchoClient
-	// stops end the servers that run.
-	stops map[string]func()
+	// stops end the servers that run, drains do it gracefully.
+	stops, drains map[string]func()
 
 	mu    sync.Mutex
 	dials map[string]int
@@ -39,7 +39,7 @@ type several struct {
 func withSeveral(t *testing.T, n int, config fulmar.ClientConfig, test func(s *several)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s := &several{t: t, network: simnet.New(simnet.Config{}), stops: map[string]func(){}, dials: map[string]int{}}
+		s := &several{t: t, network: simnet.New(simnet.Config{}), stops: map[string]func(){}, drains: map[string]func(){}, dials: map[string]int{}}
 		for i := range n {
 			s.addresses = append(s.addresses, fmt.Sprintf("server%d:1", i))
 		}
@@ -90,6 +90,7 @@ func (s *several) serve(stub *testservice.Stub, addresses ...string) {
 		served := make(chan struct{})
 		go func() { defer close(served); _ = server.Serve(context.Background()) }()
 		s.stops[address] = func() { _ = server.Close(); <-served; delete(s.stops, address) }
+		s.drains[address] = func() { _ = server.Shutdown(context.Background()); <-served; delete(s.stops, address) }
 	}
 }
 
@@ -145,14 +146,14 @@ func TestInstances_OneRefuses(t *testing.T) {
 				t.Errorf("%d dials to who refuses, by 8 calls at a time", n)
 			}
 			for pause := limits.EjectPauseMin; pause <= limits.EjectPauseMax; pause *= 2 {
-				s.add(80)
+				s.add(24)
 				time.Sleep(pause - time.Millisecond)
-				s.add(80)
+				s.add(24)
 				if n := s.dialled(gone); n != 0 {
 					t.Errorf("%d dials within the pause of %v", n, pause)
 				}
 				time.Sleep(time.Millisecond)
-				s.add(80)
+				s.add(24)
 				if n := s.dialled(gone); n != 1 {
 					t.Errorf("%d dials after the pause of %v, want one", n, pause)
 				}
@@ -162,22 +163,25 @@ func TestInstances_OneRefuses(t *testing.T) {
 			}
 			s.serve(stub, gone)
 			time.Sleep(limits.EjectPauseMax)
-			s.add(800)
-			if count := served(); count[gone] < 100 || s.client.Stats().Ejected != 0 {
-				t.Errorf("back again, of 800 calls: %v, %d are ejected", count, s.client.Stats().Ejected)
+			s.add(24)
+			served()
+			s.add(240)
+			if count := served(); count[gone] < 10 || s.client.Stats().Ejected != 0 {
+				t.Errorf("back again, of 240 calls: %v, %d are ejected", count, s.client.Stats().Ejected)
 			}
 		})
 	})
 }
 
-// TestInstances_OneStops: a server that stops while calls run fails only those
-// that it may have executed, and those that come after it go to the others.
+// TestInstances_OneStops: when a server has closed its connections at once, the
+// calls that come after it go to the others.
 func TestInstances_OneStops(t *testing.T) {
 	withSeveral(t, 3, fulmar.ClientConfig{}, func(s *several) {
 		stub, served := whoServes()
 		s.serve(stub, s.addresses...)
 		s.add(80)
 		s.stops[s.addresses[1]]()
+		synctest.Wait() // until the client knows: what it sends before that may be executed
 		served()
 		s.add(800)
 		if count := served(); count[s.addresses[1]] != 0 || count[s.addresses[0]]+count[s.addresses[2]] != 800 {
@@ -191,6 +195,7 @@ func TestInstances_OneStops(t *testing.T) {
 func TestInstances_AllRefuse(t *testing.T) {
 	withSeveral(t, 3, fulmar.ClientConfig{}, func(s *several) {
 		for range 5 {
+			time.Sleep(time.Millisecond)
 			_, err := s.api.Add(context.Background(), 1, 2)
 			e := asError(t, err)
 			if e.Code() != fulmar.Unavailable || e.Executed() != fulmar.ExecutedNo || e.Phase() != fulmar.PhaseConnect || !errors.Is(err, syscall.ECONNREFUSED) {
@@ -213,9 +218,10 @@ func TestInstances_AllRefuse(t *testing.T) {
 		}
 		// One is there again: it is found at once, not after its pause.
 		stub, _ := whoServes()
-		s.serve(stub, s.addresses[1])
+		s.serve(stub, s.addresses[2])
 		failed := 0
 		for range 4 {
+			time.Sleep(time.Millisecond)
 			if _, err := s.api.Add(context.Background(), 1, 2); err != nil {
 				failed++
 			}
@@ -388,7 +394,7 @@ func TestInstances_StatsAddUp(t *testing.T) {
 		}
 		stub, _ := whoServes()
 		s.serve(stub, s.addresses...)
-		s.add(800)
+		s.add(80)
 		stats := s.client.Stats()
 		dialled := 0
 		for _, address := range s.addresses {
@@ -425,4 +431,49 @@ func TestInstances_DoNotLeakAddresses(t *testing.T) {
 	if err == nil || strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), errNowhere.Error()) {
 		t.Errorf("the caller sees %v", err)
 	}
+}
+
+// TestInstances_RollingRestart: three servers stop gracefully and start again,
+// one after the other, under load, and no call fails.
+func TestInstances_RollingRestart(t *testing.T) {
+	withSeveral(t, 3, fulmar.ClientConfig{}, func(s *several) {
+		stub, served := whoServes()
+		s.serve(stub, s.addresses...)
+		var stop atomic.Bool
+		var calls, failed atomic.Int64
+		var callers sync.WaitGroup
+		for range 8 {
+			callers.Go(func() {
+				for !stop.Load() {
+					calls.Add(1)
+					if _, err := s.api.Add(context.Background(), 1, 2); err != nil {
+						failed.Add(1)
+						t.Error(err)
+					}
+					time.Sleep(20 * time.Millisecond)
+				}
+			})
+		}
+		for _, address := range s.addresses {
+			time.Sleep(time.Second)
+			s.drains[address]()
+			served()
+			time.Sleep(time.Second)
+			if count := served(); count[address] != 0 || len(count) != 2 {
+				t.Errorf("while %s is gone: %v", address, count)
+			}
+			s.serve(stub, address)
+			time.Sleep(4 * limits.EjectPauseMin) // twice as long as it was gone
+			served()
+			time.Sleep(time.Second)
+			if count := served(); len(count) != 3 {
+				t.Errorf("after %s is back: %v", address, count)
+			}
+		}
+		stop.Store(true)
+		callers.Wait()
+		if calls.Load() < 5000 || failed.Load() != 0 {
+			t.Errorf("%d of %d calls failed", failed.Load(), calls.Load())
+		}
+	})
 }
