@@ -209,20 +209,24 @@ func (c *Client) attempt(ctx context.Context, peer *transport.Peer, state *unary
 	if err := ctx.Err(); err != nil {
 		return callFailure(err, state.limit)
 	}
-	method := transport.Method{Name: state.method.Name, Qualified: c.nameOf(state.method), Oneway: state.method.Oneway}
+	method := transport.Method{Name: state.method.Name, Qualified: c.nameOf(state.method), Oneway: state.method.Oneway, KeepsReply: state.method.isRaw()}
 	request, err := peer.NewRequest(method, c.requestHead(ctx, state.method))
 	if err != nil {
 		return &Error{code: encodeCode(err), message: err.Error(), phase: PhaseEncode, executed: ExecutedNo, cause: err}
 	}
 	defer request.Release()
-	if err := state.method.encode(request.Body(), state.request, c.limits, method.Qualified, &state.method.requests); err != nil {
+	err = checkUnframed(c.protocol, state.request, c.limits)
+	if err == nil {
+		err = state.method.encode(request.Body(), state.request, c.limits, method.Qualified, &state.method.requests)
+	}
+	if err != nil {
 		return &Error{code: encodeCode(err), message: err.Error(), phase: PhaseEncode, executed: ExecutedNo, cause: err}
 	}
 	response, err := peer.Do(ctx, request)
 	if err != nil {
 		return callFailure(err, state.limit)
 	}
-	// Decoding copies what it keeps, so the connection can go on afterwards.
+	// Decoding copies or takes over what it keeps, so the connection can go on afterwards.
 	defer response.Release()
 	if state.receive != nil {
 		*state.receive = received(response.Head.Metadata)
@@ -252,7 +256,7 @@ func (c *Client) requestHead(ctx context.Context, method *MethodDesc) transport.
 
 // nameOf returns what a request calls the method.
 func (c *Client) nameOf(method *MethodDesc) string {
-	if c.config.QualifiedNames {
+	if c.config.QualifiedNames && method.Service != "" {
 		return method.Service + ":" + method.Name
 	}
 	return method.Name
@@ -281,7 +285,11 @@ func (c *Client) readReply(message *transport.Response, state *unaryState) error
 	if business := message.Head.Business; business != nil {
 		return &BusinessError{status: business.Status, message: business.Message, extra: business.Extra}
 	}
-	if _, err := state.method.Codec.ReadBody(message.Body, state.reply, c.limits, false); err != nil {
+	body, mayRefer := message.Body, false
+	if state.method.isRaw() {
+		body, mayRefer = message.KeepBody(), true
+	}
+	if _, err := state.method.Codec.ReadBody(body, state.reply, c.limits, mayRefer); err != nil {
 		return c.badReply(err)
 	}
 	if reply, ok := state.reply.(replyMessage); ok {

@@ -129,6 +129,11 @@ type ServerConfig struct {
 
 	// Interceptors around every call, the first outermost.
 	Interceptors []UnaryInterceptor `json:"-"`
+	// UnknownHandler answers calls of services and methods that are not registered,
+	// with the bytes of their bodies; Forward makes one. With it a call that names a
+	// service which is not registered is never one of a registered method. Default:
+	// such calls are refused with Unimplemented.
+	UnknownHandler UnknownHandler `json:"-"`
 	// Logger for what operators should know. Default slog.Default().
 	Logger *slog.Logger `json:"-"`
 }

@@ -59,6 +59,15 @@ func serverPlaces() map[string]field[fulmar.ServerConfig] {
 			},
 			settings: []setting{{nil, "3 code 0"}, {[]fulmar.UnaryInterceptor{refusing}, "0 permission denied"}},
 		},
+		"UnknownHandler": {
+			observe: func(t *testing.T, config fulmar.ServerConfig) any {
+				server := serveAny(t, config, func(fulmar.Registrar) {})
+				return fulmar.CodeOf(dial(t, fulmar.ClientConfig{Target: server.address}).Nothing(context.Background())).String()
+			},
+			settings: []setting{{nil, "unimplemented"}, {fulmar.UnknownHandler(func(context.Context, fulmar.Raw) (fulmar.Raw, error) {
+				return nil, fulmar.NewError(fulmar.NotFound, "not here")
+			}), "not found"}},
+		},
 		"Logger": {
 			observe:  observeLogger,
 			settings: []setting{{nil, "the default logger"}, {slog.New(slog.NewTextHandler(io.Discard, nil)), "another"}},

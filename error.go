@@ -90,6 +90,8 @@ type Error struct {
 	// exception is the type that Thrift has for exactly this error; 0 if the
 	// code decides.
 	exception thriftwire.ExceptionType
+	// forwarded: executed is about the call in which a handler returns the error.
+	forwarded bool
 }
 
 // NewError returns an Error for a handler to return. The message goes to the

@@ -25,7 +25,8 @@ type UnaryNext func(ctx context.Context, call Unary) error
 
 // Unary is a call as interceptors see it. It must be used by one goroutine at a
 // time. What its methods return stays valid, but for strings and binaries of a
-// request with thrift.StringsScoped, which change when the call has ended.
+// request with thrift.StringsScoped, and a Raw that is lent, which change when the call
+// has ended.
 type Unary struct{ state *unaryState }
 
 type unaryState struct {
@@ -73,7 +74,7 @@ func (u Unary) Protocol() Protocol { return u.state.protocol }
 func (u Unary) Peer() string { return u.state.peer }
 
 // Request returns the request message, a pointer to the generated arguments
-// struct. On the server the first use decodes it.
+// struct, or a *Raw. On the server the first use decodes it.
 func (u Unary) Request() (any, error) {
 	if in := u.state.undecoded; in != nil {
 		u.state.undecoded = nil

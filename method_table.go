@@ -53,13 +53,15 @@ func (t *methodTable) add(desc *ServiceDesc, implementation any) (ambiguous []st
 // lookup returns the entry of a method, nil if there is none that can be called
 // by this name. A service that is not known here does not count, as Kitex has
 // it: its clients name the service that they were generated for, which may be
-// an older name of it.
-func (t *methodTable) lookup(service, name []byte) *methodEntry {
+// an older name of it. It does if strict: then somebody else takes such calls.
+func (t *methodTable) lookup(service, name []byte, strict bool) *methodEntry {
 	if len(service) > 0 {
 		if methods, known := t.services[string(service)]; known {
 			if entry := methods[string(name)]; entry != nil || bytes.IndexByte(name, ':') < 0 {
 				return entry
 			}
+		} else if strict && bytes.IndexByte(name, ':') < 0 {
+			return nil
 		}
 	}
 	if entry := t.methods[string(name)]; entry != nil && entry.method != nil {

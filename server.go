@@ -193,7 +193,7 @@ var ErrServerClosed = errors.New("fulmar: the server is closed")
 
 // lookup finds what a message calls.
 func (s *Server) lookup(service, method []byte) any {
-	if entry := s.methods.lookup(service, method); entry != nil {
+	if entry := s.methods.lookup(service, method, s.config.UnknownHandler != nil); entry != nil {
 		return entry
 	}
 	return nil
@@ -320,7 +320,10 @@ func (s *Server) resolve(in *transport.Inbound) (*methodEntry, error) {
 			executed: ExecutedNo, exception: thriftwire.ExceptionInvalidMessageType}
 	}
 	if entry == nil {
-		return nil, s.methods.missing(in.Head.Service, in.Name)
+		if entry = s.unknown(in.Head.Service, in.Name); entry == nil {
+			return nil, s.methods.missing(in.Head.Service, in.Name)
+		}
+		entry.method.Oneway = in.Type == thriftwire.Oneway
 	}
 	return entry, nil
 }
@@ -360,8 +363,11 @@ func (s *Server) admit() error {
 func (s *Server) decode(method *MethodDesc, in *transport.Inbound) (any, error) {
 	request := method.NewRequest()
 	// A string that is sent from where it is may be in use when the call has ended.
-	mayRefer := len(in.Body) < limits.LinkedStringBytes
-	refers, err := method.Codec.ReadBody(in.Body, request, s.limits, mayRefer)
+	body, mayRefer := in.Body, len(in.Body) < limits.LinkedStringBytes
+	if !mayRefer && method.isRaw() {
+		body, mayRefer = in.KeepBody(), true
+	}
+	refers, err := method.Codec.ReadBody(body, request, s.limits, mayRefer)
 	if err != nil {
 		s.transport.Log().Warn("call refused", "peer", in.Peer, "method", method.Name, "reason", err.Error())
 		return nil, invalid(err)
@@ -412,7 +418,11 @@ func (s *Server) answer(in *transport.Inbound, state *unaryState, call *servedCa
 		return
 	}
 	defer reply.Release()
-	if err := method.encode(reply.Body(), state.reply, s.limits, method.Name, &method.replies); err != nil {
+	err = checkUnframed(Protocol(in.Protocol), state.reply, s.limits)
+	if err == nil {
+		err = method.encode(reply.Body(), state.reply, s.limits, method.Name, &method.replies)
+	}
+	if err != nil {
 		s.unencodable(in, state, err)
 		return
 	}
@@ -429,10 +439,7 @@ func (s *Server) unencodable(in *transport.Inbound, state *unaryState, err error
 
 // fail answers a call that ended in err.
 func (s *Server) fail(in *transport.Inbound, state *unaryState, call *servedCall, err error) {
-	head := transport.ReplyHead{Executed: executedNo, Metadata: call.reply.take()}
-	if state.handled {
-		head.Executed = executedYes
-	}
+	head := transport.ReplyHead{Executed: executedText(err, state.handled), Metadata: call.reply.take()}
 	var business *BusinessError
 	switch errors.As(err, &business); {
 	case business == nil:

@@ -79,7 +79,12 @@ func (m *MethodDesc) encode(out *linkbuf.Buffer, body any, limit limits.Message,
 }
 
 // fullName is how texts name the method.
-func (m *MethodDesc) fullName() string { return m.Service + "." + m.Name }
+func (m *MethodDesc) fullName() string {
+	if m.Service == "" {
+		return m.Name
+	}
+	return m.Service + "." + m.Name
+}
 
 // ServiceDesc describes a service, inherited methods included.
 type ServiceDesc struct {
@@ -100,7 +105,8 @@ type Caller interface {
 	// Call sends request and fills in reply, which is nil for oneway methods;
 	// both are messages of the method's codec. It returns what the reply's
 	// method ReplyError does, such as a declared exception, and every other
-	// failure as an *Error. The request may be reused as soon as Call returns.
+	// failure as an *Error. The request may be reused as soon as Call returns, but
+	// see Raw for the bytes of one.
 	Call(ctx context.Context, method *MethodDesc, request, reply any, options ...CallOption) error
 }
 

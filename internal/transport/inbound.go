@@ -1,6 +1,8 @@
 package transport
 
 import (
+	"slices"
+
 	"github.com/fulmar-rpc/fulmar/eventloop"
 	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
@@ -51,6 +53,20 @@ func (in *Inbound) DropBody() {
 		in.conn.server.buffers.Put(in.Body)
 	}
 	in.Body, in.counted, in.copied = nil, 0, false
+}
+
+// KeepBody returns Body for somebody who keeps it for as long as he likes. It is
+// copied only if it lies where the connection reads. The budget counts it until the
+// call ends, or DropBody.
+func (in *Inbound) KeepBody() []byte {
+	body := in.Body
+	if in.copied {
+		in.conn.server.buffers.Forget(body)
+	} else {
+		body = slices.Clone(body)
+	}
+	in.Body, in.copied = nil, false
+	return body
 }
 
 // EndsGoroutine says that the goroutine of Handle is about to end, which the

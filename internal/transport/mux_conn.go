@@ -460,8 +460,7 @@ func (c *muxConn) outcome(call *muxCall, message *wire.Message, head ReplyHead, 
 	if err != nil {
 		return muxOutcome{err: &CallError{Phase: PhaseReply, Sent: true, Err: err}}
 	}
-	buffers := c.lent.pool.buffers
-	body := append(buffers.Get(len(message.Body)), message.Body...)
+	body, buffers := call.request.take(message.Body, c.lent.pool.buffers)
 	response := &call.request.response
 	*response = Response{Type: message.Type, Body: body, Head: head, buffers: buffers}
 	return muxOutcome{response: response}

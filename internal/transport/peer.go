@@ -171,7 +171,7 @@ func (p *Peer) aloneWithin(ctx, patience context.Context, request *Request) (res
 		p.learned(conn.mux)
 		if conn.mux {
 			// At once, because others wait for it.
-			response.leave(p.pool.buffers)
+			response.leave(request, p.pool.buffers)
 		}
 	}
 	return response, true, nil

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"time"
 
@@ -19,6 +20,8 @@ type Request struct {
 	// method is the method's name without a service.
 	method string
 	oneway bool
+	// keeps: whoever gets the body of the response keeps it.
+	keeps bool
 
 	// told is how many milliseconds the header says that the caller waits, toldAt
 	// where in the int map; 0 if it does not say.
@@ -46,6 +49,8 @@ type Method struct {
 	Name      string
 	Qualified string
 	Oneway    bool
+	// KeepsReply: the body of the response is going to be kept, with KeepBody.
+	KeepsReply bool
 }
 
 // NewRequest returns a request of a method. The error is about a head that is
@@ -57,7 +62,7 @@ func (p *Peer) NewRequest(method Method, head RequestHead) (*Request, error) {
 		r.call.request, r.call.outcome = r, make(chan muxOutcome, 1)
 		r.recycle = func() { p.recycle(r) }
 	}
-	r.method, r.oneway = method.Name, method.Oneway
+	r.method, r.oneway, r.keeps = method.Name, method.Oneway, method.KeepsReply
 	r.protocol, r.name = p.config.Protocol, method.Qualified
 	if hasTTHeader(r.protocol) {
 		if err := head.put(r); err != nil {
@@ -130,7 +135,8 @@ type Response struct {
 	Body []byte
 	Head ReplyHead
 	// conn is the connection that the call had to itself, and that Body lies
-	// in; nil if the connection is shared. Then Body belongs to buffers.
+	// in; nil if the connection is shared. Then Body belongs to buffers, or to
+	// whoever keeps it if there are none.
 	conn    *ClientConn
 	buffers *linkbuf.Pool
 }
@@ -147,12 +153,30 @@ func (r *Response) Release() {
 	r.conn, r.buffers, r.Body = nil, nil, nil
 }
 
+// KeepBody returns Body for somebody who keeps it for as long as he likes. It is
+// copied if that has not happened already.
+func (r *Response) KeepBody() []byte {
+	if r.conn == nil && r.buffers == nil {
+		return r.Body
+	}
+	return slices.Clone(r.Body)
+}
+
+// take copies the body of a response out of what a connection has read, to memory of
+// the pool that it returns, or to some that is not pooled if the caller keeps it.
+func (r *Request) take(body []byte, buffers *linkbuf.Pool) ([]byte, *linkbuf.Pool) {
+	if r.keeps {
+		return slices.Clone(body), nil
+	}
+	return append(buffers.Get(len(body)), body...), buffers
+}
+
 // leave takes the body out of the connection that the call had to itself, so
 // that the connection can be used for others.
-func (r *Response) leave(buffers *linkbuf.Pool) {
-	r.Body = append(buffers.Get(len(r.Body)), r.Body...)
+func (r *Response) leave(request *Request, buffers *linkbuf.Pool) {
 	conn := r.conn
-	r.conn, r.buffers = nil, buffers
+	r.conn = nil
+	r.Body, r.buffers = request.take(r.Body, buffers)
 	conn.Release()
 }
 
