@@ -289,7 +289,7 @@ func TestUnknown_Handlers(t *testing.T) {
 		client := dialAny(t, fulmar.ClientConfig{Target: front.address, Protocol: protocol})
 		request, reply := textStruct(5), fulmar.Raw(nil)
 		for _, test := range []struct{ method, fails string }{
-			{"panics", "panic in the handler"}, {"silent", "reply"}, {"echo", ""},
+			{"panics", "panic in the handler"}, {"silent", "neither a result nor an error"}, {"echo", ""},
 		} {
 			err := client.Call(t.Context(), rawMethod(t, "Shop", test.method), &request, &reply)
 			if (err == nil) != (test.fails == "") || err != nil && !strings.Contains(err.Error(), test.fails) {
