@@ -34,7 +34,8 @@ type Call struct {
 	metadata      Metadata
 }
 
-// Service returns the name of the service in the IDL.
+// Service returns the name of the service in the IDL. For ServerConfig.UnknownHandler
+// it and Method are what the peer says, and it is empty if the protocol does not say.
 func (c Call) Service() string { return c.service }
 
 // Method returns the name of the method in the IDL.

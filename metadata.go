@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -158,6 +160,32 @@ func (r *replyMetadata) set(key, value string) error {
 	}
 	r.pairs = Metadata{r.pairs}.with("", key, value).pairs
 	return nil
+}
+
+// add sets all pairs that another server sent and that may be sent on: keys of the
+// protocol say something about its own connection. At once, because a server may send
+// many.
+func (r *replyMetadata) add(values map[string]string) {
+	if len(values) == 0 {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.sent {
+		return
+	}
+	pairs := make([]transport.Pair, 0, len(r.pairs)+len(values))
+	for _, pair := range r.pairs {
+		if _, again := values[pair.Key]; !again {
+			pairs = append(pairs, pair)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		if key != "" && values[key] != "" && !isReserved(key) {
+			pairs = append(pairs, transport.Pair{Key: key, Value: values[key]})
+		}
+	}
+	r.pairs = pairs
 }
 
 // take returns the pairs for the reply; none can be added afterwards.

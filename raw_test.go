@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -124,7 +125,7 @@ func TestRaw_RefusesWhatCannotBeSent(t *testing.T) {
 		}
 		two := fulmar.Raw{0, 0}
 		err := client.Call(t.Context(), method, &two, &reply)
-		if refused := strings.Contains(err.Error(), "1 bytes follow the end of the raw body's struct"); refused != (protocol == fulmar.Bare) {
+		if refused := strings.Contains(fmt.Sprint(err), "1 bytes follow the end of the raw body's struct"); refused != (protocol == fulmar.Bare) {
 			t.Errorf("two structs: %v", err)
 		}
 		request := fulmar.Raw{0}

@@ -44,11 +44,8 @@ func Forward(caller Caller) UnknownHandler {
 			result = &reply
 		}
 		err = caller.Call(ctx, method, &request, result, ReceiveMetadata(&received))
-		for key, value := range received {
-			// Keys of the protocol say something about the other connection.
-			if !isReserved(key) {
-				_ = SetReplyMetadata(ctx, key, value)
-			}
+		if served, ok := ctx.Value(callKey{}).(*servedCall); ok {
+			served.reply.add(received)
 		}
 		if err != nil {
 			return nil, forwarded(err)

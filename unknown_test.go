@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -179,6 +180,33 @@ func TestForward_KeepsMetadata(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestForward_AddsReplyMetadata to what the handler around it sets before and after.
+func TestForward_AddsReplyMetadata(t *testing.T) {
+	back := unknown(t, func(ctx context.Context, request fulmar.Raw) (fulmar.Raw, error) {
+		for key, value := range map[string]string{"COST": "3", "BACK": "yes", "LATER": "1"} {
+			if err := fulmar.SetReplyMetadata(ctx, key, value); err != nil {
+				return nil, err
+			}
+		}
+		return request, nil
+	})
+	forward := fulmar.Forward(dialAny(t, fulmar.ClientConfig{Target: back.address}))
+	front := unknown(t, func(ctx context.Context, request fulmar.Raw) (fulmar.Raw, error) {
+		before := errors.Join(fulmar.SetReplyMetadata(ctx, "COST", "1"), fulmar.SetReplyMetadata(ctx, "OWN", "x"))
+		reply, err := forward(ctx, request)
+		return reply, errors.Join(before, err, fulmar.SetReplyMetadata(ctx, "LATER", "2"))
+	})
+	client := dialAny(t, fulmar.ClientConfig{Target: front.address})
+	var got map[string]string
+	request, reply := fulmar.Raw{0}, fulmar.Raw(nil)
+	if err := client.Call(t.Context(), rawMethod(t, "S", "m"), &request, &reply, fulmar.ReceiveMetadata(&got)); err != nil {
+		t.Fatal(err)
+	}
+	if want := map[string]string{"COST": "3", "BACK": "yes", "OWN": "x", "LATER": "2"}; !maps.Equal(got, want) {
+		t.Errorf("the caller gets back %v, want %v", got, want)
+	}
 }
 
 // TestForward_ShortensDeadlines: each hop has what the one before has left.

@@ -36,9 +36,10 @@ const (
 	// same).
 	MethodNameBytes = 1 << 10
 
-	// LinkedStringBytes is from where on a string is sent from where it is instead of
-	// being copied into the message: that saves 9 % of sending 32 KiB, and nothing of
-	// 8 KiB (suite paper-net). Who still sends it when its call has ended keeps it.
+	// LinkedStringBytes is from where on a string, or a raw body, is sent from where it
+	// is instead of being copied into the message: that saves 9 % of sending 32 KiB, and
+	// nothing of 8 KiB (suite paper-net). Who still sends it when its call has ended keeps
+	// it.
 	LinkedStringBytes = 32 << 10
 
 	// ErrorMessageBytes bounds the text of an error that leaves for a peer.
