@@ -108,23 +108,17 @@ func TestMux_CallersAnsweredTogetherWriteTogether(t *testing.T) {
 	const callers, rounds = 32, 50
 	var writes atomic.Int32
 	var mu sync.Mutex
-	var waiting []*Inbound
-	release := make(chan struct{}, callers)
+	// All calls of a round wait until the last of them is there.
+	waiting, round := 0, make(chan struct{})
 	peer := newMuxPeer(t, &writes, func(call *Inbound) {
 		mu.Lock()
-		waiting = append(waiting, call)
-		full := len(waiting) == callers
-		if full {
-			waiting = nil
+		mine := round
+		if waiting++; waiting == callers {
+			close(round)
+			waiting, round = 0, make(chan struct{})
 		}
 		mu.Unlock()
-		if full {
-			for range callers - 1 {
-				release <- struct{}{}
-			}
-		} else {
-			<-release
-		}
+		<-mine
 		if err := answer(call); err != nil {
 			t.Error(err)
 		}
@@ -140,8 +134,10 @@ func TestMux_CallersAnsweredTogetherWriteTogether(t *testing.T) {
 		})
 	}
 	group.Wait()
-	// How they meet is up to the scheduler: 110 writes here, 800 if nobody waits for others.
-	if got := writes.Load(); got > callers*rounds/5 {
+	// How they meet is up to the scheduler: 110 to 330 writes here, 720 and more if nobody
+	// waits for others.
+	const most = 500
+	if got := writes.Load(); got > most {
 		t.Errorf("%d writes for %d calls of %d callers", got, callers*rounds, callers)
 	}
 }
