@@ -318,7 +318,7 @@ func TestInstances_ShortCallsEjectNobody(t *testing.T) {
 		stop := time.AfterFunc(limits.ConnectTimeout/2, cancel)
 		defer stop.Stop()
 		e := asError(t, s.api.Nothing(ctx))
-		if e.Code() != fulmar.Canceled || s.client.Stats().Ejected != 0 {
+		if e.Code() != fulmar.Canceled || s.client.Stats().Ejected != 0 || strings.Contains(e.Error(), "before that") {
 			t.Errorf("%v; %d are ejected", e, s.client.Stats().Ejected)
 		}
 		if n := s.dialled(s.addresses[0]) + s.dialled(s.addresses[1]); n != 1 {
@@ -382,6 +382,19 @@ func TestInstances_Close(t *testing.T) {
 			if e.Code() != fulmar.Canceled || e.Executed() != fulmar.ExecutedNo || strings.Contains(e.Error(), "before that") {
 				t.Errorf("a later call: %v", e)
 			}
+		}
+	})
+}
+
+// TestInstances_CloseBeforeTheFirstCall: nobody is dialled afterwards.
+func TestInstances_CloseBeforeTheFirstCall(t *testing.T) {
+	withSeveral(t, 2, fulmar.ClientConfig{}, func(s *several) {
+		stub, _ := whoServes()
+		s.serve(stub, s.addresses...)
+		_ = s.client.Close()
+		_, err := s.api.Add(context.Background(), 1, 2)
+		if n := s.dialled(s.addresses[0]) + s.dialled(s.addresses[1]); n != 0 || fulmar.CodeOf(err) != fulmar.Canceled {
+			t.Errorf("%d dials: %v", n, err)
 		}
 	})
 }

@@ -284,6 +284,34 @@ func TestBalancer_PickOther(t *testing.T) {
 	}
 }
 
+// TestBalancer_OneTrialEach: of two that are due each gets one call, and what
+// comes meanwhile goes to those that work.
+func TestBalancer_OneTrialEach(t *testing.T) {
+	b := cluster.NewBalancer(3, seeded(1))
+	eject(t, b, start(), 0)
+	eject(t, b, start().Add(1), 1)
+	now := start().Add(2 * limits.EjectPauseMin)
+	for _, want := range []int{0, 1, 2, 2} {
+		if choice := b.Pick(now); choice.Index != want {
+			t.Errorf("the call went to %d, want %d", choice.Index, want)
+		}
+	}
+}
+
+// TestBalancer_OtherThanTheLastResort: while all are ejected, the second attempt
+// of a call that showed nothing of its instance goes to another one.
+func TestBalancer_OtherThanTheLastResort(t *testing.T) {
+	b := cluster.NewBalancer(2, seeded(1))
+	eject(t, b, start(), 0)
+	eject(t, b, start().Add(1), 1)
+	now := start().Add(2)
+	choice := b.Pick(now)
+	b.Done(choice, cluster.Unknown, now)
+	if other, ok := b.PickOther(choice); choice.Index != 0 || !ok || other.Index != 1 {
+		t.Errorf("first %d, then %d, %v", choice.Index, other.Index, ok)
+	}
+}
+
 // TestBalancer_Concurrent: whatever happens at the same time, nothing is left
 // of it: no call in flight, no trial without an end, nobody ejected for ever.
 func TestBalancer_Concurrent(t *testing.T) {
