@@ -79,7 +79,7 @@ func (p *Peer) NewRequest(method Method, head RequestHead) (*Request, error) {
 }
 
 // recycle keeps a request for another call: it has 800 bytes, and its parts took a
-// third of the allocations of a call. What it refers to is let go of.
+// quarter of the allocations of a call. What it refers to is let go of.
 func (p *Peer) recycle(r *Request) {
 	r.outgoing.reset()
 	r.method, r.full, r.maps = "", nil, headerMaps{}
