@@ -341,3 +341,55 @@ func TestDeadline_OfTheClientEndsTheHandler(t *testing.T) {
 		})
 	})
 }
+
+// TestDeadline_OfAnEarlierCallDoesNotCount: a connection's own deadline stays from
+// call to call while it is early enough, so it may pass during a call that has more
+// time, or before one, and is moved when a call has less.
+func TestDeadline_OfAnEarlierCallDoesNotCount(t *testing.T) {
+	think := make(chan func(ctx context.Context), 1)
+	server := serve(t, fulmar.ServerConfig{}, &testservice.Stub{OnNothing: func(ctx context.Context) error {
+		(<-think)(ctx)
+		return nil
+	}})
+	client := dialAny(t, fulmar.ClientConfig{Target: server.address, Protocol: fulmar.Framed})
+	api := testservice.NewEchoClient(client)
+	call := func(thinks func(ctx context.Context), timeout time.Duration) error {
+		think <- thinks
+		return api.Nothing(context.Background(), fulmar.Timeout(timeout))
+	}
+	atOnce := func(context.Context) {}
+	const short = 200 * time.Millisecond
+	passed := func(began time.Time) func(context.Context) {
+		return func(context.Context) {
+			ctx, cancel := context.WithDeadline(context.Background(), began.Add(short+20*time.Millisecond))
+			defer cancel()
+			<-ctx.Done()
+		}
+	}
+
+	began := time.Now()
+	if err := call(atOnce, short); err != nil {
+		t.Fatal(err)
+	}
+	if err := call(passed(began), time.Minute); err != nil {
+		t.Errorf("the earlier deadline passed during the call: %v", err)
+	}
+	began = time.Now()
+	if err := call(atOnce, short); err != nil {
+		t.Fatal(err)
+	}
+	passed(began)(context.Background())
+	if err := call(atOnce, time.Minute); err != nil {
+		t.Errorf("the earlier deadline passed before the call: %v", err)
+	}
+	if err := call(atOnce, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if n := server.server.Stats().Network.Accepted; n != 1 {
+		t.Errorf("%d connections, want one for all calls", n)
+	}
+	err := call(func(ctx context.Context) { <-ctx.Done() }, 20*time.Millisecond)
+	if code := asError(t, err).Code(); code != fulmar.DeadlineExceeded {
+		t.Errorf("a call with less time than the one before: %v", err)
+	}
+}

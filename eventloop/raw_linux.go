@@ -41,6 +41,16 @@ func receiveOnce(fd int, p []byte) (int, error) {
 	return int(n), nil
 }
 
+// peekOnce looks whether a byte is there, and leaves it.
+func peekOnce(fd int) (int, error) {
+	var first [1]byte
+	n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&first[0])), 1, unix.MSG_PEEK|unix.MSG_DONTWAIT, 0, 0)
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(n), nil
+}
+
 // sendFlags: SIGPIPE is for programs that look at no errors.
 const sendFlags = unix.MSG_DONTWAIT | unix.MSG_NOSIGNAL
 

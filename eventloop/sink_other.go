@@ -2,6 +2,4 @@
 
 package eventloop
 
-import "net"
-
-func newRawSink(net.Conn) sink { return noSink{} }
+func newRawSink(*Conn) sink { return noSink{} }

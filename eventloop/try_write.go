@@ -1,10 +1,6 @@
 package eventloop
 
-import (
-	"time"
-
-	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
-)
+import "time"
 
 // TryWriteBuffers writes as much of buffers as the socket takes at once, in
 // order, and returns how many bytes that were: fewer than there are, without an
@@ -37,13 +33,19 @@ func (o *outbound) tryWrite(buffers [][]byte) (int64, error) {
 	if o.polled {
 		return o.tried(o.sink.write(buffers))
 	}
-	if o.sink == nil {
-		o.sink = newRawSink(o.conn.socket)
-	}
+	sink := o.atOnce()
 	// A deadline that passed long ago, when nothing was being written, would
 	// fail this write.
 	o.arm(time.Now())
-	return o.tried(o.sink.write(linkbuf.Vector(buffers)))
+	return o.tried(sink.write(buffers))
+}
+
+// atOnce returns the sink of a socket of package net, for who has the turn.
+func (o *outbound) atOnce() sink {
+	if o.sink == nil {
+		o.sink = newRawSink(o.conn)
+	}
+	return o.sink
 }
 
 // tried notes a write that has left a gap.

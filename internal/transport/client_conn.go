@@ -10,6 +10,7 @@ import (
 
 	"github.com/fulmar-rpc/fulmar/eventloop"
 	"github.com/fulmar-rpc/fulmar/internal/limits"
+	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
 	"github.com/fulmar-rpc/fulmar/internal/wire"
 	"github.com/fulmar-rpc/fulmar/internal/wire/detect"
@@ -77,8 +78,10 @@ type ClientConn struct {
 	mux     bool
 	// leaving: the server has said that it stops.
 	leaving bool
-	// deadline is the socket's.
-	deadline time.Time
+	// deadline is the call's, armed the socket's for reading. That is not later, zero
+	// if there is none, and often earlier: it is set again when it has passed, not for
+	// every call.
+	deadline, armed time.Time
 }
 
 // Reused reports whether another call used the connection before.
@@ -124,16 +127,32 @@ func (c *ClientConn) Exchange(ctx context.Context, request *Request) (*Response,
 // watch makes the exchange fail when ctx ends. If it can it leaves the deadline
 // to the socket, which needs no timer of its own for it.
 func (c *ClientConn) watch(ctx context.Context) (stop func() bool) {
-	ctx, deadline := source(ctx)
-	if !deadline.Equal(c.deadline) {
-		// An error means that the socket is closed; the exchange will say so.
-		_ = c.conn.SetDeadline(deadline)
-		c.deadline = deadline
+	ctx, c.deadline = source(ctx)
+	if c.armed.IsZero() != c.deadline.IsZero() || c.armed.After(c.deadline) {
+		c.arm()
 	}
 	if ctx.Done() == nil {
 		return func() bool { return true }
 	}
 	return context.AfterFunc(ctx, c.interrupt)
+}
+
+// arm sets the socket's deadline for reading to the call's.
+func (c *ClientConn) arm() {
+	// An error means that the socket is closed; the exchange will say so.
+	_ = c.conn.SetReadDeadline(c.deadline)
+	c.armed = c.deadline
+}
+
+// early reports whether err says that the socket's deadline has passed although the
+// call's has not, nor was it interrupted, and sets the socket's to that.
+func (c *ClientConn) early(ctx context.Context, err error) bool {
+	if !errors.Is(err, os.ErrDeadlineExceeded) || !time.Now().Before(c.deadline) {
+		return false
+	}
+	c.arm()
+	// What interrupts the call does so after this, or ctx has ended by now.
+	return ctx.Err() == nil
 }
 
 // source returns what makes ctx end: another context, and a deadline, zero for none.
@@ -155,22 +174,80 @@ func (c *ClientConn) exchange(ctx context.Context, request *Request) (wire.Messa
 	if c.sequence == 0 {
 		c.sequence = 1
 	}
-	request.hurry(ctx, time.Now())
+	if request.told > 0 { // else it does not matter what time it is
+		request.hurry(ctx, time.Now())
+	}
 	request.address(c.sequence, 0, !c.claimed)
 	c.claimed = true
-	var parts [8][]byte
-	n, err := c.conn.WriteBuffers(request.slices(parts[:0]))
+	n, err := c.send(ctx, request)
 	c.used = 0
-	if err != nil {
-		if message, ok := c.lastWords(ctx, request); ok {
-			return message, nil
-		}
-		return wire.Message{}, &CallError{Phase: PhaseWrite, Sent: n == int64(request.length()), Err: err}
-	}
-	if request.oneway {
+	switch {
+	case err == nil && request.oneway:
 		return wire.Message{}, nil
+	case err == nil:
+		return c.await(ctx, request)
+	case errors.Is(err, errStale):
+		return wire.Message{}, &CallError{Phase: PhaseAcquire, Err: err}
+	case n == int64(request.length()) && !request.oneway:
+		return wire.Message{}, &CallError{Phase: PhaseWait, Sent: true, Err: readError(err)}
 	}
-	return c.await(request)
+	if message, ok := c.lastWords(ctx, request); ok {
+		return message, nil
+	}
+	return wire.Message{}, &CallError{Phase: PhaseWrite, Sent: n == int64(request.length()), Err: err}
+}
+
+// errStale is the error of an exchange on a connection that its peer has closed since
+// its last call, or on which something arrived that nobody asked for. Nothing was
+// sent.
+var errStale = errors.New("the connection was closed while it was idle")
+
+// stale reports whether a connection that was idle is of no use any more.
+func (c *ClientConn) stale() bool { return c.reused && c.conn.CheckIdle() != nil }
+
+// send writes a request. For one that is answered it waits for the first bytes of
+// the answer, if the request could be written at once; an error after the whole
+// request was written is one of that.
+func (c *ClientConn) send(ctx context.Context, request *Request) (n int64, err error) {
+	var array [8][]byte
+	parts := request.slices(array[:0])
+	if !request.oneway {
+		if n, err = c.ask(ctx, parts); err != nil || n == int64(request.length()) {
+			return n, err
+		}
+	}
+	if n == 0 && c.stale() {
+		return 0, errStale
+	}
+	if err := c.conn.SetWriteDeadline(c.deadline); err != nil {
+		return n, err
+	}
+	if err := ctx.Err(); err != nil {
+		// The deadline by which this was to be interrupted may be gone.
+		return n, err
+	}
+	rest, err := c.conn.WriteBuffers(linkbuf.Advance(parts, n))
+	return n + rest, err
+}
+
+// ask writes as much of a request as the connection takes at once, and waits if that
+// is all of it.
+func (c *ClientConn) ask(ctx context.Context, parts [][]byte) (int64, error) {
+	for {
+		n, err := c.conn.Ask(parts)
+		switch {
+		case err == nil:
+			return n, nil
+		case c.early(ctx, err):
+			if n > 0 {
+				return n, nil
+			}
+		case n == 0 && c.reused && !errors.Is(err, os.ErrDeadlineExceeded):
+			return 0, errStale
+		default:
+			return n, err
+		}
+	}
 }
 
 // lastWords returns the exception with which the peer refused a request that
@@ -183,11 +260,13 @@ func (c *ClientConn) lastWords(ctx context.Context, request *Request) (wire.Mess
 	if deadline, ok := ctx.Deadline(); ok && deadline.Before(wait) {
 		wait = deadline
 	}
+	c.deadline = wait
+	c.arm()
 	// What interrupts the call does so after this, or ctx has ended by now.
-	if c.conn.SetReadDeadline(wait) != nil || ctx.Err() != nil {
+	if ctx.Err() != nil {
 		return wire.Message{}, false
 	}
-	message, err := c.await(request)
+	message, err := c.await(ctx, request)
 	if err != nil || message.Type != thriftwire.Exception {
 		return wire.Message{}, false
 	}
@@ -196,14 +275,14 @@ func (c *ClientConn) lastWords(ctx context.Context, request *Request) (wire.Mess
 }
 
 // await reads the reply and checks that it belongs to the request.
-func (c *ClientConn) await(request *Request) (wire.Message, *CallError) {
+func (c *ClientConn) await(ctx context.Context, request *Request) (wire.Message, *CallError) {
 	reader := c.conn.Reader()
 	for {
 		buffered := reader.Buffered()
 		message, used, need, err := c.decoder.Next(buffered)
 		switch {
 		case err == nil && used == 0:
-			if _, err = reader.Peek(need); err == nil {
+			if _, err = reader.Peek(need); err == nil || c.early(ctx, err) {
 				continue
 			}
 			phase := PhaseWait

@@ -154,11 +154,16 @@ func (p *Peer) alone(ctx context.Context, request *Request) (response *Response,
 // aloneWithin is alone for a call that waits for the connection until patience
 // ends.
 func (p *Peer) aloneWithin(ctx, patience context.Context, request *Request) (response *Response, used bool, err error) {
-	conn, err := p.pool.Acquire(patience)
-	if err != nil {
-		return nil, false, err
+	var conn *ClientConn
+	for {
+		if conn, err = p.pool.Acquire(patience); err != nil {
+			return nil, false, err
+		}
+		if response, err = conn.Exchange(ctx, request); !errors.Is(err, errStale) {
+			break
+		}
+		p.pool.discard(conn)
 	}
-	response, err = conn.Exchange(ctx, request)
 	switch {
 	case err != nil:
 		conn.Discard()
@@ -180,6 +185,10 @@ func (p *Peer) aloneWithin(ctx, patience context.Context, request *Request) (res
 // open opens a connection to a peer that is known to multiplex.
 func (p *Peer) open(ctx context.Context) (*muxConn, error) {
 	conn, err := p.pool.Acquire(ctx)
+	for err == nil && conn.stale() {
+		p.pool.discard(conn)
+		conn, err = p.pool.Acquire(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -93,7 +93,8 @@ func NewPool(config PoolConfig) *Pool {
 }
 
 // Acquire returns a connection for one call: an idle one, or a new one, or the
-// first that another call gives back. It fails with a *CallError.
+// first that another call gives back. An idle one may have been closed by its peer:
+// Exchange looks. It fails with a *CallError.
 func (p *Pool) Acquire(ctx context.Context) (*ClientConn, error) {
 	conn, wait, err := p.take()
 	if err != nil {
@@ -126,17 +127,6 @@ func (p *Pool) Acquire(ctx context.Context) (*ClientConn, error) {
 // take returns an idle connection, or a waiter, or neither: then the caller
 // dials.
 func (p *Pool) take() (*ClientConn, *waiter, error) {
-	for {
-		conn, wait, err := p.takeOnce()
-		if conn == nil || conn.conn.CheckIdle() == nil {
-			return conn, wait, err
-		}
-		// The peer closed it while it was idle.
-		p.discard(conn)
-	}
-}
-
-func (p *Pool) takeOnce() (*ClientConn, *waiter, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch last := len(p.idle) - 1; {
