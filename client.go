@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"sync"
 	"time"
 
 	"github.com/fulmar-rpc/fulmar/cluster"
@@ -72,6 +73,8 @@ func (c *Client) newPeer(address string, elsewhere bool) *transport.Peer {
 		Waiting:        limits.Or(c.config.MaxWaiting, limits.ClientWaiting, int(^uint(0)>>1)),
 		IdleTimeout:    limits.Or(c.config.IdleTimeout, limits.ClientIdleTimeout, 0),
 		ConnectTimeout: limits.Or(c.config.ConnectTimeout, limits.ConnectTimeout, 0),
+		Age:            limits.Or(c.config.MaxConnectionAge, limits.ConnectionAge, 0),
+		Short:          c.config.ShortConnections,
 		Elsewhere:      elsewhere,
 		Multiplexed:    c.config.AssumeMultiplexed,
 	})
@@ -105,6 +108,44 @@ func (c *Client) Close() error {
 	}
 	c.peer.Close()
 	return nil
+}
+
+// WarmUp opens a connection to each server of the target that has none, so that the
+// first calls need not wait for one. It returns what went wrong, joined, as *Error:
+// servers that could not be reached do not keep the others from being used. It waits
+// until ctx ends, or ConnectTimeout for each connection. What Dial and a handshake
+// need is done; the first call still finds out what the server can.
+func (c *Client) WarmUp(ctx context.Context) error {
+	if c.instances == nil {
+		return c.warmUp(ctx, c.address, c.peer)
+	}
+	problems := make([]error, len(c.instances.all))
+	slots := make(chan struct{}, limits.WarmUpsAtOnce)
+	var wait sync.WaitGroup
+	for i := range problems {
+		slots <- struct{}{}
+		wait.Go(func() {
+			problems[i] = c.warmUp(ctx, c.instances.all[i].address, c.instances.peer(i))
+			<-slots
+		})
+	}
+	wait.Wait()
+	return errors.Join(problems...)
+}
+
+func (c *Client) warmUp(ctx context.Context, address string, peer *transport.Peer) error {
+	start := time.Now()
+	err := peer.WarmUp(ctx)
+	if err == nil {
+		return nil
+	}
+	var limit time.Duration
+	if deadline, ok := ctx.Deadline(); ok {
+		limit = deadline.Sub(start)
+	}
+	failed := callFailure(err, limit)
+	failed.address, failed.elapsed = address, time.Since(start)
+	return failed
 }
 
 // clientCall is what a call takes, in one piece of memory.

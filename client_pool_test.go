@@ -205,7 +205,7 @@ func TestClient_ClosesIdleSharedConnections(t *testing.T) {
 		"just before": {fulmar.ClientConfig{IdleTimeout: timeout}, timeout - 1, 1},
 		"after":       {fulmar.ClientConfig{IdleTimeout: timeout}, timeout + timeout/2, 0},
 		"default":     {fulmar.ClientConfig{}, limits.ClientIdleTimeout + limits.ClientIdleTimeout/2, 0},
-		"off":         {fulmar.ClientConfig{IdleTimeout: -1}, patience, 1},
+		"off":         {fulmar.ClientConfig{IdleTimeout: -1, MaxConnectionAge: -1}, patience, 1},
 	}
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -216,6 +216,15 @@ type ClientConfig struct {
 	// IdleTimeout closes pooled connections that are not used. Keep it below
 	// the server's. Default 30 s (ClientIdleTimeout).
 	IdleTimeout time.Duration
+	// MaxConnectionAge is how long a connection is used for new calls, give or take a
+	// tenth, so that those opened together do not end together. Calls in progress end
+	// first. Default 30 min (ConnectionAge).
+	MaxConnectionAge time.Duration
+	// ShortConnections opens a connection for every call and closes it behind the reply,
+	// for balancers of connections that must see each call, and for servers that serve
+	// one call a connection. Default: connections are kept and, where the server can,
+	// shared.
+	ShortConnections bool
 	// MaxConnections bounds open connections to one address, and with the protocols that carry
 	// one call at a time also the calls in progress there. Default 512
 	// (ClientConnections).
@@ -262,6 +271,9 @@ func (c ClientConfig) Validate() error {
 	if c.AssumeMultiplexed && (c.Protocol == Bare || c.Protocol == Framed) {
 		problems = append(problems, fmt.Errorf("client config: AssumeMultiplexed: protocol %v has no sequence ids to match replies by (possible: %v, %v)", c.Protocol, TTHeader, TTHeaderFramed))
 	}
+	if c.AssumeMultiplexed && c.ShortConnections {
+		problems = append(problems, errors.New("client config: ShortConnections: a connection for each call cannot be shared, as AssumeMultiplexed asks"))
+	}
 	for i, interceptor := range c.Interceptors {
 		if interceptor == nil {
 			problems = append(problems, fmt.Errorf("client config: Interceptors[%d] is nil", i))
@@ -269,6 +281,7 @@ func (c ClientConfig) Validate() error {
 	}
 	problems = append(problems, checkDurations("client config", map[string]time.Duration{
 		"Timeout": c.Timeout, "ConnectTimeout": c.ConnectTimeout, "IdleTimeout": c.IdleTimeout,
+		"MaxConnectionAge": c.MaxConnectionAge,
 	})...)
 	return errors.Join(append(problems, checkMessageLimits("client config", c.MaxMessageBytes, c.MaxDepth)...)...)
 }

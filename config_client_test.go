@@ -71,6 +71,10 @@ func clientCalls() map[string]field[fulmar.ClientConfig] {
 			},
 			settings: []setting{{nil, 3}, {true, 1}},
 		},
+		"ShortConnections": {
+			observe:  connectionsOfThreeCalls,
+			settings: []setting{{nil, 1}, {true, 3}},
+		},
 		"Interceptors": {
 			observe: func(t *testing.T, config fulmar.ClientConfig) any {
 				config.Target = serve(t, fulmar.ServerConfig{}, adder()).address
@@ -210,7 +214,47 @@ func clientTimeouts() map[string]field[fulmar.ClientConfig] {
 			},
 			settings: []setting{{7 * time.Second, 7 * time.Second}, {nil, limits.ClientIdleTimeout}, {-1, never}},
 		},
+		"MaxConnectionAge": {
+			observe: func(t *testing.T, config fulmar.ClientConfig) any {
+				config.Protocol = fulmar.Framed
+				return secondConnection(t, config)
+			},
+			settings: []setting{
+				{time.Minute, span{54 * time.Second, 67 * time.Second}},
+				{nil, span{limits.ConnectionAge * 9 / 10, limits.ConnectionAge*11/10 + time.Second}},
+				{-1, never},
+			},
+		},
 	}
+}
+
+// connectionsOfThreeCalls returns how many connections three calls take, one after the
+// other.
+func connectionsOfThreeCalls(t *testing.T, config fulmar.ClientConfig) (connections any) {
+	simulate(t, simnet.Config{}, fulmar.ServerConfig{}, config, adder(), func(s *simulation) {
+		for range 3 {
+			fill(t, s.api, 1)
+		}
+		connections = int(s.server.Stats().Network.Accepted)
+	})
+	return connections
+}
+
+// secondConnection returns when a client that makes a call every second opens its
+// second connection.
+func secondConnection(t *testing.T, config fulmar.ClientConfig) time.Duration {
+	t.Helper()
+	took := never
+	simulate(t, simnet.Config{}, fulmar.ServerConfig{}, config, adder(), func(s *simulation) {
+		for start := time.Now(); time.Since(start) < patience; time.Sleep(time.Second) {
+			fill(t, s.api, 1)
+			if s.server.Stats().Network.Accepted > 1 {
+				took = time.Since(start)
+				return
+			}
+		}
+	})
+	return took
 }
 
 // failsAfter returns how long a call takes that nobody answers.

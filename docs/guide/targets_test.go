@@ -3,6 +3,7 @@ package guide_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"os"
 	"regexp"
@@ -13,6 +14,28 @@ import (
 	"github.com/fulmar-rpc/fulmar"
 	"github.com/fulmar-rpc/fulmar/internal/testservice"
 )
+
+func TestTargets_WarmUp(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	client, err := fulmar.NewClient(fulmar.ClientConfig{Target: listener.Addr().String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.Background()
+	if err := client.WarmUp(ctx); err != nil {
+		slog.Warn("some servers cannot be reached yet", "error", err)
+	}
+	if n := client.Stats().Connections; n != 1 {
+		t.Errorf("%d connections, want 1", n)
+	}
+	if err := client.Close(); err != nil {
+		t.Error(err)
+	}
+}
 
 func TestTargets_AList(t *testing.T) {
 	client, err := fulmar.NewClient(fulmar.ClientConfig{

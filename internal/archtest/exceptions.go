@@ -143,6 +143,10 @@ func transportGoroutines() []exception {
 			reason: "interrupts an exchange whose context ends; the exchange takes it back, and gives the connection up if it came too late",
 		},
 		{
+			rule: "goroutine", file: "client.go", what: "go",
+			reason: "one for each server that WarmUp connects to, some at a time; WarmUp waits for them",
+		},
+		{
 			rule: "goroutine", file: "internal/transport/pool.go", what: "go",
 			reason: "one for each dial, so that a user's Dial cannot hold a call past its deadline; it holds the connection's slot and ends when Dial returns. One cancels that dial when the pool closes, and one closes idle connections; both run briefly",
 		},

@@ -218,6 +218,16 @@ const (
 	// ServerIdleTimeout.
 	ClientIdleTimeout = 30 * time.Second
 
+	// ConnectionAge is how long a client uses a connection for new calls, give or take
+	// ConnectionAgeJitterPercent: behind a balancer of connections, and after servers
+	// were added, old ones lead to the same few for ever. A new one costs a round trip
+	// or, with TLS, a millisecond; once in half an hour that is nothing.
+	ConnectionAge              = 30 * time.Minute
+	ConnectionAgeJitterPercent = 10
+
+	// WarmUpsAtOnce is how many servers a client that warms up connects to at a time.
+	WarmUpsAtOnce = 16
+
 	// ClientConnections bounds exclusive connections per client: one call each.
 	ClientConnections = 512
 

@@ -70,6 +70,8 @@ type ClientConn struct {
 	sequence  int32
 	reused    bool
 	idleSince time.Time
+	// expires is when it is too old for new calls; zero for never.
+	expires time.Time
 	// used is the size of the reply that the caller is looking at; -1 if the
 	// connection cannot be used again.
 	used int
@@ -86,6 +88,9 @@ type ClientConn struct {
 
 // Reused reports whether another call used the connection before.
 func (c *ClientConn) Reused() bool { return c.reused }
+
+// old reports whether no new call may use the connection.
+func (c *ClientConn) old(now time.Time) bool { return !c.expires.IsZero() && now.After(c.expires) }
 
 // Exchange sends the request and waits for its reply, until ctx ends. A oneway
 // request returns as soon as it is sent, with an empty response. It fails with

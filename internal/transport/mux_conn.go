@@ -324,12 +324,13 @@ func (c *muxConn) leave() {
 	}
 }
 
-// closeIfIdle closes the connection if it has had no call for a time.
-func (c *muxConn) closeIfIdle(now time.Time, timeout time.Duration) {
+// leaveIfDue closes the connection if it has had no call for a time, and behind its
+// last call if it is old.
+func (c *muxConn) leaveIfDue(now time.Time, timeout time.Duration) {
 	c.mu.Lock()
-	idle := len(c.calls) == 0 && now.Sub(c.usedAt) >= timeout
+	idle := timeout > 0 && len(c.calls) == 0 && now.Sub(c.usedAt) >= timeout
 	c.mu.Unlock()
-	if idle {
+	if idle || c.lent.old(now) {
 		c.leave()
 	}
 }

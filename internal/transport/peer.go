@@ -94,7 +94,7 @@ func (p *Peer) Do(ctx context.Context, request *Request) (*Response, error) {
 // attempt makes a call once. used reports whether the connection had served a
 // call before.
 func (p *Peer) attempt(ctx context.Context, request *Request) (response *Response, used bool, err error) {
-	if !hasTTHeader(p.config.Protocol) {
+	if !hasTTHeader(p.config.Protocol) || p.config.Short {
 		return p.alone(ctx, request)
 	}
 	shared, ask, err := p.pick(ctx)
@@ -322,12 +322,17 @@ func (p *Peer) leave(shared *muxConn) {
 	}
 }
 
-// scheduleReaperLocked makes sure that shared connections without calls are
-// closed. There is no timer while there are none.
+// scheduleReaperLocked makes sure that shared connections without calls, and old ones,
+// are closed. There is no timer while there are none.
 func (p *Peer) scheduleReaperLocked() {
-	if p.reaper == nil && len(p.shared) > 0 && p.config.IdleTimeout > 0 {
-		// Looked at twice in the time, so they live half as long again at most.
-		p.reaper = time.AfterFunc(p.config.IdleTimeout/2, p.reap)
+	// Looked at twice in the idle time, so they live half as long again at most; ten
+	// times in their age, whose jitter is as much.
+	pause := p.config.IdleTimeout / 2
+	if age := p.config.Age / 10; age > 0 && (pause <= 0 || age < pause) {
+		pause = age
+	}
+	if p.reaper == nil && len(p.shared) > 0 && pause > 0 {
+		p.reaper = time.AfterFunc(pause, p.reap)
 	}
 }
 
@@ -337,7 +342,7 @@ func (p *Peer) reap() {
 	p.mu.Unlock()
 	now := time.Now()
 	for _, conn := range shared {
-		conn.closeIfIdle(now, p.config.IdleTimeout)
+		conn.leaveIfDue(now, p.config.IdleTimeout)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -345,6 +350,19 @@ func (p *Peer) reap() {
 	if !p.closed {
 		p.scheduleReaperLocked()
 	}
+}
+
+// WarmUp opens a connection unless there is one. It fails with a *CallError.
+func (p *Peer) WarmUp(ctx context.Context) error {
+	if p.pool.Open() > 0 {
+		return nil
+	}
+	conn, err := p.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	p.pool.release(conn)
+	return nil
 }
 
 // Close closes all connections. Calls in progress fail, later ones too, with

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"syscall"
 	"time"
@@ -28,6 +29,10 @@ type PoolConfig struct {
 	Waiting        int
 	IdleTimeout    time.Duration
 	ConnectTimeout time.Duration
+	// Age is for how long a connection is used for new calls, give or take a tenth; 0
+	// for ever. Short: each is used for one call, and not shared.
+	Age   time.Duration
+	Short bool
 	// Elsewhere says that a call which gets no connection can go to another
 	// address, so that connecting must not take all of its time.
 	Elsewhere bool
@@ -212,6 +217,8 @@ func (p *Pool) dial(ctx context.Context) (*ClientConn, error) {
 		pool:    p,
 		conn:    raw,
 		decoder: detect.NewDecoder(wire.SetOf(p.config.Protocol), p.config.Limits),
+		claimed: p.config.Short,
+		expires: expiry(time.Now(), p.config.Age),
 	}
 	p.mu.Lock()
 	if p.closed {
@@ -223,6 +230,16 @@ func (p *Pool) dial(ctx context.Context) (*ClientConn, error) {
 	p.all[conn] = struct{}{}
 	p.mu.Unlock()
 	return conn, nil
+}
+
+// expiry returns when a connection that is opened now is too old for new calls; zero
+// for never.
+func expiry(now time.Time, age time.Duration) time.Time {
+	if age <= 0 {
+		return time.Time{}
+	}
+	jitter := age / 100 * limits.ConnectionAgeJitterPercent
+	return now.Add(age - jitter + rand.N(2*jitter+1))
 }
 
 // patience returns how long connecting may take for a call, not above 0 for as
@@ -303,6 +320,11 @@ func (p *Pool) dialled(ctx context.Context, result dialResult, to chan<- dialRes
 
 // release takes a usable connection back.
 func (p *Pool) release(conn *ClientConn) {
+	now := time.Now()
+	if p.config.Short || conn.old(now) {
+		p.discard(conn)
+		return
+	}
 	p.mu.Lock()
 	switch {
 	case p.closed:
@@ -313,7 +335,7 @@ func (p *Pool) release(conn *ClientConn) {
 		conn.reused = true
 		p.grantLocked(grant{conn: conn})
 	default:
-		conn.idleSince = time.Now()
+		conn.idleSince = now
 		p.idle = append(p.idle, conn)
 		p.scheduleReaperLocked()
 	}
