@@ -75,6 +75,7 @@ func (c *Client) newPeer(address string, elsewhere bool) *transport.Peer {
 		ConnectTimeout: limits.Or(c.config.ConnectTimeout, limits.ConnectTimeout, 0),
 		Age:            limits.Or(c.config.MaxConnectionAge, limits.ConnectionAge, 0),
 		Short:          c.config.ShortConnections,
+		Ping:           limits.Or(c.config.PingAfter, limits.PingAfter, 0),
 		Elsewhere:      elsewhere,
 		Multiplexed:    c.config.AssumeMultiplexed,
 	})

@@ -225,6 +225,12 @@ type ClientConfig struct {
 	// one call a connection. Default: connections are kept and, where the server can,
 	// shared.
 	ShortConnections bool
+	// PingAfter is how long calls wait on a connection that they share with nothing
+	// arriving until the client asks the server for a sign of life. If none comes for as
+	// long again, the connection is closed and its calls fail: it is for calls with long
+	// deadlines, and servers that are stopped but still connected. Servers of Fulmar only.
+	// Default 10 s (PingAfter).
+	PingAfter time.Duration
 	// MaxConnections bounds open connections to one address, and with the protocols that carry
 	// one call at a time also the calls in progress there. Default 512
 	// (ClientConnections).
@@ -281,7 +287,7 @@ func (c ClientConfig) Validate() error {
 	}
 	problems = append(problems, checkDurations("client config", map[string]time.Duration{
 		"Timeout": c.Timeout, "ConnectTimeout": c.ConnectTimeout, "IdleTimeout": c.IdleTimeout,
-		"MaxConnectionAge": c.MaxConnectionAge,
+		"MaxConnectionAge": c.MaxConnectionAge, "PingAfter": c.PingAfter,
 	})...)
 	return errors.Join(append(problems, checkMessageLimits("client config", c.MaxMessageBytes, c.MaxDepth)...)...)
 }

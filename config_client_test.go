@@ -214,6 +214,20 @@ func clientTimeouts() map[string]field[fulmar.ClientConfig] {
 			},
 			settings: []setting{{7 * time.Second, 7 * time.Second}, {nil, limits.ClientIdleTimeout}, {-1, never}},
 		},
+		"PingAfter": {
+			observe: func(t *testing.T, config fulmar.ClientConfig) (took any) {
+				config.Timeout, config.MaxConnectionAge = -1, -1
+				simulate(t, simnet.Config{}, fulmar.ServerConfig{}, config, adder(), func(s *simulation) {
+					fill(t, s.api, 1)
+					s.network.Stall(simAddress, true)
+					time.Sleep(time.Nanosecond) // what is sent at the same moment gets through
+					took = failsAfter(s.client)
+					s.network.Stall(simAddress, false)
+				})
+				return took
+			},
+			settings: []setting{{3 * time.Second, 6 * time.Second}, {nil, 2 * limits.PingAfter}, {-1, never}},
+		},
 		"MaxConnectionAge": {
 			observe: func(t *testing.T, config fulmar.ClientConfig) any {
 				config.Protocol = fulmar.Framed

@@ -77,8 +77,8 @@ func TestConfig_RefusesDurationsWithoutUnit(t *testing.T) {
 			checked++
 		}
 	}
-	if checked != 9 {
-		t.Errorf("checked %d durations, want 9", checked)
+	if checked != 10 {
+		t.Errorf("checked %d durations, want 10", checked)
 	}
 }
 

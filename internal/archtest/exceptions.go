@@ -135,6 +135,10 @@ func transportGoroutines() []exception {
 			reason: "one for each connection that calls share, which reads it; it ends when the connection is closed",
 		},
 		{
+			rule: "goroutine", file: "internal/transport/ping.go", what: "go",
+			reason: "at most one for each connection that calls share, while a server is asked for a sign of life; it ends with the answer, its time, or the connection",
+		},
+		{
 			rule: "goroutine", file: "internal/transport/mux_conn.go", what: "go",
 			reason: "the timer of a connection's deadlines, which ends calls and runs briefly; it stops when the connection ends",
 		},

@@ -254,6 +254,11 @@ const (
 	SilenceTimeout = time.Second
 	SilentCalls    = 3
 
+	// PingAfter is how long calls wait on a shared connection on which nothing arrives
+	// until the server is asked for a sign of life, and how long that may take. Twice
+	// that is the 20 s in which a peer that is gone must be noticed (UserTimeout).
+	PingAfter = 10 * time.Second
+
 	// TargetInstances is how many addresses a target may list. With
 	// MultiplexedConnections to each they take 1,024 file descriptors, as many as
 	// a process may open where nobody raised the limit.

@@ -44,6 +44,8 @@ type Inbound struct {
 	// ours, and knows all keys.
 	claims bool
 	fulmar bool
+	// ping: the transport answers it.
+	ping bool
 }
 
 // DropBody lets go of Body, once it has been decoded or will not be.

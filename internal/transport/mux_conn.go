@@ -47,8 +47,14 @@ type muxConn struct {
 	writeErr error
 	// err is why the connection is closed.
 	err error
-	// usedAt is when the last call ended.
-	usedAt time.Time
+	// usedAt is when the last call ended, busySince when the first began of those that
+	// there are.
+	usedAt    time.Time
+	busySince time.Time
+	// pause is how long nothing may arrive before the server is pinged, 0 for ever;
+	// pinging: it is asked now.
+	pause   time.Duration
+	pinging bool
 	// timer ends the calls whose deadlines have passed, at wakeAt; that is zero if no
 	// call has one. There is one for all calls: most end before.
 	timer  *time.Timer
@@ -67,6 +73,8 @@ type muxCall struct {
 	// call that does is on its way; nil if it need not be waited for.
 	claim  bool
 	behind <-chan struct{}
+	// ping: it is one, and not of a user.
+	ping bool
 	// outcome gets the reply or the failure, once.
 	outcome chan muxOutcome
 }
@@ -94,6 +102,9 @@ func newMuxConn(peer *Peer, lent *ClientConn) *muxConn {
 	c.sender.conn = lent.conn
 	c.sender.crowded = c.crowded
 	c.sender.failed = c.writeFailed
+	if lent.mux { // a server of ours
+		c.pause = peer.config.Ping
+	}
 	return c
 }
 
@@ -173,11 +184,11 @@ func (c *muxConn) add(call *muxCall) (sequence int32, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case c.leaving:
+	case c.leaving && !(call.ping && c.err == nil):
 		// Whatever for: pick does not know it any more, so this happens once with
 		// each connection.
 		return 0, errLeaving
-	case len(c.calls) >= c.lent.pool.config.Waiting:
+	case len(c.calls) >= c.lent.pool.config.Waiting && !call.ping:
 		return 0, fmt.Errorf("%d calls already wait on a shared connection: %w", len(c.calls), ErrExhausted)
 	}
 	for {
@@ -193,6 +204,9 @@ func (c *muxConn) add(call *muxCall) (sequence int32, err error) {
 	} else {
 		call.behind = c.claiming
 	}
+	if len(c.calls) == 0 {
+		c.busySince = call.began
+	}
 	c.calls[c.sequence] = call
 	waiting := int32(len(c.calls))
 	c.waiting.Store(waiting)
@@ -200,6 +214,9 @@ func (c *muxConn) add(call *muxCall) (sequence int32, err error) {
 		c.crowd.Store(waiting)
 	}
 	c.wakeLocked(call.deadline)
+	if c.pause > 0 && waiting == 1 {
+		c.wakeLocked(call.began.Add(c.pause))
+	}
 	return c.sequence, nil
 }
 
@@ -290,6 +307,7 @@ func (c *muxConn) expire() {
 	c.rests, c.wakeAt = now.Add(time.Duration(len(c.calls))*expireSpacing), time.Time{}
 	if c.err == nil {
 		c.wakeLocked(next)
+		c.wakeLocked(c.pingLocked(now))
 	}
 	c.mu.Unlock()
 	for _, sequence := range late {

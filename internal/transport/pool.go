@@ -33,6 +33,10 @@ type PoolConfig struct {
 	// for ever. Short: each is used for one call, and not shared.
 	Age   time.Duration
 	Short bool
+	// Ping is how long nothing may arrive on a shared connection on which calls wait
+	// before the server is asked for a sign of life, and again until the connection
+	// fails; 0 for ever.
+	Ping time.Duration
 	// Elsewhere says that a call which gets no connection can go to another
 	// address, so that connecting must not take all of its time.
 	Elsewhere bool

@@ -239,6 +239,10 @@ func (s *Server) run(call *Inbound) {
 	// Also when Handle panics or ends the goroutine, which its owner must not
 	// let happen: the connection would wait for ever.
 	defer s.callEnded(call)
+	if call.ping && call.invalid == nil {
+		call.answerPing()
+		return
+	}
 	s.config.Handle(call.conn.context(), call)
 }
 

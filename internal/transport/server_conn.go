@@ -311,6 +311,7 @@ func (c *serverConn) inbound(message wire.Message, beyond int) *Inbound {
 	if call.invalid == nil {
 		call.Target = c.server.config.Lookup(head.service, message.Name)
 	}
+	call.ping = call.Target == nil && call.invalid == nil && isPing(&message, head.service)
 	if call.Target == nil {
 		call.Name, call.Head.Service = string(message.Name), string(head.service)
 	}

@@ -117,6 +117,10 @@ const (
 	ControlMethod         = "none"
 )
 
+// PingMethod is the method of a call by which one of our clients asks one of our
+// servers for a sign of life. No definition can contain the name.
+const PingMethod = "fulmar-ping"
+
 // IsToken reports whether prefix followed by key is TokenKey.
 func IsToken(prefix, key string) bool {
 	return len(prefix)+len(key) == len(TokenKey) && TokenKey[:len(prefix)] == prefix && TokenKey[len(prefix):] == key
