@@ -242,3 +242,25 @@ func TestClient_NeedsNoMoreConnectionsThanItMayHave(t *testing.T) {
 		})
 	}
 }
+
+// TestClient_ConnectTimeoutIsNotTheCalls: a dialer's clock may be ahead of its
+// context's, and its error then looks as if the call had run out of time.
+func TestClient_ConnectTimeoutIsNotTheCalls(t *testing.T) {
+	ahead := func(context.Context, string, string) (net.Conn, error) {
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: context.DeadlineExceeded}
+	}
+	for name, test := range map[string]struct {
+		connect, call time.Duration
+		want          fulmar.Code
+	}{
+		"of the connection": {time.Minute, time.Hour, fulmar.Unavailable},
+		"off":               {-1, time.Hour, fulmar.DeadlineExceeded},
+		"of the call":       {time.Hour, time.Minute, fulmar.DeadlineExceeded},
+	} {
+		client := dialAny(t, fulmar.ClientConfig{Target: simAddress, Dial: ahead, ConnectTimeout: test.connect, Timeout: test.call})
+		err := asError(t, testservice.NewEchoClient(client).Nothing(context.Background()))
+		if err.Code() != test.want || err.Executed() != fulmar.ExecutedNo {
+			t.Errorf("%s: %v, want %v", name, err, test.want)
+		}
+	}
+}

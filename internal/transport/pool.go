@@ -199,7 +199,7 @@ func (p *Pool) dial(ctx context.Context) (*ClientConn, error) {
 	defer stop()
 	raw, err := p.await(dialCtx)
 	if err != nil {
-		late := dialCtx.Err() != nil
+		late := dialCtx.Err() != nil || errors.Is(err, context.DeadlineExceeded) && earlier(dialCtx, ctx)
 		failed := &CallError{Phase: PhaseConnect, Err: err}
 		switch {
 		case p.Closed():
@@ -234,6 +234,14 @@ func (p *Pool) dial(ctx context.Context) (*ClientConn, error) {
 	p.all[conn] = struct{}{}
 	p.mu.Unlock()
 	return conn, nil
+}
+
+// earlier reports whether one context has an earlier deadline than another. A dialer
+// that gives up by a clock of its own may do so before either has ended.
+func earlier(one, than context.Context) bool {
+	first, ok := one.Deadline()
+	other, both := than.Deadline()
+	return ok && (!both || first.Before(other))
 }
 
 // expiry returns when a connection that is opened now is too old for new calls; zero
