@@ -127,6 +127,12 @@ type ServerConfig struct {
 	// ended. Default 30 s (DrainTimeout); off means for ever.
 	DrainTimeout time.Duration
 
+	// BeforeStop is called when a graceful stop begins, while connections are accepted
+	// and calls served as before: to take the server out of a registry, and to wait
+	// until clients know. After 10 s (BeforeStopTimeout) its context ends, and the stop
+	// goes on without it. Serve returns its error. If Serve ends because of Close, or
+	// because the listener fails, it is called then. Default: nothing is done.
+	BeforeStop func(ctx context.Context) error `json:"-"`
 	// Interceptors around every call, the first outermost.
 	Interceptors []UnaryInterceptor `json:"-"`
 	// UnknownHandler answers calls of services and methods that are not registered,

@@ -68,6 +68,10 @@ func serverPlaces() map[string]field[fulmar.ServerConfig] {
 				return nil, fulmar.NewError(fulmar.NotFound, "not here")
 			}), "not found"}},
 		},
+		"BeforeStop": {
+			observe:  func(t *testing.T, config fulmar.ServerConfig) any { return serve(t, config, adder()).stopError() },
+			settings: []setting{{nil, ""}, {func(context.Context) error { return errNowhere }, "server stop: BeforeStop: " + errNowhere.Error()}},
+		},
 		"Logger": {
 			observe:  observeLogger,
 			settings: []setting{{nil, "the default logger"}, {slog.New(slog.NewTextHandler(io.Discard, nil)), "another"}},

@@ -147,8 +147,16 @@ func (s *Server) Serve(ctx context.Context) error {
 	s.served = make(chan struct{})
 	s.mu.Unlock()
 	defer close(s.served)
-	defer s.stop()
-	return s.transport.Serve(ctx, listener)
+	drainCtx, drain := context.WithCancel(context.WithoutCancel(ctx))
+	defer drain()
+	left := make(chan error, 1)
+	context.AfterFunc(ctx, func() {
+		left <- s.beforeStop()
+		drain()
+	})
+	err := s.transport.Serve(drainCtx, listener)
+	s.stop()
+	return errors.Join(err, <-left)
 }
 
 // Shutdown stops gracefully, as ending the context of Serve does, and waits

@@ -147,6 +147,14 @@ func transportGoroutines() []exception {
 			reason: "interrupts an exchange whose context ends; the exchange takes it back, and gives the connection up if it came too late",
 		},
 		{
+			rule: "goroutine", file: "stop.go", what: "go",
+			reason: "calls the user's BeforeStop, which must not hold up the stop; it ends when that returns",
+		},
+		{
+			rule: "goroutine", file: "server.go", what: "go",
+			reason: "begins the stop when the context of Serve ends; Serve waits for it",
+		},
+		{
 			rule: "goroutine", file: "client.go", what: "go",
 			reason: "one for each server that WarmUp connects to, some at a time; WarmUp waits for them",
 		},

@@ -218,6 +218,10 @@ const (
 	// ServerIdleTimeout.
 	ClientIdleTimeout = 30 * time.Second
 
+	// BeforeStopTimeout is how long a server that stops waits for what takes it out of a
+	// registry: a lease there has rarely less, so it runs out by itself then.
+	BeforeStopTimeout = 10 * time.Second
+
 	// ConnectionAge is how long a client uses a connection for new calls, give or take
 	// ConnectionAgeJitterPercent: behind a balancer of connections, and after servers
 	// were added, old ones lead to the same few for ever. A new one costs a round trip

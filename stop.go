@@ -1,0 +1,40 @@
+package fulmar
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/fulmar-rpc/fulmar/internal/limits"
+)
+
+// beforeStop calls ServerConfig.BeforeStop, if there is one, and waits for it, but not
+// for ever.
+func (s *Server) beforeStop() error {
+	hook := s.config.BeforeStop
+	if hook == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limits.BeforeStopTimeout)
+	defer cancel()
+	returned := make(chan error, 1)
+	go func() {
+		err := errors.New("it ended its goroutine")
+		defer func() {
+			if value := recover(); value != nil {
+				err = fmt.Errorf("it panicked: %v", value)
+			}
+			returned <- err
+		}()
+		err = hook(ctx)
+	}()
+	select {
+	case err := <-returned:
+		if err != nil {
+			return fmt.Errorf("server stop: BeforeStop: %w", err)
+		}
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("server stop: BeforeStop did not return within %v; the stop went on without it", limits.BeforeStopTimeout)
+	}
+}
