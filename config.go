@@ -108,6 +108,23 @@ type ServerConfig struct {
 	// its handler returns, also when its connection is gone. Default 100,000
 	// (ServerCalls).
 	MaxCalls int
+	// MaxConnectionCalls bounds calls in progress of one connection whose peer takes
+	// replies in any order; then the server does not read from it until one has
+	// ended. Default 1,000 (ConnectionCalls).
+	MaxConnectionCalls int
+	// MaxRunningCalls bounds the calls whose handlers run; more wait, the first
+	// one first. It is for handlers that compute: if more of them run than there are
+	// processors, all take longer and none ends earlier, so a few for each
+	// processor are best. For those that wait for others it is best left alone.
+	// Default 100,000 (ServerCalls), so that no call waits.
+	MaxRunningCalls int
+	// MaxQueuedCalls bounds the calls that wait to run; more are refused. Default
+	// 1,000 (QueuedCalls).
+	MaxQueuedCalls int
+	// MaxQueueTime bounds how long a call waits to run; then it is refused. It is
+	// refused at once if it would wait longer than that, or than its caller waits
+	// for the answer. A call that expired is not run. Default 100 ms (QueueTime).
+	MaxQueueTime time.Duration
 
 	// FirstByteTimeout closes connections that say nothing at first. Default
 	// 10 s (FirstByteTimeout).
@@ -167,6 +184,7 @@ func (c ServerConfig) Validate() error {
 	}
 	problems = append(problems, checkDurations("server config", map[string]time.Duration{
 		"FirstByteTimeout": c.FirstByteTimeout, "FrameTimeout": c.FrameTimeout, "IdleTimeout": c.IdleTimeout, "DrainTimeout": c.DrainTimeout,
+		"MaxQueueTime": c.MaxQueueTime,
 	})...)
 	return errors.Join(append(problems, checkMessageLimits("server config", c.MaxMessageBytes, c.MaxDepth)...)...)
 }

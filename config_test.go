@@ -77,8 +77,8 @@ func TestConfig_RefusesDurationsWithoutUnit(t *testing.T) {
 			checked++
 		}
 	}
-	if checked != 10 {
-		t.Errorf("checked %d durations, want 10", checked)
+	if checked != 11 {
+		t.Errorf("checked %d durations, want 11", checked)
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"reflect"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/fulmar-rpc/fulmar/eventloop"
@@ -25,13 +24,11 @@ import (
 type Server struct {
 	config    ServerConfig
 	limits    limits.Message
-	maxCalls  int
+	admission *admission
 	logger    *slog.Logger
 	methods   methodTable
 	transport *transport.Server
-	// admitted counts the calls that were not refused.
-	admitted atomic.Int64
-	next     UnaryNext
+	next      UnaryNext
 
 	mu       sync.Mutex
 	listener *eventloop.Listener
@@ -48,11 +45,11 @@ func NewServer(config ServerConfig) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		config:   config,
-		limits:   messageLimits(config.MaxMessageBytes, config.MaxDepth, config.DecodeBytesPerWireByte, config.MaxDecodeBytes),
-		maxCalls: limits.Or(config.MaxCalls, limits.ServerCalls, int(^uint(0)>>1)),
-		logger:   config.Logger,
-		methods:  newMethodTable(),
+		config:    config,
+		limits:    messageLimits(config.MaxMessageBytes, config.MaxDepth, config.DecodeBytesPerWireByte, config.MaxDecodeBytes),
+		admission: newAdmission(config),
+		logger:    config.Logger,
+		methods:   newMethodTable(),
 	}
 	if s.logger == nil {
 		s.logger = slog.Default()
@@ -65,6 +62,7 @@ func NewServer(config ServerConfig) (*Server, error) {
 		IdleTimeout:      limits.Or(config.IdleTimeout, limits.ServerIdleTimeout, 0),
 		DrainTimeout:     limits.Or(config.DrainTimeout, limits.DrainTimeout, 0),
 		BufferedBytes:    limits.Or(config.MaxBufferedBytes, limits.BufferedBytes(), math.MaxInt64),
+		ConnectionCalls:  limits.Or(config.MaxConnectionCalls, limits.ConnectionCalls, math.MaxInt),
 		Logger:           s.logger,
 		Lookup:           s.lookup,
 		Handle:           s.handle,
@@ -210,18 +208,20 @@ func (s *Server) lookup(service, method []byte) any {
 // handle serves one message. Calls run at the same time, and this may be the
 // goroutine that polls.
 func (s *Server) handle(ctx context.Context, in *transport.Inbound) {
+	var deadline time.Time
+	if timeout := in.Head.Timeout; timeout > 0 {
+		deadline = time.Now().Add(timeout)
+	}
 	entry, err := s.resolve(in)
+	var started time.Time
 	if err == nil {
-		err = s.admit()
+		started, err = s.admission.enter(ctx, in, deadline)
 	}
 	if err != nil {
-		s.transport.Log().Warn("call refused", "peer", in.Peer, "method", nameOf(in, entry), "reason", err.Error())
-		if wantsAnswer(in, entry) {
-			s.sendException(in, nameOf(in, entry), err, transport.ReplyHead{Executed: executedNo})
-		}
+		s.refuse(in, entry, err)
 		return
 	}
-	defer s.admitted.Add(-1)
+	defer s.admission.leave(started)
 	method := entry.method
 	inProgress := &callInProgress{
 		served: servedCall{Call: Call{
@@ -231,6 +231,7 @@ func (s *Server) handle(ctx context.Context, in *transport.Inbound) {
 			protocol:      Protocol(in.Protocol),
 			peer:          in.Peer,
 			local:         in.Local,
+			deadline:      deadline,
 			callerService: in.Head.FromService,
 			callerMethod:  in.Head.FromMethod,
 			metadata:      Metadata{in.Head.Metadata},
@@ -261,6 +262,18 @@ func (s *Server) handle(ctx context.Context, in *transport.Inbound) {
 	finished = true
 }
 
+// refuse answers a call that is not served. If refusing takes too much its
+// connection rests for a moment, so that those who send less are served.
+func (s *Server) refuse(in *transport.Inbound, entry *methodEntry, err error) {
+	s.transport.Log().Warn("call refused", "peer", in.Peer, "method", nameOf(in, entry), "reason", err.Error())
+	if wantsAnswer(in, entry) {
+		s.sendException(in, nameOf(in, entry), err, transport.ReplyHead{Executed: executedNo})
+	}
+	if CodeOf(err) == ResourceExhausted && s.admission.shedding.refuse(time.Now()) {
+		in.Rest(limits.ShedPause)
+	}
+}
+
 // callInProgress is what serving a call takes, in one piece of memory.
 type callInProgress struct {
 	served servedCall
@@ -282,10 +295,7 @@ func wantsAnswer(in *transport.Inbound, entry *methodEntry) bool {
 func (c *callInProgress) begin(conn context.Context, in *transport.Inbound) *callContext {
 	ctx := &c.ctx
 	ctx.parent, ctx.served, ctx.onward, ctx.inbound = conn, &c.served, c.served.metadata.onward(), in
-	if timeout := in.Head.Timeout; timeout > 0 {
-		c.served.deadline = time.Now().Add(timeout)
-		ctx.deadline = c.served.deadline
-	}
+	ctx.deadline = c.served.deadline
 	return ctx
 }
 
@@ -352,19 +362,6 @@ func invalid(err error) *Error {
 		e.exception = thriftwire.ExceptionInvalidMessageType
 	}
 	return e
-}
-
-// admit counts a call that is about to run, unless there are too many.
-func (s *Server) admit() error {
-	for {
-		running := s.admitted.Load()
-		if running >= int64(s.maxCalls) {
-			return &Error{code: ResourceExhausted, message: fmt.Sprintf("%d calls are running (limit %d)", running, s.maxCalls), executed: ExecutedNo}
-		}
-		if s.admitted.CompareAndSwap(running, running+1) {
-			return nil
-		}
-	}
 }
 
 // decode reads the request of a call.

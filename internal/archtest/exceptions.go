@@ -167,6 +167,10 @@ func transportGoroutines() []exception {
 			reason: "at most one for each connection, while a write has to wait for the peer; it ends when nothing is left to write or the connection fails",
 		},
 		{
+			rule: "goroutine", file: "internal/transport/rest.go", what: "go",
+			reason: "a timer that ends the rest of a connection, which is held meanwhile and so outlives it; it runs briefly",
+		},
+		{
 			rule: "goroutine", file: "internal/transport/server_conn.go", what: "go",
 			reason: "a timer that lets go of a connection whose peer was told to close it; it is stopped when the connection ends",
 		},
@@ -242,6 +246,7 @@ func sleepExceptions() []exception {
 			reason: "cancels a call on a real connection; whether that finds it waiting or not yet begun, the outcome that is checked is the same",
 		},
 		{rule: "sleep", file: "multiplex_server_test.go", what: "napper", reason: "its handlers run in bubbles only, which its callers make"},
+		{rule: "sleep", file: "admission_test.go", what: "sleeper", reason: "its handlers run in bubbles only, which its callers make"},
 		{rule: "sleep", file: "eventloop/main_test.go", what: "receive", reason: "bounds the wait for what must happen; also used in bubbles"},
 		{rule: "sleep", file: "internal/testkit/leak.go", what: "Baseline.Check", reason: "bounds the wait for what closes by itself, and looks again meanwhile: nothing announces the end of a goroutine"},
 		{

@@ -137,6 +137,21 @@ const (
 	// replies may come in any order; then the server stops reading from it.
 	ConnectionCalls = 1000
 
+	// QueuedCalls is how many calls of a server may wait to run where fewer run than
+	// are in progress: each takes a goroutine and its request. QueueTime is how long
+	// one may wait: two tries fit into half a second. CoDel, which queues of networks
+	// use, allows as long for a burst.
+	QueuedCalls = 1000
+	QueueTime   = 100 * time.Millisecond
+
+	// ShedRefusals within ShedWindow are how many calls a server may refuse because
+	// it has no room for them, before it stops reading for ShedPause from
+	// connections that bring more. Refusing takes 10 µs of a processor, so 2,000 in
+	// 100 ms are a fifth of one.
+	ShedRefusals = 2000
+	ShedWindow   = 100 * time.Millisecond
+	ShedPause    = 20 * time.Millisecond
+
 	// UnsentBytes is how much may wait for a peer to read it before the server
 	// stops reading its requests.
 	UnsentBytes = 1 << 20

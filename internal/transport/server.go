@@ -27,7 +27,9 @@ type ServerConfig struct {
 	DrainTimeout     time.Duration
 	// BufferedBytes bounds the bytes of messages that are held for peers.
 	BufferedBytes int64
-	Logger        *slog.Logger
+	// ConnectionCalls bounds calls of one connection that run at a time.
+	ConnectionCalls int
+	Logger          *slog.Logger
 	// Lookup returns the Target of a call, nil if there is no such method. The
 	// service is empty if the peer did not name it. It keeps neither.
 	Lookup func(service, method []byte) any

@@ -26,7 +26,8 @@ import (
 // Bare and framed Thrift, and TTHeader without the flag for it, have no way to
 // tell which reply is whose but their order, so one call runs at a time; what
 // arrives meanwhile is kept, up to ReadAheadBytes. A connection is blocked also
-// while ConnectionCalls run, or more than UnsentBytes wait for its peer.
+// while ConnectionCalls run, while it rests, or while more than UnsentBytes wait for
+// its peer.
 type serverConn struct {
 	server *Server
 	conn   *eventloop.Conn
@@ -60,6 +61,8 @@ type serverConn struct {
 	// paused: reading has stopped until then.
 	behind bool
 	paused bool
+	// rests: Rest was called, and its time is not over.
+	rests bool
 	// last is set once nothing that arrives can be understood any more.
 	last bool
 	// multiplexed: the peer takes answers in any order. ours: it is a Fulmar.
@@ -182,7 +185,7 @@ func (c *serverConn) mustWait(reader *eventloop.Reader) (bool, error) {
 }
 
 func (c *serverConn) blockedLocked() bool {
-	return c.ordered || c.last || c.running >= limits.ConnectionCalls || c.unsent > limits.UnsentBytes
+	return c.ordered || c.last || c.rests || c.running >= c.server.config.ConnectionCalls || c.unsent > limits.UnsentBytes
 }
 
 // changedLocked goes on with what waited for the end of a call or of a write.

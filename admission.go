@@ -1,0 +1,207 @@
+package fulmar
+
+import (
+	"container/list"
+	"context"
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/fulmar-rpc/fulmar/internal/limits"
+	"github.com/fulmar-rpc/fulmar/internal/transport"
+)
+
+// admission decides which calls of a server run now, which wait, and which are
+// refused. Safe for concurrent use.
+//
+//	arrived -- fewer than MaxRunningCalls run ----------> running -- returned --> gone
+//	arrived -- MaxRunningCalls run -----> waiting -- one of them returned --> running
+//	arrived -- too many wait, or it would wait too long --------------------> refused
+//	waiting -- MaxQueueTime or its own deadline is over, its peer is gone --> refused
+type admission struct {
+	// callsMost bounds calls in progress, those that wait included; runningMost
+	// those that run. Without a queue, which is if runningMost is not less, only
+	// inProgress counts: a lock would be shared by all processors.
+	callsMost, runningMost int
+	waitingMost            int
+	waitMost               time.Duration
+	inProgress             atomic.Int64
+	// shedding bounds what refusing may cost.
+	shedding shedding
+
+	mu      sync.Mutex
+	running int
+	// waiting holds *waitingCall, the first one first.
+	waiting list.List
+	// mean is how long calls run lately.
+	mean time.Duration
+}
+
+// waitingCall is a call that waits until it may run.
+type waitingCall struct {
+	// granted gets a value when it may; buffered, so that nobody waits for it.
+	granted chan struct{}
+}
+
+// meanOf says how much one call changes the mean: a sixteenth.
+const meanOf = 16
+
+func newAdmission(config ServerConfig) *admission {
+	return &admission{
+		callsMost:   limits.Or(config.MaxCalls, limits.ServerCalls, math.MaxInt),
+		runningMost: limits.Or(config.MaxRunningCalls, limits.ServerCalls, math.MaxInt),
+		waitingMost: limits.Or(config.MaxQueuedCalls, limits.QueuedCalls, math.MaxInt),
+		waitMost:    limits.Or(config.MaxQueueTime, limits.QueueTime, math.MaxInt64),
+	}
+}
+
+// queues reports whether calls wait at all.
+func (a *admission) queues() bool { return a.runningMost < a.callsMost }
+
+// enter returns when a call may run, or why it may not. A call that entered must
+// leave, with the time that enter returned.
+func (a *admission) enter(ctx context.Context, in *transport.Inbound, deadline time.Time) (started time.Time, err error) {
+	if n := a.inProgress.Add(1); n > int64(a.callsMost) {
+		a.inProgress.Add(-1)
+		return started, overloadedf("%d calls are running (limit %d)", n-1, a.callsMost)
+	}
+	if !a.queues() {
+		return started, nil
+	}
+	started = time.Now()
+	call, err := a.join(started, deadline)
+	if call != nil {
+		in.WillWait()
+		started, err = a.wait(ctx, call, started, deadline)
+	}
+	if err != nil {
+		a.inProgress.Add(-1)
+	}
+	return started, err
+}
+
+// join takes a place among those that run, and returns nil, or one among those
+// that wait.
+func (a *admission) join(now, deadline time.Time) (*list.Element, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.running < a.runningMost && a.waiting.Len() == 0 {
+		a.running++
+		return nil, nil
+	}
+	n := a.waiting.Len()
+	if n >= a.waitingMost {
+		return nil, overloadedf("%d calls are running and %d wait (limit %d)", a.running, n, a.waitingMost)
+	}
+	// One that would be refused in the end is refused now, when its caller can
+	// still go elsewhere. How long it would take is a guess, so some may always
+	// wait: as many as may run.
+	if n >= a.runningMost {
+		expected := time.Duration(n+1) * a.mean / time.Duration(a.runningMost)
+		if most := a.patience(now, deadline); expected > most {
+			return nil, overloadedf("%d calls wait, the last one for about %v (limit %v)", n, expected, most)
+		}
+	}
+	return a.waiting.PushBack(&waitingCall{granted: make(chan struct{}, 1)}), nil
+}
+
+// patience returns how long a call may wait.
+func (a *admission) patience(now, deadline time.Time) time.Duration {
+	if deadline.IsZero() {
+		return a.waitMost
+	}
+	return min(a.waitMost, deadline.Sub(now))
+}
+
+// wait returns when a call that waits may run, or why it will not.
+func (a *admission) wait(ctx context.Context, place *list.Element, since, deadline time.Time) (started time.Time, err error) {
+	call := place.Value.(*waitingCall)
+	timer := time.NewTimer(a.patience(since, deadline))
+	defer timer.Stop()
+	select {
+	case <-call.granted:
+	case <-timer.C:
+	case <-ctx.Done():
+		err = &Error{code: Canceled, message: "the connection ended before the call could run", executed: ExecutedNo}
+	}
+	now := time.Now()
+	switch waited := now.Sub(since); {
+	case err != nil:
+	case !deadline.IsZero() && !now.Before(deadline):
+		// Nobody waits for the answer of a call that expired, so it is not run.
+		err = &Error{code: DeadlineExceeded, message: fmt.Sprintf("expired after %v, before it could run", waited), executed: ExecutedNo}
+	case waited >= a.waitMost:
+		err = overloadedf("it waited for %v to run (limit %v)", waited, a.waitMost)
+	}
+	if err != nil {
+		a.giveUp(place)
+		return started, err
+	}
+	return now, nil
+}
+
+// giveUp ends the wait of a call that will not run.
+func (a *admission) giveUp(place *list.Element) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	select {
+	case <-place.Value.(*waitingCall).granted:
+		a.nextLocked()
+	default:
+		a.waiting.Remove(place)
+	}
+}
+
+// leave ends a call that entered.
+func (a *admission) leave(started time.Time) {
+	a.inProgress.Add(-1)
+	if !a.queues() {
+		return
+	}
+	ran := time.Since(started)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.mean += (ran - a.mean) / meanOf
+	a.nextLocked()
+}
+
+// nextLocked gives a place among those that run to the call that waits for
+// longest.
+func (a *admission) nextLocked() {
+	first := a.waiting.Front()
+	if first == nil {
+		a.running--
+		return
+	}
+	a.waiting.Remove(first).(*waitingCall).granted <- struct{}{}
+}
+
+// overloadedf is the error for a call that this server has no room for. Another
+// one may have.
+func overloadedf(format string, args ...any) *Error {
+	return &Error{code: ResourceExhausted, message: fmt.Sprintf(format, args...), executed: ExecutedNo}
+}
+
+// shedding counts refusals. Refusing takes 10 us of a processor, so if there are
+// enough of them they leave nothing for the calls that are served.
+type shedding struct {
+	// window is the time in units of ShedWindow, refused how many calls were
+	// refused in it.
+	mu      sync.Mutex
+	window  int64
+	refused int
+}
+
+// refuse counts a refusal and reports whether there are so many that connections
+// with refused calls should not be read for a while.
+func (s *shedding) refuse(now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if window := now.UnixNano() / int64(limits.ShedWindow); window != s.window {
+		s.window, s.refused = window, 0
+	}
+	s.refused++
+	return s.refused > limits.ShedRefusals
+}
