@@ -53,9 +53,12 @@ GENERATED_MODULES = . $(patsubst %/,%,$(sort $(dir $(wildcard examples/*/go.mod 
 fuzz: generate bin/verify ## Run fuzz targets for TIME each (30s) [TARGETS=regexp] [LEDGER=1]
 	bin/verify -root $(ROOT) -fuzztime $(TIME) -fuzztargets "$(TARGETS)" $(if $(filter-out 0,$(LEDGER)),-ledger) fuzz
 
+# Which scenarios run, as a regular expression that matches "S11 rolling-restart".
+SCENARIOS ?=
+
 .PHONY: chaos
-chaos: ## Faults on real sockets: planned, not there yet
-	@echo "make chaos: not there yet; it comes with the issue about faults and overload" >&2; exit 2
+chaos: generate bin/chaos ## Faults and overload on real sockets [SCENARIOS=regexp] (docs/guide/chaos.md)
+	bin/chaos -run "$(SCENARIOS)"
 
 .PHONY: conformance
 conformance: ## Outside suites and peers: planned, not there yet
@@ -83,7 +86,7 @@ help: ## This list
 # ----------------------------------------------------------------- tools ---
 
 # Always asked: the go command knows best whether anything changed.
-.PHONY: bin/fulmar bin/fulmar-gen-mock bin/fulmar-gen-validate bin/verify bin/bench
+.PHONY: bin/fulmar bin/fulmar-gen-mock bin/fulmar-gen-validate bin/verify bin/bench bin/chaos
 bin/fulmar:
 	@$(GO) -C cmd/fulmar build -o $(ROOT)/bin/fulmar .
 
@@ -95,6 +98,9 @@ bin/verify:
 
 bin/bench:
 	@$(GO) -C bench build -o $(ROOT)/bin/bench .
+
+bin/chaos:
+	@$(GO) -C test/chaos build -o $(ROOT)/bin/chaos .
 
 bin/staticcheck: tools/go.mod tools/go.sum
 	$(GO) -C tools build -o $(ROOT)/bin/staticcheck honnef.co/go/tools/cmd/staticcheck

@@ -120,38 +120,47 @@ func (a *admission) wait(ctx context.Context, place *list.Element, since, deadli
 	call := place.Value.(*waitingCall)
 	timer := time.NewTimer(a.patience(since, deadline))
 	defer timer.Stop()
+	granted, gone := false, false
 	select {
 	case <-call.granted:
+		granted = true
 	case <-timer.C:
 	case <-ctx.Done():
-		err = &Error{code: Canceled, message: "the connection ended before the call could run", executed: ExecutedNo}
+		gone = true
 	}
 	now := time.Now()
 	switch waited := now.Sub(since); {
-	case err != nil:
+	case gone:
+		err = &Error{code: Canceled, message: "the connection ended before the call could run", executed: ExecutedNo}
 	case !deadline.IsZero() && !now.Before(deadline):
 		// Nobody waits for the answer of a call that expired, so it is not run.
 		err = &Error{code: DeadlineExceeded, message: fmt.Sprintf("expired after %v, before it could run", waited), executed: ExecutedNo}
-	case waited >= a.waitMost:
+	case !granted:
 		err = overloadedf("it waited for %v to run (limit %v)", waited, a.waitMost)
+	default:
+		return now, nil
 	}
-	if err != nil {
-		a.giveUp(place)
-		return started, err
-	}
-	return now, nil
+	a.giveUp(place, granted)
+	return started, err
 }
 
-// giveUp ends the wait of a call that will not run.
-func (a *admission) giveUp(place *list.Element) {
+// giveUp ends the wait of a call that will not run, and passes on the place that it
+// was given, or is being given.
+func (a *admission) giveUp(place *list.Element, granted bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	select {
-	case <-place.Value.(*waitingCall).granted:
-		a.nextLocked()
-	default:
-		a.waiting.Remove(place)
+	if !granted {
+		select {
+		case <-place.Value.(*waitingCall).granted:
+			granted = true
+		default:
+		}
 	}
+	if granted {
+		a.nextLocked()
+		return
+	}
+	a.waiting.Remove(place)
 }
 
 // leave ends a call that entered.

@@ -195,6 +195,31 @@ func TestServer_DoesNotRunCallsThatExpired(t *testing.T) {
 	}
 }
 
+// TestServer_PlacesOfExpiredCallsAreGivenOn: also if a call is given its place at the
+// very moment at which it expires.
+func TestServer_PlacesOfExpiredCallsAreGivenOn(t *testing.T) {
+	stub, _ := sleeper()
+	config := fulmar.ServerConfig{MaxRunningCalls: 1, MaxQueueTime: 50 * time.Millisecond}
+	simulate(t, simnet.Config{}, config, fulmar.ClientConfig{}, stub, func(s *simulation) {
+		s.share()
+		for i := range 50 {
+			var all sync.WaitGroup
+			all.Go(func() { _, _ = s.api.Add(context.Background(), 50, 0) })
+			synctest.Wait()
+			all.Go(func() {
+				ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+				defer cancel()
+				_, _ = s.api.Add(ctx, 1, 1)
+			})
+			all.Wait()
+			time.Sleep(time.Second)
+			if _, err := s.api.Add(context.Background(), 1, 2); err != nil {
+				t.Fatalf("after %d rounds: %v", i+1, err)
+			}
+		}
+	})
+}
+
 // TestServer_RefusesAtOnceWhatWouldWaitTooLong: how long is told by how long calls
 // have run lately.
 func TestServer_RefusesAtOnceWhatWouldWaitTooLong(t *testing.T) {

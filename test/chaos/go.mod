@@ -1,0 +1,12 @@
+module github.com/fulmar-rpc/fulmar/test/chaos
+
+go 1.26.0
+
+require (
+	github.com/fulmar-rpc/fulmar v0.0.0
+	golang.org/x/sys v0.49.0
+)
+
+require go.uber.org/goleak v1.3.0 // indirect
+
+replace github.com/fulmar-rpc/fulmar => ../..

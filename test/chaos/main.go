@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"regexp"
+	"time"
+)
+
+// scenario is one way in which things go wrong.
+type scenario struct {
+	id, name string
+	// run lets it happen and returns what was seen. An error is about the scenario
+	// itself, not about what was seen.
+	run func(ctx context.Context, size size) (figures, error)
+	// quick scenarios are part of make test.
+	quick bool
+	// missing says why there is none yet.
+	missing string
+}
+
+// size says how much of a scenario runs.
+type size struct{ short bool }
+
+// of returns one of two numbers.
+func (s size) of(short, long int) int {
+	if s.short {
+		return short
+	}
+	return long
+}
+
+// during returns one of two times.
+func (s size) during(short, long time.Duration) time.Duration {
+	if s.short {
+		return short
+	}
+	return long
+}
+
+// figures are what a scenario has seen, in the order of the line that is printed.
+type figures struct {
+	text   string
+	failed bool
+}
+
+// note adds a figure without a limit.
+func (f *figures) note(format string, arguments ...any) {
+	if f.text != "" {
+		f.text += ", "
+	}
+	f.text += fmt.Sprintf(format, arguments...)
+}
+
+// most adds a figure that may be at most so much.
+func (f *figures) most(name string, got, limit float64, unit string) {
+	f.note("%s %s%s (limit %s%s)", name, number(got), unit, number(limit), unit)
+	f.failed = f.failed || !(got <= limit)
+}
+
+// least adds a figure that must be at least so much.
+func (f *figures) least(name string, got, limit float64, unit string) {
+	f.note("%s %s%s (at least %s%s)", name, number(got), unit, number(limit), unit)
+	f.failed = f.failed || !(got >= limit)
+}
+
+// busyShare is how much of a server's processor others may take until its times say
+// more about them than about it.
+const busyShare = 0.1
+
+// mostUnlessBusy is most for times, which are not judged where others than the
+// server had more than busyShare of its processor.
+func (f *figures) mostUnlessBusy(name string, got, limit float64, unit string, taken float64) {
+	if taken <= busyShare {
+		f.most(name, got, limit, unit)
+		return
+	}
+	f.note("%s %s%s (limit %s%s; not judged, others had the processor for %.0f %% of the time)", name, number(got), unit, number(limit), unit, taken*100)
+}
+
+// number prints three digits, or all of a whole number.
+func number(value float64) string {
+	if value == float64(int64(value)) {
+		return thousands(int64(value))
+	}
+	return fmt.Sprintf("%.3g", value)
+}
+
+func thousands(n int64) string {
+	if n < 0 {
+		return "-" + thousands(-n)
+	}
+	if n < 1000 {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%s,%03d", thousands(n/1000), n%1000)
+}
+
+// scenarios are all of them, in the order of their numbers.
+func scenarios() []scenario {
+	return []scenario{
+		{id: "S11", name: "rolling-restart", run: rollingRestart, quick: true},
+		{id: "S13", name: "overload", run: overload},
+		{id: "S17", name: "disorder", run: disorder, quick: true},
+	}
+}
+
+// errFailed says that a figure does not hold.
+var errFailed = errors.New("a figure does not hold")
+
+// perform runs one scenario and prints its line.
+func perform(ctx context.Context, out io.Writer, s scenario, size size) error {
+	if s.run == nil {
+		fmt.Fprintf(out, "CHAOS %s %s: not built (%s)\n", s.id, s.name, s.missing)
+		return nil
+	}
+	start := time.Now()
+	seen, err := s.run(ctx, size)
+	if err != nil {
+		fmt.Fprintf(out, "CHAOS %s %s: %v FAILED\n", s.id, s.name, err)
+		return fmt.Errorf("%s: %w", s.id, err)
+	}
+	verdict := "ok"
+	if seen.failed {
+		verdict, err = "FAILED", fmt.Errorf("%s: %w", s.id, errFailed)
+	}
+	fmt.Fprintf(out, "CHAOS %s %s: %s, %.1f s %s\n", s.id, s.name, seen.text, time.Since(start).Seconds(), verdict)
+	return err
+}
+
+func command() error {
+	run := flag.String("run", "", "only scenarios whose \"id name\" this regular expression matches")
+	short := flag.Bool("short", false, "the versions that make test runs")
+	flag.Parse()
+	wanted, err := regexp.Compile(*run)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	var failures []error
+	for _, s := range scenarios() {
+		if wanted.MatchString(s.id+" "+s.name) && ctx.Err() == nil {
+			failures = append(failures, perform(ctx, os.Stdout, s, size{*short}))
+		}
+	}
+	return errors.Join(failures...)
+}
+
+func main() {
+	if asRole() {
+		return
+	}
+	if err := command(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
