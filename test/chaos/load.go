@@ -23,6 +23,8 @@ type caller struct {
 	// repeats is how often a call that may have failed is made again, under the
 	// same id: its user says that it may run more than once.
 	repeats int
+	// same, if it is set, looks at each reply.
+	same func(*chaosapi.Reply)
 }
 
 // callers counts books, so that no two have the same ids.
@@ -49,6 +51,9 @@ func (c *caller) call(ctx context.Context) *ledger.Call {
 		var replyID uint64
 		if reply != nil {
 			replyID = uint64(reply.ID)
+			if c.same != nil {
+				c.same(reply)
+			}
 		}
 		return c.book.End(replyID, time.Since(start), err)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,8 +22,10 @@ type process struct {
 	Address string
 	command *exec.Cmd
 	// input is kept open as long as it may live.
-	input interface{ Close() error }
-	ended chan error
+	input io.Closer
+	// ended is closed when it has, with err.
+	ended chan struct{}
+	err   error
 }
 
 // start runs a server. prefix is a command that runs it, such as taskset with its
@@ -37,7 +40,7 @@ func start(r role, environment []string, prefix ...string) (*process, error) {
 		return nil, err
 	}
 	words := append(append([]string{}, prefix...), self)
-	p := &process{command: exec.Command(words[0], words[1:]...), ended: make(chan error, 1)}
+	p := &process{command: exec.Command(words[0], words[1:]...), ended: make(chan struct{})}
 	p.command.Env = append(append(os.Environ(), roleVariable+"="+string(text)), environment...)
 	p.command.Stderr = os.Stderr
 	output, err := p.command.StdoutPipe()
@@ -51,7 +54,10 @@ func start(r role, environment []string, prefix ...string) (*process, error) {
 		return nil, err
 	}
 	line, err := bufio.NewReader(output).ReadString('\n')
-	go func() { p.ended <- p.command.Wait() }()
+	go func() {
+		p.err = p.command.Wait()
+		close(p.ended)
+	}()
 	if err != nil {
 		p.kill()
 		return nil, fmt.Errorf("the server said nothing: %w", err)
@@ -68,9 +74,9 @@ func (p *process) stop(within time.Duration) (time.Duration, error) {
 	start := time.Now()
 	p.signal(syscall.SIGTERM)
 	select {
-	case err := <-p.ended:
+	case <-p.ended:
 		_ = p.input.Close()
-		return time.Since(start), err
+		return time.Since(start), p.err
 	case <-time.After(within):
 		p.kill()
 		return time.Since(start), fmt.Errorf("the server did not stop within %v", within)
@@ -110,22 +116,6 @@ func statusBytes(pid int, key string) int64 {
 	return 0
 }
 
-// processorTime returns how long it has had a processor.
-func (p *process) processorTime() time.Duration {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.pid()))
-	if err != nil {
-		return 0
-	}
-	_, rest, _ := strings.Cut(string(stat), ") ")
-	words := strings.Fields(rest)
-	if len(words) < 13 {
-		return 0
-	}
-	user, _ := strconv.ParseInt(words[11], 10, 64)
-	system, _ := strconv.ParseInt(words[12], 10, 64)
-	return time.Duration(user+system) * time.Second / 100
-}
-
 // share is what a process got of its processor.
 type share struct {
 	at time.Time
@@ -134,11 +124,13 @@ type share struct {
 }
 
 // share returns it since the start of the process.
-func (p *process) share() share {
+func (p *process) share() share { return shareOf(p.pid()) }
+
+func shareOf(pid int) share {
 	now := share{at: time.Now()}
-	threads, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", p.pid()))
+	threads, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 	for _, thread := range threads {
-		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/schedstat", p.pid(), thread.Name()))
+		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/schedstat", pid, thread.Name()))
 		if words := strings.Fields(string(text)); len(words) == 3 {
 			ran, _ := strconv.ParseInt(words[0], 10, 64)
 			kept, _ := strconv.ParseInt(words[1], 10, 64)
@@ -156,6 +148,32 @@ func (s share) since(before share) (usable time.Duration, taken float64) {
 	// Threads of one process wait for each other too, which takes nothing from it.
 	usable = max(elapsed-(s.kept-before.kept), ran)
 	return usable, 1 - float64(usable)/float64(elapsed)
+}
+
+// busyMachine looks how much of the time others have the processors, by how late a
+// goroutine that wants to run every millisecond gets to. Its result ends that.
+func busyMachine() (taken func() float64) {
+	begin, quit, ended := time.Now(), make(chan struct{}), make(chan struct{})
+	var late time.Duration
+	go func() {
+		defer close(ended)
+		for last := time.Now(); ; {
+			select {
+			case <-quit:
+				return
+			case <-time.After(time.Millisecond):
+			}
+			now := time.Now()
+			// Timers are up to a millisecond late by themselves.
+			late += max(now.Sub(last)-2*time.Millisecond, 0)
+			last = now
+		}
+	}()
+	return func() float64 {
+		close(quit)
+		<-ended
+		return float64(late) / float64(time.Since(begin))
+	}
 }
 
 // descriptors returns how many it has open.
