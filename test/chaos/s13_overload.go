@@ -72,7 +72,7 @@ func startOverloaded(closing *closing, config fulmar.ServerConfig) (*overloaded,
 	closing.add(remove)
 	config.Address = "127.0.0.1:0"
 	o := &overloaded{burn: 1000, limit: time.Second}
-	if o.server, err = start(role{Journal: folder("journal"), Config: config}, []string{"GOMAXPROCS=2"}, "taskset", "-c", "0"); err != nil {
+	if o.server, err = start(role{Journal: folder("journal"), Config: config}, nil, "taskset", "-c", "0"); err != nil {
 		return nil, "", err
 	}
 	closing.add(o.server.kill)
