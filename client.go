@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fulmar-rpc/fulmar/cluster"
 	"github.com/fulmar-rpc/fulmar/eventloop"
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
@@ -25,6 +24,7 @@ type Client struct {
 	limits   limits.Message
 	// A target of one address has a peer, one of several instances.
 	address   string
+	target    string
 	peer      *transport.Peer
 	instances *instances
 	next      UnaryNext
@@ -35,12 +35,8 @@ func NewClient(config ClientConfig) (*Client, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
-	resolver, err := parseTarget(config.Target)
+	found, err := config.instances()
 	if err != nil {
-		return nil, err
-	}
-	var found []cluster.Instance
-	if err := resolver.Resolve(context.Background(), func(list []cluster.Instance) { found = list }); err != nil {
 		return nil, err
 	}
 	c := &Client{
@@ -58,6 +54,9 @@ func NewClient(config ClientConfig) (*Client, error) {
 	} else {
 		c.instances = newInstances(found, func(address string) *transport.Peer { return c.newPeer(address, true) })
 	}
+	if c.target = config.Target; config.Local != nil {
+		c.target = transport.LocalAddress
+	}
 	c.next = chain(config.Interceptors, c.invoke)
 	return c, nil
 }
@@ -65,7 +64,12 @@ func NewClient(config ClientConfig) (*Client, error) {
 // newPeer returns what makes the calls to one address. elsewhere says that the
 // target has others.
 func (c *Client) newPeer(address string, elsewhere bool) *transport.Peer {
+	var local *transport.Server
+	if c.config.Local != nil {
+		local = c.config.Local.transport
+	}
 	return transport.NewPeer(transport.PoolConfig{
+		Local:          local,
 		Dial:           func(ctx context.Context) (*eventloop.Conn, error) { return c.dial(ctx, address) },
 		Protocol:       wire.Protocol(c.protocol),
 		Limits:         c.limits,
@@ -186,7 +190,7 @@ func (c *Client) Call(ctx context.Context, method *MethodDesc, request, reply an
 		start:    start,
 		limit:    limit,
 		method:   method,
-		peer:     c.config.Target,
+		peer:     c.target,
 		protocol: c.protocol,
 		receive:  receive,
 		request:  request,

@@ -72,6 +72,9 @@ type ServerConfig struct {
 	// Address to listen on: "host:port", "unix:///path" or "unix:@abstract".
 	// Port 0 picks a free one; see Server.Listen. Default ":8888".
 	Address string
+	// LocalOnly serves no socket, only clients of this process; see
+	// ClientConfig.Local.
+	LocalOnly bool
 	// Listener to use instead of Address. The Server closes it.
 	Listener net.Listener `json:"-"`
 	// Protocols that connections may speak. TTHeader and TTHeaderFramed are one
@@ -164,6 +167,9 @@ type ServerConfig struct {
 // Validate returns every problem of the configuration, joined, or nil.
 func (c ServerConfig) Validate() error {
 	var problems []error
+	if c.LocalOnly && (c.Listener != nil || c.Address != "") {
+		problems = append(problems, errors.New("server config: LocalOnly: with it nothing listens, so neither Address nor Listener can be set"))
+	}
 	if c.Listener == nil && c.Address != "" {
 		if _, _, err := parseAddress(c.Address); err != nil {
 			problems = append(problems, fmt.Errorf("server config: Address: %w", err))
@@ -211,8 +217,15 @@ func (c ServerConfig) allowed() wire.Set {
 type ClientConfig struct {
 	// Target to call: "host:port", "unix:///path", "unix:@abstract", or a list of
 	// servers, "static:///host:port,host:port", of at most 256 (TargetInstances);
-	// see docs/guide/targets.md. Required.
+	// see docs/guide/targets.md. Required, unless Local is set.
 	Target string
+	// Local is a server of this process to call instead of a Target, without a
+	// socket. All else is as on the network: messages are encoded and decoded, so
+	// that caller and handler share no memory, and interceptors, metadata, deadlines,
+	// limits and errors are the same; see docs/guide/local.md. Fields about
+	// connections have no meaning then. Calls are refused before Server.Listen or
+	// Serve, and when the server stops.
+	Local *Server `json:"-"`
 	// Service is the name under which the called service is registered and
 	// known to operators, Caller that of the calling one. Both are only told to
 	// the server, by protocols with headers. Default: none.
@@ -290,7 +303,9 @@ type ClientConfig struct {
 // Validate returns every problem of the configuration, joined, or nil.
 func (c ClientConfig) Validate() error {
 	var problems []error
-	if c.Target == "" {
+	if c.Local != nil {
+		problems = append(problems, c.checkLocal()...)
+	} else if c.Target == "" {
 		problems = append(problems, errors.New("client config: Target is empty"))
 	} else if _, err := parseTarget(c.Target); err != nil {
 		problems = append(problems, fmt.Errorf("client config: Target: %w", err))
@@ -314,6 +329,17 @@ func (c ClientConfig) Validate() error {
 		"MaxConnectionAge": c.MaxConnectionAge, "PingAfter": c.PingAfter,
 	})...)
 	return errors.Join(append(problems, checkMessageLimits("client config", c.MaxMessageBytes, c.MaxDepth)...)...)
+}
+
+// checkLocal returns what cannot be set beside Local.
+func (c ClientConfig) checkLocal() (problems []error) {
+	if c.Target != "" {
+		problems = append(problems, errors.New("client config: Target and Local are both set"))
+	}
+	if c.Dial != nil {
+		problems = append(problems, errors.New("client config: Dial and Local are both set, and calls to a local server open no connection"))
+	}
+	return problems
 }
 
 // checkDurations refuses what is set, but so short that a unit must have been

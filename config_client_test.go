@@ -41,6 +41,7 @@ func clientCalls() map[string]field[fulmar.ClientConfig] {
 				{fulmar.TTHeader, fulmar.TTHeader}, {fulmar.TTHeaderFramed, fulmar.TTHeaderFramed},
 			},
 		},
+		"Local": localField(),
 		"QualifiedNames": {
 			observe: func(t *testing.T, config fulmar.ClientConfig) any {
 				config.Protocol = fulmar.Framed

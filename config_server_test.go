@@ -33,6 +33,7 @@ func serverPlaces() map[string]field[fulmar.ServerConfig] {
 				{"unix:@fulmar-test-address-" + fmt.Sprint(os.Getpid()), "unix"},
 			},
 		},
+		"LocalOnly": localOnlyField(),
 		"Listener": {
 			observe: func(t *testing.T, config fulmar.ServerConfig) any {
 				config.Address = "127.0.0.1:0"

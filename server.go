@@ -105,12 +105,16 @@ func (s *Server) Listen() (net.Addr, error) {
 			return nil, err
 		}
 		s.listener = listener
+		s.transport.Listening()
 	}
 	return s.listener.Addr(), nil
 }
 
 func (s *Server) listen() (*eventloop.Listener, error) {
 	config := s.transport.EventLoop(s.config.eventLoop())
+	if s.config.LocalOnly {
+		return eventloop.NewListener(newDeafListener(), config)
+	}
 	if s.config.Listener != nil {
 		return eventloop.NewListener(s.config.Listener, config)
 	}

@@ -139,6 +139,14 @@ func transportGoroutines() []exception {
 			reason: "at most one for each connection that calls share, while a server is asked for a sign of life; it ends with the answer, its time, or the connection",
 		},
 		{
+			rule: "goroutine", file: "internal/transport/local.go", what: "go",
+			reason: "ends the calls of a client that is closed, and runs briefly",
+		},
+		{
+			rule: "goroutine", file: "internal/transport/local_context.go", what: "go",
+			reason: "what hangs on the end of a local call's context; the call ends that with itself",
+		},
+		{
 			rule: "goroutine", file: "internal/transport/mux_conn.go", what: "go",
 			reason: "the timer of a connection's deadlines, which ends calls and runs briefly; it stops when the connection ends",
 		},

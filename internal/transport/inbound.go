@@ -26,7 +26,10 @@ type Inbound struct {
 	Peer  string
 	Local string
 
-	conn *serverConn
+	server *Server
+	conn   answerer
+	// local is the call itself if its caller is in this process.
+	local *localCall
 	// detached is the connection, for a call that runs where its message was read.
 	detached       eventloop.Detached
 	here           bool
@@ -48,11 +51,45 @@ type Inbound struct {
 	ping bool
 }
 
+// answerer is what a call came by, and its answer goes by.
+type answerer interface {
+	send(call *Inbound, o *outgoing) error
+	// done is told when the call has ended, whether it was answered or not.
+	done(call *Inbound)
+	// closing reports whether no further call should come that way.
+	closing() bool
+}
+
+// admit finds out what a message calls, and makes the budget count it.
+func (s *Server) admit(call *Inbound, message *wire.Message, head *requestHead) {
+	call.Head = head.RequestHead
+	if call.invalid == nil {
+		call.Target = s.config.Lookup(head.service, message.Name)
+	}
+	call.ping = call.Target == nil && call.invalid == nil && isPing(message, head.service)
+	if call.Target == nil {
+		call.Name, call.Head.Service = string(message.Name), string(head.service)
+	}
+	if call.invalid == nil && call.Target == nil {
+		call.invalid = thriftwire.CheckName(message.Name)
+	}
+	if call.invalid != nil {
+		return
+	}
+	size := message.Info.Size()
+	if call.invalid = s.budget.take(len(message.Body) + size); call.invalid == nil {
+		call.headBytes, call.counted = size, len(message.Body)
+	}
+}
+
 // DropBody lets go of Body, once it has been decoded or will not be.
 func (in *Inbound) DropBody() {
-	in.conn.server.budget.give(in.counted)
-	if in.copied {
-		in.conn.server.buffers.Put(in.Body)
+	in.server.budget.give(in.counted)
+	switch {
+	case in.copied:
+		in.server.buffers.Put(in.Body)
+	case in.local != nil:
+		in.local.dropRequest()
 	}
 	in.Body, in.counted, in.copied = nil, 0, false
 }
@@ -62,9 +99,11 @@ func (in *Inbound) DropBody() {
 // call ends, or DropBody.
 func (in *Inbound) KeepBody() []byte {
 	body := in.Body
-	if in.copied {
-		in.conn.server.buffers.Forget(body)
-	} else {
+	switch {
+	case in.copied:
+		in.server.buffers.Forget(body)
+	case in.local != nil && in.local.keepRequest():
+	default:
 		body = slices.Clone(body)
 	}
 	in.Body, in.copied = nil, false
@@ -107,7 +146,7 @@ func (in *Inbound) NewReply(name string, head ReplyHead) (*Reply, error) {
 }
 
 func (in *Inbound) newReply(name string, head ReplyHead, messageType thriftwire.MessageType) (*Reply, error) {
-	server := in.conn.server
+	server := in.server
 	r, ok := server.replies.Get().(*Reply)
 	if !ok {
 		r = new(Reply)

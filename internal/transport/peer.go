@@ -41,6 +41,8 @@ type Peer struct {
 	closed    bool
 
 	late atomic.Uint64
+	// local is how calls reach a server of this process; nil for an address.
+	local *localPeer
 
 	// requests holds *Request that are not in use.
 	requests sync.Pool
@@ -53,6 +55,9 @@ func NewPeer(config PoolConfig) *Peer {
 		config.Share = p.share
 	}
 	p.pool = NewPool(config)
+	if config.Local != nil {
+		p.local = newLocalPeer(p, config.Local)
+	}
 	return p
 }
 
@@ -71,6 +76,9 @@ type Waiter interface{ WillWait() }
 func (p *Peer) Do(ctx context.Context, request *Request) (*Response, error) {
 	if waiter, ok := ctx.Value(WaiterKey{}).(Waiter); ok {
 		waiter.WillWait()
+	}
+	if p.local != nil {
+		return p.local.call(ctx, request)
 	}
 	for attempt := 0; ; {
 		response, used, err := p.attempt(ctx, request)

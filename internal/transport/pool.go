@@ -20,6 +20,9 @@ import (
 // PoolConfig configures a Pool. Every field must be set; limits.Or has been
 // applied to what a user gave.
 type PoolConfig struct {
+	// Local, if set, is a server of this process that calls go to, without
+	// connections: Dial and what is about connections have no meaning.
+	Local    *Server
 	Dial     func(ctx context.Context) (*eventloop.Conn, error)
 	Protocol wire.Protocol
 	Limits   limits.Message

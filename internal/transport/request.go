@@ -34,6 +34,8 @@ type Request struct {
 	// call is how the request waits on a shared connection, response what comes back.
 	call     muxCall
 	response Response
+	// local is what a call to a server of this process needs besides.
+	local localRequest
 }
 
 // headerMaps are arrays for the maps of a header.
@@ -139,12 +141,16 @@ type Response struct {
 	// whoever keeps it if there are none.
 	conn    *ClientConn
 	buffers *linkbuf.Pool
+	// local is the reply that Body lies in, of a server of this process.
+	local localReply
 }
 
 // Release gives back what the response holds: its memory, and the connection if
 // the call had one to itself.
 func (r *Response) Release() {
 	switch {
+	case r.local.used():
+		r.local.drop()
 	case r.conn != nil:
 		r.conn.Release()
 	case r.buffers != nil:
@@ -156,6 +162,9 @@ func (r *Response) Release() {
 // KeepBody returns Body for somebody who keeps it for as long as he likes. It is
 // copied if that has not happened already.
 func (r *Response) KeepBody() []byte {
+	if r.local.used() {
+		return r.local.keep(r.Body)
+	}
 	if r.conn == nil && r.buffers == nil {
 		return r.Body
 	}

@@ -3,9 +3,13 @@ package transport
 import "time"
 
 // Rest starts no more calls of the connection for a while, and reads from it only
-// what there is room for: TCP tells its peer to slow down.
+// what there is room for: TCP tells its peer to slow down. A local caller has none,
+// and pays for its refusals itself.
 func (in *Inbound) Rest(d time.Duration) {
-	c := in.conn
+	c, ok := in.conn.(*serverConn)
+	if !ok {
+		return
+	}
 	c.mu.Lock()
 	rests := c.rests || c.gone
 	c.rests = true

@@ -51,6 +51,8 @@ type Server struct {
 	// serving.
 	stopping atomic.Int64
 
+	local localCalls
+
 	// replies holds *Reply that are not in use.
 	replies sync.Pool
 
@@ -70,6 +72,7 @@ func NewServer(config ServerConfig) *Server {
 	}
 	s.budget.limit = config.BufferedBytes
 	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.local.init(s)
 	return s
 }
 
@@ -100,6 +103,8 @@ const sweepInterval = 500 * time.Millisecond
 // it has none. It drains as well when listener cannot accept any more, and says
 // why. Otherwise it returns nil if all calls could finish.
 func (s *Server) Serve(ctx context.Context, listener *eventloop.Listener) error {
+	s.local.open()
+	defer s.local.workers.Close()
 	served := make(chan error, 1)
 	go func() {
 		served <- listener.Serve(context.Background(), func(conn *eventloop.Conn) error {
@@ -109,6 +114,7 @@ func (s *Server) Serve(ctx context.Context, listener *eventloop.Listener) error 
 	stopSweep := s.startSweep(listener)
 	defer stopSweep()
 	defer s.cancel()
+	defer s.local.end()
 	var failed error
 	select {
 	case failed = <-served:
@@ -136,6 +142,7 @@ func (s *Server) Serve(ctx context.Context, listener *eventloop.Listener) error 
 	err := s.tooLate()
 	// Closed before the calls learn of it: their answers would come by chance.
 	_ = listener.Close()
+	s.local.end()
 	s.cancel()
 	<-shut
 	return errors.Join(failed, err)
@@ -144,6 +151,7 @@ func (s *Server) Serve(ctx context.Context, listener *eventloop.Listener) error 
 // announceStop begins a graceful stop, and tells peers whose protocol can.
 func (s *Server) announceStop(listener *eventloop.Listener) {
 	s.stopping.Store(time.Now().UnixNano())
+	s.local.close()
 	listener.Connections(func(conn *eventloop.Conn) bool {
 		if c := connOf(conn); c != nil {
 			c.announceStop()
@@ -202,6 +210,8 @@ func (s *Server) stopped() bool {
 
 // Close ends everything at once, also if Serve was not called for listener.
 func (s *Server) Close(listener *eventloop.Listener) error {
+	s.local.close()
+	s.local.end()
 	s.cancel()
 	return listener.Close()
 }
@@ -237,7 +247,7 @@ func (s *Server) startSweep(listener *eventloop.Listener) (stop func()) {
 // run runs Handle for a call. The connection is held meanwhile: it stays open for
 // the answer although the peer may have stopped sending, and a stopping server
 // waits for it.
-func (s *Server) run(call *Inbound) {
+func (s *Server) run(ctx context.Context, call *Inbound) {
 	// Also when Handle panics or ends the goroutine, which its owner must not
 	// let happen: the connection would wait for ever.
 	defer s.callEnded(call)
@@ -245,13 +255,18 @@ func (s *Server) run(call *Inbound) {
 		call.answerPing()
 		return
 	}
-	s.config.Handle(call.conn.context(), call)
+	s.config.Handle(ctx, call)
 }
 
 func (s *Server) callEnded(call *Inbound) {
 	call.DropBody()
 	s.budget.give(call.headBytes)
 	call.conn.done(call)
+	s.oneLess()
+}
+
+// oneLess counts a call that runs no more.
+func (s *Server) oneLess() {
 	if s.running.Add(-1) > 0 {
 		return
 	}

@@ -300,6 +300,7 @@ func (c *serverConn) inbound(message wire.Message, beyond int) *Inbound {
 		Sequence:       message.Sequence,
 		Peer:           c.peer,
 		Local:          c.local,
+		server:         c.server,
 		conn:           c,
 		headerSequence: message.HeaderSequence,
 		invalid:        message.Invalid,
@@ -310,25 +311,9 @@ func (c *serverConn) inbound(message wire.Message, beyond int) *Inbound {
 	}
 	head := c.names.read(message.Info)
 	c.fulmar = c.fulmar || head.mux
-	call.Head, call.claims, call.fulmar = head.RequestHead, head.mux, c.fulmar
+	call.claims, call.fulmar = head.mux, c.fulmar
+	c.server.admit(call, &message, &head)
 	if call.invalid == nil {
-		call.Target = c.server.config.Lookup(head.service, message.Name)
-	}
-	call.ping = call.Target == nil && call.invalid == nil && isPing(&message, head.service)
-	if call.Target == nil {
-		call.Name, call.Head.Service = string(message.Name), string(head.service)
-	}
-	if call.invalid == nil && call.Target == nil {
-		call.invalid = thriftwire.CheckName(message.Name)
-	}
-	if call.invalid == nil {
-		call.headBytes = message.Info.Size()
-		if call.invalid = c.server.budget.take(len(message.Body) + call.headBytes); call.invalid != nil {
-			call.headBytes = 0
-		}
-	}
-	if call.invalid == nil {
-		call.counted = len(message.Body)
 		if call.Body = message.Body; len(call.Body) < aliasedLeast || len(call.Body) < c.conn.Reader().Memory()/2 {
 			call.Body = append(c.server.buffers.Get(len(message.Body)), message.Body...)
 			call.copied = true
@@ -355,7 +340,7 @@ func (c *serverConn) serve(call *Inbound) {
 		c.conn.Reader().Done()
 	}
 	call.detached, call.here = c.conn.Detach(), true
-	c.server.run(call)
+	c.server.run(c.context(), call)
 }
 
 // held returns what the budget counts for bytes that wait in reader: as many as
@@ -501,7 +486,7 @@ func (c *serverConn) sayFarewellLocked() {
 
 // sendControl sends the control packet, behind the answers that wait.
 func (c *serverConn) sendControl() {
-	call := &Inbound{Protocol: wire.TTHeader, conn: c, headerSequence: wire.ControlSequence}
+	call := &Inbound{Protocol: wire.TTHeader, server: c.server, conn: c, headerSequence: wire.ControlSequence}
 	control, err := call.NewReply(wire.ControlMethod, ReplyHead{})
 	if err != nil {
 		return
