@@ -106,6 +106,11 @@ func (s *stream) deliver(p packet, now time.Time) {
 	if p.at.Before(s.last) {
 		p.at = s.last
 	}
+	if l := s.link; (l.stalled || l.partitioned) && !p.at.After(l.frozenSince) {
+		// Sent in the instant in which it all stopped, which can be long in a bubble, but
+		// after that.
+		p.at = l.frozenSince.Add(1)
+	}
 	s.last = p.at
 	s.packets = append(s.packets, p)
 	s.changed.happened()

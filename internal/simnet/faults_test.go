@@ -214,3 +214,39 @@ func TestPartition_HidesEverything(t *testing.T) {
 		expectReadError(t, client, syscall.ECONNRESET)
 	})
 }
+
+// TestNetwork_RefusesNewConnections, while those that exist go on.
+func TestNetwork_RefusesNewConnections(t *testing.T) {
+	network := simnet.New(simnet.Config{})
+	client, accepted := connect(t, network)
+	network.Refuse(server, true)
+	if _, err := network.Dial(t.Context(), "tcp", server); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("Dial = %v, want it refused", err)
+	}
+	write(t, client, "goes on")
+	expect(t, accepted, "goes on")
+	network.Refuse(server, false)
+	again, err := network.Dial(t.Context(), "tcp", server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again.Close()
+}
+
+// TestNetwork_StopsWhatIsSentInTheSameInstant: in a bubble no time passes between a
+// fault and what the test does next.
+func TestNetwork_StopsWhatIsSentInTheSameInstant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := simnet.New(simnet.Config{})
+		client, accepted := connect(t, network)
+		write(t, client, "before")
+		network.Stall(server, true)
+		write(t, client, "after")
+		expect(t, accepted, "before")
+		accepted.SetReadDeadline(time.Now().Add(time.Second))
+		expectReadError(t, accepted, os.ErrDeadlineExceeded)
+		accepted.SetReadDeadline(time.Time{})
+		network.Stall(server, false)
+		expect(t, accepted, "after")
+	})
+}

@@ -85,6 +85,8 @@ type link struct {
 	changed event
 
 	stalled, partitioned bool
+	// refusing: connections are refused as if nobody listened.
+	refusing bool
 	// frozenSince is when the first of these two began. What had arrived by
 	// then can still be read.
 	frozenSince time.Time
@@ -153,9 +155,9 @@ func (l *link) dial(ctx context.Context) (*conn, error) {
 		switch {
 		case time.Now().Before(arrived):
 			l.changed.wait(&l.mu, arrived, ctx.Done())
-		case l.partitioned, l.listener != nil && len(l.listener.backlog) >= backlogMax:
+		case l.partitioned, l.listener != nil && !l.refusing && len(l.listener.backlog) >= backlogMax:
 			l.changed.wait(&l.mu, time.Time{}, ctx.Done())
-		case l.listener == nil:
+		case l.listener == nil || l.refusing:
 			return nil, syscall.ECONNREFUSED
 		default:
 			l.pairs[p] = struct{}{}
@@ -197,6 +199,12 @@ func (n *Network) Stall(at string, on bool) {
 // Partition is Stall, and connections that are being dialled hang as well.
 func (n *Network) Partition(at string, on bool) {
 	n.fault(at, func(l *link, now time.Time) { l.freeze(&l.partitioned, on, now) })
+}
+
+// Refuse refuses (or with false accepts again) new connections to an address, as if
+// nobody listened there. Those that exist go on.
+func (n *Network) Refuse(at string, on bool) {
+	n.fault(at, func(l *link, _ time.Time) { l.refusing = on })
 }
 
 // fault changes a link and makes all who wait look again.
