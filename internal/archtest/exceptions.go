@@ -121,6 +121,14 @@ func goroutineExceptions() []exception {
 			reason: "one for each served connection; it ends when the connection is closed; Listener.Serve waits for all of them, and after a failed accept Shutdown",
 		},
 		{
+			rule: "goroutine", file: "fulmartest/server.go", what: "go",
+			reason: "Serve of a server; Stop and Kill wait for it, and the end of the test does",
+		},
+		{
+			rule: "goroutine", file: "fulmartest/faults.go", what: "go",
+			reason: "ends a fault and runs briefly; the end of the test takes it back",
+		},
+		{
 			rule: "goroutine", file: "internal/loadgen/loadgen.go", what: "go",
 			reason: "one for each caller; it ends with the window or the context, and Run waits for all of them",
 		},
