@@ -54,24 +54,7 @@ func timeScenes() map[string]*scene {
 			act:  func(m *meeting) string { return outcome(m.api.Nothing(m.t.Context(), fulmar.Timeout(time.Minute))) },
 			want: "deadline true within a minute true\nok",
 		},
-		"deadline that ends the handler": {
-			stub: func(m *meeting) *testservice.Stub {
-				return &testservice.Stub{OnNothing: func(ctx context.Context) error {
-					<-ctx.Done()
-					m.note("handler: ended")
-					return ctx.Err()
-				}}
-			},
-			act: func(m *meeting) string {
-				if !carriesHead(m.protocol) {
-					return "" // the handler learns of the connection's end only
-				}
-				code := fulmar.CodeOf(m.api.Nothing(m.t.Context(), fulmar.Timeout(200*time.Millisecond)))
-				m.await(1)
-				return code.String()
-			},
-			want: "handler: ended\ndeadline exceeded",
-		},
+		"deadline that ends the handler": handlerEndsScene(),
 		"cancellation": {
 			stub: heldStub,
 			act: func(m *meeting) string {
@@ -82,6 +65,34 @@ func timeScenes() map[string]*scene {
 			},
 			want: "held\ncanceled, transport, maybe executed, waiting for the reply: canceled by the caller",
 		},
+	}
+}
+
+// handlerEndsScene: a handler that waits for the end of its context sees the deadline.
+func handlerEndsScene() *scene {
+	return &scene{
+		stub: func(m *meeting) *testservice.Stub {
+			stub := adder()
+			stub.OnNothing = func(ctx context.Context) error {
+				<-ctx.Done()
+				m.note("handler: ended")
+				return ctx.Err()
+			}
+			return stub
+		},
+		act: func(m *meeting) string {
+			if !carriesHead(m.protocol) {
+				return "" // the handler learns of the connection's end only
+			}
+			// With a connection that is there the request arrives before it is too late.
+			if err := addError(m.api); err != nil {
+				return outcome(err)
+			}
+			code := fulmar.CodeOf(m.api.Nothing(m.t.Context(), fulmar.Timeout(200*time.Millisecond)))
+			m.await(1)
+			return code.String()
+		},
+		want: "handler: ended\ndeadline exceeded",
 	}
 }
 
@@ -386,5 +397,33 @@ func localField() field[fulmar.ClientConfig] {
 			return fulmar.CodeOf(addError(dial(t, config)))
 		},
 		settings: []setting{{nil, fulmar.Code(0)}, {idle, fulmar.Unavailable}},
+	}
+}
+
+// TestLocal_AnswersThatNobodyWantsAreNobodyElses: the server answers a call that its
+// caller takes for oneway.
+func TestLocal_AnswersThatNobodyWantsAreNobodyElses(t *testing.T) {
+	server := localServer(t, fulmar.ServerConfig{}, adder())
+	client := dialAny(t, fulmar.ClientConfig{Local: server.server})
+	api := testservice.NewEchoClient(client)
+	oneway, err := fulmar.RawMethod("Echo", "add", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const calls = 200
+	for range calls {
+		request := fulmar.Raw{0}
+		if err := client.Call(t.Context(), oneway, &request, nil); err != nil {
+			t.Fatal(err)
+		}
+		if sum, err := api.Add(t.Context(), 1, 2); sum != 3 || err != nil {
+			t.Fatalf("the call after it: %d, %v", sum, err)
+		}
+	}
+	if err := server.stop(); err != nil {
+		t.Error(err)
+	}
+	if late := client.Stats().LateReplies; late != calls {
+		t.Errorf("%d answers were not wanted, want %d", late, calls)
 	}
 }
