@@ -12,10 +12,11 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 )
 
-// Log writes at most limits.PeerLogsPerSecond lines of each kind in a second.
-// Safe for concurrent use.
+// Log writes at most so many lines of each kind in a second, as a rule
+// limits.PeerLogsPerSecond. Safe for concurrent use.
 type Log struct {
 	logger *slog.Logger
+	most   int
 
 	mu sync.Mutex
 	// windows has one entry for each kind, so kinds must be constants.
@@ -30,8 +31,12 @@ type window struct {
 }
 
 // New returns a Log that writes to logger.
-func New(logger *slog.Logger) *Log {
-	return &Log{logger: logger, windows: map[string]*window{}}
+func New(logger *slog.Logger) *Log { return NewLimited(logger, limits.PeerLogsPerSecond) }
+
+// NewLimited returns a Log that writes at most so many lines of each kind in a
+// second.
+func NewLimited(logger *slog.Logger, perSecond int) *Log {
+	return &Log{logger: logger, most: perSecond, windows: map[string]*window{}}
 }
 
 // Warn logs message, which is also the kind and must be a constant, with
@@ -40,6 +45,14 @@ func New(logger *slog.Logger) *Log {
 func (l *Log) Warn(message string, attributes ...any) {
 	if suppressed, ok := l.allow(message); ok {
 		l.write(slog.LevelWarn, message, attributes, suppressed)
+	}
+}
+
+// WarnFunc is Warn for attributes that cost something: they are asked for only if
+// the line is written.
+func (l *Log) WarnFunc(message string, attributes func() []any) {
+	if suppressed, ok := l.allow(message); ok {
+		l.write(slog.LevelWarn, message, attributes(), suppressed)
 	}
 }
 
@@ -72,7 +85,7 @@ func (l *Log) allow(kind string) (suppressed int, ok bool) {
 	if now.Sub(w.start) >= time.Second {
 		w.start, w.lines = now, 0
 	}
-	if w.lines >= limits.PeerLogsPerSecond {
+	if w.lines >= l.most {
 		w.suppressed++
 		return 0, false
 	}

@@ -130,3 +130,21 @@ func TestLog_ConcurrentLines(t *testing.T) {
 		expectParts(t, written[limits.PeerLogsPerSecond], "suppressed=790")
 	})
 }
+
+// TestLog_AsksOnlyForWhatItWrites: attributes of lines that are left out are not made.
+func TestLog_AsksOnlyForWhatItWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var text bytes.Buffer
+		log := peerlog.NewLimited(slog.New(slog.NewTextHandler(&text, nil)), 2)
+		asked := 0
+		for range 5 {
+			log.WarnFunc("kind", func() []any { asked++; return []any{"n", asked} })
+		}
+		if lines := strings.Count(text.String(), "\n"); lines != 2 || asked != 2 {
+			t.Errorf("%d lines, asked %d times; want 2 of each", lines, asked)
+		}
+		time.Sleep(time.Second)
+		log.WarnFunc("kind", func() []any { return nil })
+		expectParts(t, text.String(), "suppressed=3")
+	})
+}
