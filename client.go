@@ -9,9 +9,11 @@ import (
 
 	"github.com/fulmar-rpc/fulmar/eventloop"
 	"github.com/fulmar-rpc/fulmar/internal/limits"
+	"github.com/fulmar-rpc/fulmar/internal/peerlog"
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
 	"github.com/fulmar-rpc/fulmar/internal/transport"
 	"github.com/fulmar-rpc/fulmar/internal/wire"
+	"github.com/fulmar-rpc/fulmar/observe"
 )
 
 // Client calls one target: one server, or several that answer for each other,
@@ -28,6 +30,9 @@ type Client struct {
 	peer      *transport.Peer
 	instances *instances
 	next      UnaryNext
+	// observers is nil if nobody observes calls, connection if nobody does connections.
+	observers  *observers
+	connection func(observe.Connection)
 }
 
 // NewClient returns a client for the target of config. Close it in the end.
@@ -48,6 +53,9 @@ func NewClient(config ClientConfig) (*Client, error) {
 	if c.protocol == 0 {
 		c.protocol = TTHeader
 	}
+	log := peerlog.New(loggerOr(config.Logger))
+	c.observers = newObservers(config.Observers, log)
+	c.connection = connectionObserver(config.Observers, func() *peerlog.Log { return log })
 	if len(found) == 1 {
 		c.address = found[0].Address
 		c.peer = c.newPeer(c.address, false)
@@ -68,6 +76,13 @@ func (c *Client) newPeer(address string, elsewhere bool) *transport.Peer {
 	if c.config.Local != nil {
 		local = c.config.Local.transport
 	}
+	var told func(observe.Connection)
+	if c.connection != nil {
+		told = func(connection observe.Connection) {
+			connection.Side, connection.Peer = observe.Client, address
+			c.connection(connection)
+		}
+	}
 	return transport.NewPeer(transport.PoolConfig{
 		Local:          local,
 		Dial:           func(ctx context.Context) (*eventloop.Conn, error) { return c.dial(ctx, address) },
@@ -82,6 +97,7 @@ func (c *Client) newPeer(address string, elsewhere bool) *transport.Peer {
 		Ping:           limits.Or(c.config.PingAfter, limits.PingAfter, 0),
 		Elsewhere:      elsewhere,
 		Multiplexed:    c.config.AssumeMultiplexed,
+		Connection:     told,
 	})
 }
 
@@ -179,35 +195,37 @@ func (c *Client) Call(ctx context.Context, method *MethodDesc, request, reply an
 		*receive = nil // what an earlier call left
 	}
 	start := time.Now()
+	call, ctx := c.newCall(ctx, start, method)
 	limit := timeout
 	if timeout == explicitZero {
 		limit = 0
 	} else if outer, ok := ctx.Deadline(); ok && (timeout == 0 || outer.Sub(start) < timeout) {
 		limit = outer.Sub(start)
 	}
-	call := &clientCall{state: unaryState{
-		side:     SideClient,
-		start:    start,
-		limit:    limit,
-		method:   method,
-		peer:     c.target,
-		protocol: c.protocol,
-		receive:  receive,
-		request:  request,
-		reply:    reply,
-	}}
 	state := &call.state
+	state.side, state.start, state.limit = SideClient, start, limit
+	state.method, state.peer, state.protocol = method, c.target, c.protocol
+	state.receive, state.request, state.reply = receive, request, reply
 	// Also for a call without a deadline of its own: ctx may be that of another call,
 	// whose end nobody would look at if it were this one's.
 	call.ctx.parent = ctx
 	if limit != 0 || timeout == explicitZero {
 		call.ctx.deadline = start.Add(limit)
 	}
+	if state.observed != nil {
+		return c.runObserved(call)
+	}
+	return c.run(call)
+}
+
+// run makes a call that is complete.
+func (c *Client) run(call *clientCall) error {
 	defer call.ctx.finish()
+	state := &call.state
 	err := c.next(&call.ctx, Unary{state})
 	if err == nil && !state.invoked {
 		// An interceptor answered by itself; hold it to what a peer is held to.
-		if reply, ok := reply.(replyMessage); ok {
+		if reply, ok := state.reply.(replyMessage); ok {
 			return reply.ReplyError()
 		}
 	}
@@ -231,11 +249,18 @@ func (c *Client) invoke(ctx context.Context, call Unary) error {
 	address := c.address
 	var err error
 	if c.instances == nil {
+		state.picked(address)
 		err = c.attempt(ctx, c.peer, state)
 	} else {
 		address, err = c.attemptAtOne(ctx, state)
 	}
 	e, ok := err.(*Error)
+	if o := state.observed; o != nil {
+		o.err = err
+		if !ok {
+			o.declared = err
+		}
+	}
 	if !ok {
 		// A result, or an error that only a handler can have returned.
 		state.mayHaveRun = true
@@ -261,6 +286,10 @@ func (c *Client) attempt(ctx context.Context, peer *transport.Peer, state *unary
 		return &Error{code: encodeCode(err), message: err.Error(), phase: PhaseEncode, executed: ExecutedNo, cause: err}
 	}
 	defer request.Release()
+	if o := state.observed; o != nil {
+		request.Observe(o, o.call.Start)
+	}
+	head := request.Body().Len()
 	err = checkUnframed(c.protocol, state.request, c.limits)
 	if err == nil {
 		err = state.method.encode(request.Body(), state.request, c.limits, method.Qualified, &state.method.requests)
@@ -268,6 +297,7 @@ func (c *Client) attempt(ctx context.Context, peer *transport.Peer, state *unary
 	if err != nil {
 		return &Error{code: encodeCode(err), message: err.Error(), phase: PhaseEncode, executed: ExecutedNo, cause: err}
 	}
+	state.tell(observe.PhaseEncoded, request.Body().Len()-head)
 	response, err := peer.Do(ctx, request)
 	if err != nil {
 		return callFailure(err, state.limit)
@@ -326,6 +356,7 @@ func (c *Client) readReply(message *transport.Response, state *unaryState) error
 			bad.executed = ExecutedMaybe
 			return bad
 		}
+		state.tell(observe.PhaseDecoded, len(message.Body))
 		return remoteFailure(exception, message.Head)
 	}
 	if business := message.Head.Business; business != nil {
@@ -338,6 +369,7 @@ func (c *Client) readReply(message *transport.Response, state *unaryState) error
 	if _, err := state.method.Codec.ReadBody(body, state.reply, c.limits, mayRefer); err != nil {
 		return c.badReply(err)
 	}
+	state.tell(observe.PhaseDecoded, len(body))
 	if reply, ok := state.reply.(replyMessage); ok {
 		err := reply.ReplyError()
 		if missing, ok := err.(*Error); ok {

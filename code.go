@@ -3,9 +3,9 @@ package fulmar
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
+	"github.com/fulmar-rpc/fulmar/observe"
 )
 
 // Code says what kind of failure an Error is. The numbers are those of gRPC;
@@ -50,36 +50,17 @@ const (
 	Unauthenticated Code = 16
 )
 
-var codeNames = [...]string{
-	Canceled:           "canceled",
-	Unknown:            "unknown",
-	InvalidArgument:    "invalid argument",
-	DeadlineExceeded:   "deadline exceeded",
-	NotFound:           "not found",
-	AlreadyExists:      "already exists",
-	PermissionDenied:   "permission denied",
-	ResourceExhausted:  "resource exhausted",
-	FailedPrecondition: "failed precondition",
-	Aborted:            "aborted",
-	OutOfRange:         "out of range",
-	Unimplemented:      "unimplemented",
-	Internal:           "internal",
-	Unavailable:        "unavailable",
-	DataLoss:           "data loss",
-	Unauthenticated:    "unauthenticated",
-}
-
 // String returns the name in lower case with spaces.
 func (c Code) String() string {
-	if c.known() {
-		return codeNames[c]
+	if c == 0 {
+		return "code 0"
 	}
-	return fmt.Sprintf("code %d", uint32(c))
+	return observe.Code(c).String()
 }
 
 // known reports whether c is one of the codes. As an int a peer's number could
 // be negative on 32-bit systems.
-func (c Code) known() bool { return c > 0 && c < Code(len(codeNames)) }
+func (c Code) known() bool { return c > 0 && c < Code(observe.Codes) }
 
 // CodeOf returns the code of err: that of an *Error anywhere in its chain, those
 // of the context package's errors, 0 for nil and Unknown for everything else,

@@ -15,6 +15,7 @@ import (
 	"github.com/fulmar-rpc/fulmar/eventloop"
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/wire"
+	"github.com/fulmar-rpc/fulmar/observe"
 )
 
 // Protocol is how messages are framed on a connection.
@@ -153,8 +154,15 @@ type ServerConfig struct {
 	// goes on without it. Serve returns its error. If Serve ends because of Close, or
 	// because the listener fails, it is called then. Default: nothing is done.
 	BeforeStop func(ctx context.Context) error `json:"-"`
-	// Interceptors around every call, the first outermost.
+	// Interceptors around every call, the first outermost. They run before the
+	// request is decoded, unless one of them asks for it with Unary.Request.
 	Interceptors []UnaryInterceptor `json:"-"`
+	// DecodedInterceptors run inside of Interceptors, after the request was decoded:
+	// they see every call whose request is sound and that the others let pass.
+	DecodedInterceptors []UnaryInterceptor `json:"-"`
+	// Observers are told of the phases of each call, and of connections; at most 6
+	// (Observers). See package observe. Default: none, which costs nothing.
+	Observers []observe.Observer `json:"-"`
 	// UnknownHandler answers calls of services and methods that are not registered,
 	// with the bytes of their bodies; Forward makes one. With it a call that names a
 	// service which is not registered is never one of a registered method. Default:
@@ -185,6 +193,12 @@ func (c ServerConfig) Validate() error {
 			problems = append(problems, fmt.Errorf("server config: Interceptors[%d] is nil", i))
 		}
 	}
+	for i, interceptor := range c.DecodedInterceptors {
+		if interceptor == nil {
+			problems = append(problems, fmt.Errorf("server config: DecodedInterceptors[%d] is nil", i))
+		}
+	}
+	problems = append(problems, checkObservers("server config", c.Observers)...)
 	if err := c.eventLoop().Validate(); err != nil {
 		problems = append(problems, fmt.Errorf("server config: %w", err))
 	}
@@ -295,6 +309,12 @@ type ClientConfig struct {
 
 	// Interceptors around every call, the first outermost.
 	Interceptors []UnaryInterceptor `json:"-"`
+	// Observers are told of the phases of each call, and of connections; at most 6
+	// (Observers). See package observe. Default: none, which costs nothing.
+	Observers []observe.Observer `json:"-"`
+	// Logger for what operators should know: panics of observers. Default
+	// slog.Default().
+	Logger *slog.Logger `json:"-"`
 	// Dial opens connections in place of the net package's dialer. network is
 	// "tcp" or "unix", address the target's.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error) `json:"-"`
@@ -324,6 +344,7 @@ func (c ClientConfig) Validate() error {
 			problems = append(problems, fmt.Errorf("client config: Interceptors[%d] is nil", i))
 		}
 	}
+	problems = append(problems, checkObservers("client config", c.Observers)...)
 	problems = append(problems, checkDurations("client config", map[string]time.Duration{
 		"Timeout": c.Timeout, "ConnectTimeout": c.ConnectTimeout, "IdleTimeout": c.IdleTimeout,
 		"MaxConnectionAge": c.MaxConnectionAge, "PingAfter": c.PingAfter,

@@ -98,6 +98,9 @@ func (c *Client) attemptAtOne(ctx context.Context, state *unaryState) (address s
 	}
 	first := err.(*Error)
 	first.address = address
+	if state.observed != nil {
+		state.observed.err = err
+	}
 	address, err = c.attemptAt(ctx, state, other)
 	if e, ok := err.(*Error); ok {
 		e.before = first
@@ -111,6 +114,7 @@ func (c *Client) attemptAt(ctx context.Context, state *unaryState, choice cluste
 	outcome := cluster.Unknown
 	// Deferred, because encoding runs code of the user, which can panic.
 	defer func() { c.instances.balancer.Done(choice, outcome, time.Now()) }()
+	state.picked(c.instances.all[choice.Index].address)
 	err = c.attempt(ctx, c.instances.peer(choice.Index), state)
 	outcome = outcomeOf(err)
 	return c.instances.all[choice.Index].address, err

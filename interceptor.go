@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fulmar-rpc/fulmar/internal/transport"
+	"github.com/fulmar-rpc/fulmar/observe"
 )
 
 // UnaryInterceptor wraps unary and oneway calls, on the client or the server.
@@ -16,8 +17,8 @@ import (
 // try again. Several run in the order in which the configuration lists them, the
 // first outermost.
 //
-// On the server interceptors run before the request is decoded, so refusing a
-// call costs no decoding.
+// On the server those of ServerConfig.Interceptors run before the request is decoded,
+// so refusing a call costs no decoding, and those of DecodedInterceptors after it.
 type UnaryInterceptor func(ctx context.Context, call Unary, next UnaryNext) error
 
 // UnaryNext goes on with a call.
@@ -52,6 +53,8 @@ type unaryState struct {
 	undecoded *transport.Inbound
 	decodeErr error
 	reply     any
+	// observed is for who observes the call; nil if nobody does.
+	observed *observedCall
 }
 
 // Side returns which end of the call this is.
@@ -78,7 +81,11 @@ func (u Unary) Peer() string { return u.state.peer }
 func (u Unary) Request() (any, error) {
 	if in := u.state.undecoded; in != nil {
 		u.state.undecoded = nil
+		length := len(in.Body)
 		u.state.request, u.state.decodeErr = u.state.server.decode(u.state.method, in)
+		if u.state.decodeErr == nil {
+			u.state.tell(observe.PhaseDecoded, length)
+		}
 	}
 	return u.state.request, u.state.decodeErr
 }
@@ -144,6 +151,16 @@ func OnlyFor(interceptor UnaryInterceptor, names ...string) UnaryInterceptor {
 // qualifiedName matches what can name a service or a method. A service's name
 // has dots where it includes its package, as with gRPC.
 var qualifiedName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$`)
+
+// decodeBefore decodes the request before next runs.
+func decodeBefore(next UnaryNext) UnaryNext {
+	return func(ctx context.Context, call Unary) error {
+		if _, err := call.Request(); err != nil {
+			return err
+		}
+		return next(ctx, call)
+	}
+}
 
 // chain puts interceptors around last, once, when a server or client is made.
 func chain(interceptors []UnaryInterceptor, last UnaryNext) UnaryNext {

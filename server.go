@@ -14,8 +14,10 @@ import (
 
 	"github.com/fulmar-rpc/fulmar/eventloop"
 	"github.com/fulmar-rpc/fulmar/internal/limits"
+	"github.com/fulmar-rpc/fulmar/internal/peerlog"
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
 	"github.com/fulmar-rpc/fulmar/internal/transport"
+	"github.com/fulmar-rpc/fulmar/observe"
 )
 
 // Server answers calls for the services registered with it. Register first,
@@ -29,6 +31,8 @@ type Server struct {
 	methods   methodTable
 	transport *transport.Server
 	next      UnaryNext
+	// observers is nil if nobody observes calls.
+	observers *observers
 
 	mu       sync.Mutex
 	listener *eventloop.Listener
@@ -48,12 +52,10 @@ func NewServer(config ServerConfig) (*Server, error) {
 		config:    config,
 		limits:    messageLimits(config.MaxMessageBytes, config.MaxDepth, config.DecodeBytesPerWireByte, config.MaxDecodeBytes),
 		admission: newAdmission(config),
-		logger:    config.Logger,
+		logger:    loggerOr(config.Logger),
 		methods:   newMethodTable(),
 	}
-	if s.logger == nil {
-		s.logger = slog.Default()
-	}
+	s.observers = newObservers(config.Observers, nil)
 	s.transport = transport.NewServer(transport.ServerConfig{
 		Allowed:          config.allowed(),
 		Limits:           s.limits,
@@ -66,8 +68,17 @@ func NewServer(config ServerConfig) (*Server, error) {
 		Logger:           s.logger,
 		Lookup:           s.lookup,
 		Handle:           s.handle,
+		Observed:         s.observers != nil,
+		Connection:       connectionObserver(config.Observers, func() *peerlog.Log { return s.transport.Log() }),
 	})
-	s.next = chain(config.Interceptors, s.invoke)
+	if s.observers != nil {
+		s.observers.log = s.transport.Log()
+	}
+	s.next = s.invoke
+	if len(config.DecodedInterceptors) > 0 {
+		s.next = decodeBefore(chain(config.DecodedInterceptors, s.invoke))
+	}
+	s.next = chain(config.Interceptors, s.next)
 	return s, nil
 }
 
@@ -222,37 +233,20 @@ func (s *Server) handle(ctx context.Context, in *transport.Inbound) {
 		started, err = s.admission.enter(ctx, in, deadline)
 	}
 	if err != nil {
-		s.refuse(in, entry, err)
+		s.refuse(ctx, in, entry, err)
 		return
 	}
 	defer s.admission.leave(started)
-	method := entry.method
-	inProgress := &callInProgress{
-		served: servedCall{Call: Call{
-			service:       method.Service,
-			method:        method.Name,
-			oneway:        method.Oneway,
-			protocol:      Protocol(in.Protocol),
-			peer:          in.Peer,
-			local:         in.Local,
-			deadline:      deadline,
-			callerService: in.Head.FromService,
-			callerMethod:  in.Head.FromMethod,
-			metadata:      Metadata{in.Head.Metadata},
-		}},
-		state: unaryState{
-			side:           SideServer,
-			method:         method,
-			implementation: entry.implementation,
-			peer:           in.Peer,
-			protocol:       Protocol(in.Protocol),
-			server:         s,
-			undecoded:      in,
-		},
-	}
+	inProgress := s.newCall(in, entry)
 	call, state := &inProgress.served, &inProgress.state
+	s.fillIn(inProgress, in, entry, deadline)
 	callCtx := inProgress.begin(ctx, in)
 	defer callCtx.finish()
+	ctx = callCtx
+	if o := state.observed; o != nil {
+		defer o.done() // also behind a panic
+		ctx = o.served(ctx)
+	}
 	finished := false
 	defer func() {
 		// A panic, or a goroutine that the handler ends, is a failure of this
@@ -261,15 +255,34 @@ func (s *Server) handle(ctx context.Context, in *transport.Inbound) {
 			s.panicked(in, state, call, recover())
 		}
 	}()
-	err = s.next(callCtx, Unary{state})
+	err = s.next(ctx, Unary{state})
 	s.answer(in, state, call, err)
 	finished = true
 }
 
-// refuse answers a call that is not served. If refusing takes too much its
-// connection rests for a moment, so that those who send less are served.
-func (s *Server) refuse(in *transport.Inbound, entry *methodEntry, err error) {
+// fillIn writes down what a message says of its call.
+func (s *Server) fillIn(c *callInProgress, in *transport.Inbound, entry *methodEntry, deadline time.Time) {
+	method, call, state := entry.method, &c.served.Call, &c.state
+	call.service, call.method, call.oneway = method.Service, method.Name, method.Oneway
+	call.protocol, call.peer, call.local = Protocol(in.Protocol), in.Peer, in.Local
+	call.callerService, call.callerMethod = in.Head.FromService, in.Head.FromMethod
+	call.metadata, call.deadline = Metadata{in.Head.Metadata}, deadline
+	state.side, state.method, state.implementation = SideServer, method, entry.implementation
+	state.peer, state.protocol = in.Peer, Protocol(in.Protocol)
+	state.server, state.undecoded = s, in
+}
+
+// refuse answers a call that will not be served; entry may be nil. If refusing takes
+// too much its connection rests for a moment, so that those who send less are served.
+func (s *Server) refuse(ctx context.Context, in *transport.Inbound, entry *methodEntry, err error) {
 	s.transport.Log().Warn("call refused", "peer", in.Peer, "method", nameOf(in, entry), "reason", err.Error())
+	if s.observers != nil {
+		o := new(observedCall)
+		s.observe(o, in, entry)
+		defer o.done()
+		o.served(ctx)
+		o.err = err
+	}
 	if wantsAnswer(in, entry) {
 		s.sendException(in, nameOf(in, entry), err, transport.ReplyHead{Executed: executedNo})
 	}
@@ -326,8 +339,10 @@ func (s *Server) panicked(in *transport.Inbound, state *unaryState, call *served
 	}
 	s.transport.Log().ErrorWithStack("panic in a handler", "method", state.method.fullName(), "peer", in.Peer,
 		"panic", fmt.Sprint(cause))
+	err := &Error{code: Internal, message: "panic in the handler"}
+	state.ended(err, false)
 	if !state.method.Oneway {
-		s.fail(in, state, call, &Error{code: Internal, message: "panic in the handler"})
+		s.fail(in, state, call, err)
 	}
 }
 
@@ -395,14 +410,19 @@ func (s *Server) invoke(ctx context.Context, call Unary) error {
 	}
 	call.state.handled = true
 	call.state.reply, err = call.state.method.Invoke(ctx, call.state.implementation, request)
+	if o := call.state.observed; o != nil {
+		o.Tell(observe.Event{Phase: observe.PhaseHandled, Err: err})
+	}
 	return err
 }
 
 // answer sends what a call ended in.
 func (s *Server) answer(in *transport.Inbound, state *unaryState, call *servedCall, err error) {
 	method := state.method
+	state.ended(err, false)
 	if err != nil && method.Exception != nil {
 		if declared := method.Exception(err); declared != nil {
+			state.ended(err, true)
 			state.reply, err = declared, nil
 		}
 	}
@@ -416,6 +436,7 @@ func (s *Server) answer(in *transport.Inbound, state *unaryState, call *servedCa
 	}
 	if err == nil && state.reply == nil {
 		err = MissingReply(method.fullName())
+		state.ended(err, false)
 	}
 	if err != nil {
 		s.fail(in, state, call, err)
@@ -427,6 +448,7 @@ func (s *Server) answer(in *transport.Inbound, state *unaryState, call *servedCa
 		return
 	}
 	defer reply.Release()
+	head := reply.Body().Len()
 	err = checkUnframed(Protocol(in.Protocol), state.reply, s.limits)
 	if err == nil {
 		err = method.encode(reply.Body(), state.reply, s.limits, method.Name, &method.replies)
@@ -435,6 +457,7 @@ func (s *Server) answer(in *transport.Inbound, state *unaryState, call *servedCa
 		s.unencodable(in, state, err)
 		return
 	}
+	state.tell(observe.PhaseEncoded, reply.Body().Len()-head)
 	s.delivered(in, method.Name, reply.Send())
 }
 
@@ -442,7 +465,9 @@ func (s *Server) answer(in *transport.Inbound, state *unaryState, call *servedCa
 // be sent.
 func (s *Server) unencodable(in *transport.Inbound, state *unaryState, err error) {
 	s.transport.Log().Error("reply cannot be encoded", "method", state.method.fullName(), "reason", err.Error())
-	s.sendException(in, state.method.Name, &Error{code: Internal, message: "the reply cannot be encoded: " + err.Error()},
+	failed := &Error{code: Internal, message: "the reply cannot be encoded: " + err.Error()}
+	state.ended(failed, false)
+	s.sendException(in, state.method.Name, failed,
 		transport.ReplyHead{Executed: executedYes})
 }
 
@@ -454,10 +479,14 @@ func (s *Server) fail(in *transport.Inbound, state *unaryState, call *servedCall
 	case business == nil:
 	case business.status == 0:
 		err = &Error{code: Internal, message: business.Error() + ", which would be a success"}
-	case in.HasHeader():
-		head.Business = business.businessStatus()
-		s.sendBusiness(in, state, head)
-		return
+		state.ended(err, false)
+	default:
+		state.ended(err, true)
+		if in.HasHeader() {
+			head.Business = business.businessStatus()
+			s.sendBusiness(in, state, head)
+			return
+		}
 	}
 	s.sendException(in, state.method.Name, err, head)
 }

@@ -306,6 +306,25 @@ const (
 	LastWordsTimeout = 200 * time.Millisecond
 )
 
+// Observers.
+const (
+	// Observers bounds how many of them a server or a client has: each call has
+	// room for what they keep of it.
+	Observers = 6
+
+	// MetricSeries and MetricUndefinedSeries bound how many methods are counted
+	// apart, of definitions and of names that peers may have made up. Each takes 5
+	// KiB. The rest is counted together.
+	MetricSeries          = 1000
+	MetricUndefinedSeries = 100
+
+	// SlowCall is how long a call must take that is logged although it succeeded.
+	SlowCall = time.Second
+
+	// LogTextBytes bounds each text that observe.Log writes.
+	LogTextBytes = 512
+)
+
 // The generator.
 const (
 	// IDLBytes bounds all interface definitions of one run together.

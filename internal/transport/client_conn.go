@@ -84,6 +84,10 @@ type ClientConn struct {
 	// if there is none, and often earlier: it is set again when it has passed, not for
 	// every call.
 	deadline, armed time.Time
+	// waited: its call had to wait for it. opened is when, broke why it is closed.
+	waited bool
+	opened time.Time
+	broke  error
 }
 
 // Reused reports whether another call used the connection before.
@@ -105,6 +109,7 @@ func (c *ClientConn) Exchange(ctx context.Context, request *Request) (*Response,
 	if err == nil {
 		response := &request.response
 		*response = Response{conn: c, Type: message.Type, Body: message.Body}
+		request.tellReply()
 		var closing bool
 		var headErr error
 		var mux bool
@@ -118,6 +123,7 @@ func (c *ClientConn) Exchange(ctx context.Context, request *Request) (*Response,
 		}
 		err = &CallError{Phase: PhaseReply, Sent: true, Err: headErr}
 	}
+	request.tellWritten()
 	cause := ctx.Err()
 	if cause == nil && errors.Is(err.Err, os.ErrDeadlineExceeded) {
 		// The socket's clock was ahead of the context's.
@@ -186,6 +192,10 @@ func (c *ClientConn) exchange(ctx context.Context, request *Request) (wire.Messa
 	c.claimed = true
 	n, err := c.send(ctx, request)
 	c.used = 0
+	if err == nil && request.teller != nil {
+		request.written.Store(int64(request.elapsed()))
+		request.tellWritten()
+	}
 	switch {
 	case err == nil && request.oneway:
 		return wire.Message{}, nil
@@ -216,7 +226,7 @@ func (c *ClientConn) stale() bool { return c.reused && c.conn.CheckIdle() != nil
 func (c *ClientConn) send(ctx context.Context, request *Request) (n int64, err error) {
 	var array [8][]byte
 	parts := request.slices(array[:0])
-	if !request.oneway {
+	if !request.oneway && request.teller == nil { // Ask does not say when the write was done
 		if n, err = c.ask(ctx, parts); err != nil || n == int64(request.length()) {
 			return n, err
 		}
@@ -282,8 +292,12 @@ func (c *ClientConn) lastWords(ctx context.Context, request *Request) (wire.Mess
 // await reads the reply and checks that it belongs to the request.
 func (c *ClientConn) await(ctx context.Context, request *Request) (wire.Message, *CallError) {
 	reader := c.conn.Reader()
+	var first time.Duration
 	for {
 		buffered := reader.Buffered()
+		if request.teller != nil && first == 0 && len(buffered) > 0 {
+			first = request.elapsed()
+		}
 		message, used, need, err := c.decoder.Next(buffered)
 		switch {
 		case err == nil && used == 0:
@@ -305,6 +319,9 @@ func (c *ClientConn) await(ctx context.Context, request *Request) (wire.Message,
 			c.used = used
 			if used > len(buffered) || message.Last || c.leaving {
 				c.used = -1
+			}
+			if request.teller != nil {
+				request.heard(used, request.elapsed()-first)
 			}
 			err = c.check(request, &message)
 		}

@@ -49,6 +49,8 @@ type Inbound struct {
 	fulmar bool
 	// ping: the transport answers it.
 	ping bool
+	// stamps is nil unless the server is observed.
+	stamps *Stamps
 }
 
 // answerer is what a call came by, and its answer goes by.

@@ -36,6 +36,8 @@ type outgoing struct {
 	owners atomic.Int32
 	// after, if set, is called when a sender is done with the message.
 	after func()
+	// observed is for who observes a call.
+	observed
 	// recycle, if set, takes the message back for another one. A message that was
 	// withdrawn may still be in a sender's queue, and is left to the garbage collector.
 	recycle func()
@@ -121,6 +123,7 @@ func (o *outgoing) reset() {
 	o.name, o.room, o.unused, o.after = "", nil, 0, nil
 	o.header = ttheader.Head{}
 	o.state.Store(stateQueued)
+	o.forget()
 }
 
 // ReadBufferBytes is how much the buffer of a connection must hold: the longest

@@ -12,6 +12,7 @@ import (
 	"github.com/fulmar-rpc/fulmar/eventloop"
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/wire"
+	"github.com/fulmar-rpc/fulmar/observe"
 )
 
 // muxConn is a connection that calls share: each has a sequence id, and the
@@ -34,6 +35,9 @@ type muxConn struct {
 	// timed out since.
 	answered atomic.Int64
 	silent   atomic.Int32
+	// began is when the first bytes of the reply in progress arrived, as heard, if
+	// it needs more than one read; 0 otherwise. Only read uses it.
+	began int64
 
 	mu       sync.Mutex
 	calls    map[int32]*muxCall
@@ -71,7 +75,9 @@ type muxCall struct {
 	deadline time.Time
 	// claim: it tells the peer what this side can do. behind is closed when the
 	// call that does is on its way; nil if it need not be waited for.
-	claim  bool
+	claim bool
+	// first: the connection was opened for it.
+	first  bool
 	behind <-chan struct{}
 	// ping: it is one, and not of a user.
 	ping bool
@@ -117,6 +123,11 @@ func (c *muxConn) call(ctx context.Context, request *Request) (*Response, error)
 	if err != nil {
 		return nil, &CallError{Phase: PhaseAcquire, Err: err}
 	}
+	if call.first {
+		request.begun(observe.UseDialled)
+	} else {
+		request.begun(observe.UseShared)
+	}
 	request.hurry(ctx, call.began)
 	request.address(sequence, wire.FlagOutOfOrder, call.claim)
 	request.after = nil
@@ -132,6 +143,7 @@ func (c *muxConn) call(ctx context.Context, request *Request) (*Response, error)
 	if call.claim {
 		c.claimed()
 	}
+	request.tellWritten()
 	ended := parent.Done()
 	if err != nil || ended == nil {
 		// If nothing can be sent the connection has failed, and the call with it.
@@ -145,12 +157,14 @@ func (c *muxConn) call(ctx context.Context, request *Request) (*Response, error)
 			// Its outcome was decided first.
 			return c.end(call, <-call.outcome)
 		}
+		request.tellWritten()
 		return nil, c.givenUp(call, ctx.Err())
 	}
 }
 
 // end returns what a call ended in to its caller.
 func (c *muxConn) end(call *muxCall, outcome muxOutcome) (*Response, error) {
+	call.request.tellReply()
 	if outcome.expired {
 		return nil, c.givenUp(call, context.DeadlineExceeded)
 	}
@@ -161,7 +175,9 @@ func (c *muxConn) end(call *muxCall, outcome muxOutcome) (*Response, error) {
 // is gone by then counts as one that was used before: the call may try another,
 // but not one after the other while the peer closes each at once.
 func (c *muxConn) callFirst(ctx context.Context, request *Request) (response *Response, used bool, err error) {
+	request.call.first = true
 	response, err = c.call(ctx, request)
+	request.call.first = false
 	if errors.Is(err, errLeaving) {
 		return nil, true, errBroke()
 	}
@@ -370,6 +386,7 @@ func (c *muxConn) fail(err error) {
 	}
 	c.mu.Unlock()
 	c.sender.close(err)
+	c.lent.broke = err
 	c.lent.pool.discard(c.lent)
 	for _, call := range calls {
 		failed := &CallError{Phase: PhaseWait, Sent: true, Err: err}
@@ -419,12 +436,15 @@ func (c *muxConn) read() {
 			}
 			if used > 0 {
 				discard = used
-				if last := c.deliver(&message); last {
+				if last := c.deliver(&message, used); last {
 					return
 				}
 				continue
 			}
 			need = max(more, reader.Len()+1)
+			if c.began == 0 && reader.Len() > 0 {
+				c.began = c.heard.Load()
+			}
 		}
 		if reader.Len() == 0 {
 			reader.Shrink()
@@ -451,7 +471,7 @@ func readError(err error) error {
 // deliver gives a message to the call that waits for it. It reports whether the
 // connection has come to its end. Replies that nobody waits for are dropped and
 // counted: their calls have given up.
-func (c *muxConn) deliver(message *wire.Message) (last bool) {
+func (c *muxConn) deliver(message *wire.Message, size int) (last bool) {
 	head, _, closing, err := readReplyHead(message.Info)
 	if closing {
 		c.leave()
@@ -459,10 +479,18 @@ func (c *muxConn) deliver(message *wire.Message) (last bool) {
 	if call := c.remove(message.HeaderSequence); call != nil {
 		c.answered.Store(c.heard.Load())
 		c.silent.Store(0)
+		if call.request.teller != nil {
+			began := c.began
+			if began == 0 {
+				began = c.heard.Load()
+			}
+			call.request.heard(size, time.Duration(time.Now().UnixNano()-began))
+		}
 		call.outcome <- c.outcome(call, message, head, err)
 	} else if !isControl(message) {
 		c.peer.late.Add(1)
 	}
+	c.began = 0
 	if message.Last {
 		c.fail(fmt.Errorf("nothing can be understood after a reply: %w", message.Invalid))
 	}

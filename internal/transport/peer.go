@@ -96,6 +96,7 @@ func (p *Peer) Do(ctx context.Context, request *Request) (*Response, error) {
 			return nil, err
 		}
 		attempt++
+		request.tellRetried(err)
 	}
 }
 
@@ -167,13 +168,17 @@ func (p *Peer) aloneWithin(ctx, patience context.Context, request *Request) (res
 		if conn, err = p.pool.Acquire(patience); err != nil {
 			return nil, false, err
 		}
-		if response, err = conn.Exchange(ctx, request); !errors.Is(err, errStale) {
-			break
+		if request.teller == nil || !conn.stale() {
+			request.begun(conn.use())
+			if response, err = conn.Exchange(ctx, request); !errors.Is(err, errStale) {
+				break
+			}
 		}
 		p.pool.discard(conn)
 	}
 	switch {
 	case err != nil:
+		conn.broke = err
 		conn.Discard()
 		return nil, conn.Reused(), err
 	case request.oneway:

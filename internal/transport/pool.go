@@ -15,6 +15,7 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
 	"github.com/fulmar-rpc/fulmar/internal/wire"
 	"github.com/fulmar-rpc/fulmar/internal/wire/detect"
+	"github.com/fulmar-rpc/fulmar/observe"
 )
 
 // PoolConfig configures a Pool. Every field must be set; limits.Or has been
@@ -46,6 +47,8 @@ type PoolConfig struct {
 	// Multiplexed says that the peer is known to match replies by sequence id,
 	// although it does not say so itself. TTHeader only.
 	Multiplexed bool
+	// Connection, if set, is told of connections, without Side and Peer.
+	Connection func(observe.Connection)
 	// Share, if set, is offered each connection whose peer can multiplex. If it
 	// returns true it has taken over the connection, with its slot, and calls
 	// discard in the end; otherwise the connection is closed.
@@ -131,9 +134,10 @@ func (p *Pool) Acquire(ctx context.Context) (*ClientConn, error) {
 		}
 	}
 	if conn != nil {
+		conn.waited = wait != nil
 		return conn, nil
 	}
-	return p.dial(ctx)
+	return p.dialObserved(ctx)
 }
 
 // take returns an idle connection, or a waiter, or neither: then the caller
@@ -220,12 +224,14 @@ func (p *Pool) dial(ctx context.Context) (*ClientConn, error) {
 		}
 		return nil, failed
 	}
+	now := time.Now()
 	conn := &ClientConn{
 		pool:    p,
 		conn:    raw,
 		decoder: detect.NewDecoder(wire.SetOf(p.config.Protocol), p.config.Limits),
 		claimed: p.config.Short,
-		expires: expiry(time.Now(), p.config.Age),
+		opened:  now,
+		expires: expiry(now, p.config.Age),
 	}
 	p.mu.Lock()
 	if p.closed {
@@ -384,9 +390,12 @@ func (p *Pool) discard(conn *ClientConn) {
 func (p *Pool) forget(conn *ClientConn) bool {
 	_ = conn.conn.Close()
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	_, known := p.all[conn]
 	delete(p.all, conn)
+	p.mu.Unlock()
+	if known {
+		p.tellClosed(conn, conn.broke)
+	}
 	return known
 }
 
@@ -449,6 +458,7 @@ func (p *Pool) Close() {
 	p.mu.Unlock()
 	for conn := range all {
 		_ = conn.conn.Close()
+		p.tellClosed(conn, nil)
 	}
 }
 

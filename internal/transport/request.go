@@ -87,7 +87,7 @@ func (p *Peer) recycle(r *Request) {
 	r.method, r.full, r.maps = "", nil, headerMaps{}
 	r.told, r.toldAt = 0, 0
 	r.response = Response{}
-	r.call.behind = nil
+	r.call.behind, r.call.first = nil, false
 	p.requests.Put(r)
 }
 

@@ -120,6 +120,9 @@ func (s *sender) write(write func([][]byte) (int64, error)) (all, again bool) {
 		return false, true
 	}
 	for _, o := range s.batch {
+		if o.teller != nil {
+			o.written.Store(int64(o.elapsed()))
+		}
 		o.state.Store(stateSent)
 		s.done(o)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
 	"github.com/fulmar-rpc/fulmar/internal/peerlog"
 	"github.com/fulmar-rpc/fulmar/internal/wire"
+	"github.com/fulmar-rpc/fulmar/observe"
 )
 
 // ServerConfig configures a Server. Every field must be set; limits.Or has been
@@ -37,6 +38,10 @@ type ServerConfig struct {
 	// that polls, until that leaves it behind. It answers through call, or not at all.
 	// ctx ends when the connection does.
 	Handle func(ctx context.Context, call *Inbound)
+	// Observed: messages have Stamps. Connection, if set, is told of connections;
+	// both are for who observes the server.
+	Observed   bool
+	Connection func(observe.Connection)
 }
 
 // Server serves the messages of a listener's connections.
@@ -88,7 +93,7 @@ func (s *Server) EventLoop(config eventloop.Config) eventloop.Config {
 	config.ReadBufferBytes = ReadBufferBytes(s.config.Limits)
 	config.OnOpen = func(conn *eventloop.Conn) { conn.SetContext(newServerConn(s, conn)) }
 	config.OnEOF = func(conn *eventloop.Conn) { connOf(conn).heardFarewell() }
-	config.OnClose = func(conn *eventloop.Conn, _ error) { connOf(conn).closed() }
+	config.OnClose = func(conn *eventloop.Conn, err error) { connOf(conn).closed(err) }
 	config.Logger = s.config.Logger
 	return config
 }

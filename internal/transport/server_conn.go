@@ -13,6 +13,7 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
 	"github.com/fulmar-rpc/fulmar/internal/wire"
 	"github.com/fulmar-rpc/fulmar/internal/wire/detect"
+	"github.com/fulmar-rpc/fulmar/observe"
 )
 
 // serverConn is the state of one connection:
@@ -33,6 +34,7 @@ type serverConn struct {
 	conn   *eventloop.Conn
 	peer   string
 	local  string
+	opened time.Time
 	sender sender
 
 	// Only the goroutine that runs data uses these.
@@ -96,7 +98,9 @@ func newServerConn(s *Server, conn *eventloop.Conn) *serverConn {
 	}
 	c.room.L = &c.mu
 	c.sender = sender{conn: conn, crowded: c.crowded, failed: c.writeFailed, sent: c.sent}
-	c.await(awaitFirst, time.Now(), s.config.FirstByteTimeout)
+	c.opened = time.Now()
+	c.await(awaitFirst, c.opened, s.config.FirstByteTimeout)
+	c.tell(observe.ConnectionOpened, 0, nil)
 	return c
 }
 
@@ -148,9 +152,8 @@ func (c *serverConn) data() error {
 		c.awaitRest(need)
 		return nil
 	}
-	c.started = time.Time{}
 	c.uncharge()
-	call := c.inbound(message, used-len(arrived))
+	call := c.inbound(message, used-len(arrived), used)
 	if err := reader.Skip(min(used, len(arrived))); err != nil {
 		return err
 	}
@@ -280,6 +283,7 @@ func (c *serverConn) expire(now time.Time) {
 // the peer a moment to read the answer.
 func (c *serverConn) refuse(err error) error {
 	c.server.log.Warn("connection refused: wrong bytes", "peer", c.peer, "reason", err.Error())
+	c.tell(observe.ConnectionRefused, 0, err)
 	var foreign *wire.Error
 	if errors.As(err, &foreign) {
 		c.conn.Writer().AppendString(foreign.Answer)
@@ -292,20 +296,15 @@ func (c *serverConn) refuse(err error) error {
 // and the budget counts the body.
 const aliasedLeast = 16 << 10
 
-// inbound makes a call of a message. Everything but a large body is copied.
-func (c *serverConn) inbound(message wire.Message, beyond int) *Inbound {
-	call := &Inbound{
-		Protocol:       message.Protocol,
-		Type:           message.Type,
-		Sequence:       message.Sequence,
-		Peer:           c.peer,
-		Local:          c.local,
-		server:         c.server,
-		conn:           c,
-		headerSequence: message.HeaderSequence,
-		invalid:        message.Invalid,
-		ordered:        message.Flags&wire.FlagOutOfOrder == 0 || !hasTTHeader(message.Protocol),
-	}
+// inbound makes a call of a message of size bytes. Everything but a large body is
+// copied.
+func (c *serverConn) inbound(message wire.Message, beyond, size int) *Inbound {
+	call := c.newInbound(c.started, size)
+	c.started = time.Time{}
+	call.Protocol, call.Type, call.Sequence = message.Protocol, message.Type, message.Sequence
+	call.Peer, call.Local, call.server, call.conn = c.peer, c.local, c.server, c
+	call.headerSequence, call.invalid = message.HeaderSequence, message.Invalid
+	call.ordered = message.Flags&wire.FlagOutOfOrder == 0 || !hasTTHeader(message.Protocol)
 	if !message.Last {
 		c.discard = max(beyond, 0)
 	}
@@ -374,8 +373,7 @@ func (c *serverConn) uncharge() {
 func (c *serverConn) overloaded(arrived []byte, err error) error {
 	message := c.decoder.Refuse(arrived, err)
 	c.uncharge()
-	c.started = time.Time{}
-	call := c.inbound(message, 0)
+	call := c.inbound(message, 0, len(arrived))
 	c.server.log.Warn("message refused", "peer", c.peer, "reason", err.Error())
 	if err := c.conn.Reader().Skip(len(arrived)); err != nil {
 		return err
@@ -420,6 +418,9 @@ const corkedMost = 4 << 10
 // to the sender. The connection is held until it has been written.
 func (c *serverConn) send(call *Inbound, o *outgoing) error {
 	n := o.length()
+	if call.stamps != nil {
+		call.stamps.BytesOut = n
+	}
 	if n <= corkedMost && call.here && call.detached.Attach() {
 		var pieces [8][]byte
 		for _, piece := range o.slices(pieces[:0]) {
@@ -525,7 +526,7 @@ func (c *serverConn) context() context.Context {
 }
 
 // closed is the end: running calls learn of it through their context.
-func (c *serverConn) closed() {
+func (c *serverConn) closed(err error) {
 	c.mu.Lock()
 	if c.ctx == nil {
 		// Whoever asks later gets a context that has ended.
@@ -538,6 +539,9 @@ func (c *serverConn) closed() {
 	c.uncharge()
 	c.sender.close(net.ErrClosed)
 	c.heardFarewell()
+	if c.server.config.Connection != nil {
+		c.tell(observe.ConnectionClosed, time.Since(c.opened), err)
+	}
 }
 
 // closing reports whether no new call should come on the connection.

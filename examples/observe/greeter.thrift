@@ -1,0 +1,5 @@
+namespace go greeter
+
+service Greeter {
+  string greet(1: string name)
+}
