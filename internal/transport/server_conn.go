@@ -113,6 +113,9 @@ func connOf(conn *eventloop.Conn) *serverConn {
 // understood.
 var errLast = errors.New("the previous message had no known end")
 
+// errIdle closes a connection that has had no call for long.
+var errIdle = errors.New("closed after waiting too long for " + awaitMessage)
+
 // errStopped closes a connection of a stopping server whose peer goes on
 // sending.
 var errStopped = errors.New("server is stopping")
@@ -272,8 +275,9 @@ func (c *serverConn) expire(now time.Time) {
 	if !late {
 		return
 	}
-	err := fmt.Errorf("closed after waiting too long for %s", awaited)
+	err := errIdle
 	if !quiet {
+		err = fmt.Errorf("closed after waiting too long for %s", awaited)
 		c.server.log.Warn("connection closed: peer too slow", "peer", c.peer, "waited_for", awaited)
 	}
 	_ = c.conn.CloseWithError(err)
@@ -540,6 +544,9 @@ func (c *serverConn) closed(err error) {
 	c.sender.close(net.ErrClosed)
 	c.heardFarewell()
 	if c.server.config.Connection != nil {
+		if errors.Is(err, errIdle) || errors.Is(err, errStopped) {
+			err = nil
+		}
 		c.tell(observe.ConnectionClosed, time.Since(c.opened), err)
 	}
 }
