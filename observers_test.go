@@ -255,7 +255,7 @@ func TestObservers_SeeAttempts(t *testing.T) {
 	var seen recorder
 	withSeveral(t, 2, fulmar.ClientConfig{Observers: []observe.Observer{seen.observer()}}, func(s *several) {
 		s.serve(adder(), s.addresses[1])
-		for range 8 {
+		for range 64 { // which of two it is is a matter of chance
 			if _, err := s.api.Add(context.Background(), 1, 2); err != nil {
 				t.Fatal(err)
 			}
