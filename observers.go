@@ -244,7 +244,7 @@ func (c *Client) newCall(ctx context.Context, start time.Time, method *MethodDes
 	o.observers = c.observers
 	o.call = observe.Call{
 		Side: observe.Client, Service: method.Service, Method: method.Name, Undefined: method.isRaw(), Oneway: method.Oneway,
-		Protocol: c.protocol.String(), Peer: c.config.Target, Start: start,
+		Protocol: c.protocol.String(), Peer: c.target, Start: start,
 	}
 	both.state.observed = o
 	return &both.clientCall, o.begin(ctx)

@@ -543,3 +543,40 @@ func TestObservers_SeePanicsOfInterceptors(t *testing.T) {
 		t.Errorf("it ended in %+v", done)
 	}
 }
+
+// TestObservers_SeeLocalCalls: with the same phases and lengths as calls over a
+// connection.
+func TestObservers_SeeLocalCalls(t *testing.T) {
+	var atServer, atClient recorder
+	server := serve(t, fulmar.ServerConfig{Observers: []observe.Observer{atServer.observer()}}, adder())
+	client := dialAny(t, fulmar.ClientConfig{Local: server.server, Observers: []observe.Observer{atClient.observer()}})
+	api := testservice.NewEchoClient(client)
+	for range 2 {
+		if sum, err := api.Add(t.Context(), 40, 2); sum != 42 || err != nil {
+			t.Fatalf("Add = %d, %v", sum, err)
+		}
+	}
+	if err := server.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := api.Add(t.Context(), 40, 2); err == nil {
+		t.Error("a call to a server that has stopped")
+	}
+	for i := range 2 {
+		if got, want := atClient.phases(i), fmt.Sprintf(clientPhases, observe.UseLocal); got != want {
+			t.Errorf("client, call %d:\n%s, want\n%s", i, got, want)
+		}
+		if got := atServer.phases(i); got != serverPhases {
+			t.Errorf("server, call %d:\n%s, want\n%s", i, got, serverPhases)
+		}
+		out, in := atClient.done(t, i), atServer.done(t, i)
+		if out.BytesOut == 0 || out.BytesIn == 0 || out.BytesOut != in.BytesIn || out.BytesIn != in.BytesOut {
+			t.Errorf("call %d: the client sent %d and received %d bytes, the server received %d and sent %d", i, out.BytesOut, out.BytesIn, in.BytesIn, in.BytesOut)
+		}
+	}
+	if out := atClient.done(t, 2); out.Err == nil || out.Executed != "no" || atClient.calls[2].Peer != "local" {
+		t.Errorf("the refused call %+v ended in %+v", atClient.calls[2], out)
+	}
+	atClient.check(t)
+	atServer.check(t)
+}

@@ -188,11 +188,13 @@ const (
 	UseQueued
 	// UseShared: other calls use it at the same time.
 	UseShared
+	// UseLocal: there is none, the server is in this process.
+	UseLocal
 )
 
 // String returns the name in lower case.
 func (u Use) String() string {
-	return [...]string{"none", "dialled", "pooled", "queued", "shared"}[u]
+	return [...]string{"none", "dialled", "pooled", "queued", "shared", "local"}[u]
 }
 
 // Connection is what happened to a connection. It may be kept.

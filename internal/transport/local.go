@@ -17,6 +17,7 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/wire"
 	"github.com/fulmar-rpc/fulmar/internal/wire/detect"
 	"github.com/fulmar-rpc/fulmar/internal/workers"
+	"github.com/fulmar-rpc/fulmar/observe"
 )
 
 // LocalAddress is what both sides of a local call see of each other.
@@ -168,10 +169,15 @@ func (p *localPeer) call(ctx context.Context, request *Request) (*Response, erro
 	if err := p.server.local.enter(ctx, p.peer.pool.closing.Done()); err != nil {
 		return nil, err
 	}
+	request.begun(observe.UseLocal)
 	call, err := p.begin(ctx, request)
 	if err != nil {
 		p.server.oneLess()
 		return nil, err
+	}
+	if request.teller != nil {
+		request.written.Store(int64(request.elapsed()))
+		request.tellWritten()
 	}
 	p.server.local.workers.Do(call)
 	if request.oneway {
@@ -216,6 +222,10 @@ func (p *localPeer) begin(ctx context.Context, request *Request) (*localCall, er
 		headerSequence: message.HeaderSequence,
 		invalid:        message.Invalid,
 		fulmar:         true,
+	}
+	if p.server.config.Observed {
+		now := time.Now()
+		call.stamps = &Stamps{FirstByte: now, Complete: now, BytesIn: len(bytes)}
 	}
 	call.ctx.server = p.server.ctx
 	head := request.local.names.read(message.Info)
@@ -299,6 +309,8 @@ func (p *localPeer) end(call *localCall, request *Request, outcome muxOutcome) (
 	}
 	decoder := detect.NewDecoder(wire.SetOf(p.peer.config.Protocol), p.peer.config.Limits)
 	message, _, _, err := decoder.Next(bytes)
+	request.heard(len(bytes), 0)
+	request.tellReply()
 	if err == nil {
 		response.Type, response.Body = message.Type, message.Body
 		response.Head, _, _, err = readReplyHead(message.Info)
@@ -377,6 +389,9 @@ func (c *localCall) send(_ *Inbound, o *outgoing) error {
 			c.peer.late.Add(1)
 		}
 		return nil
+	}
+	if c.stamps != nil {
+		c.stamps.BytesOut = o.length()
 	}
 	o.owners.Add(1)
 	c.reply = o
