@@ -1,6 +1,7 @@
 package eventloop
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -85,19 +86,36 @@ func (l *Listener) admit(socket net.Conn) {
 		l.refuse(socket, full)
 		return
 	}
-	c := newConn(socket, &l.config)
-	c.listener = l
-	c.served = &served{beside: !l.engine.takes(socket)}
-	if secure, ok := socket.(secureConn); ok {
-		c.served.handshake = secure.HandshakeContext
-	}
-	c.source = newRawSource(socket, &c.reader)
+	c := l.newServed(socket)
 	l.stats.accepted.Add(1)
 	// Before anybody else knows the connection: Close and Shutdown poke those that
 	// are listed, and one that nobody owned yet would get two owners.
 	c.engine().serve(c)
 	l.connections.add(c)
 	l.mu.Unlock()
+}
+
+// newServed returns a connection that nobody knows yet.
+func (l *Listener) newServed(socket net.Conn) *Conn {
+	beside := !l.engine.takes(socket)
+	var secured *tlsConn
+	if l.config.TLS != nil {
+		secured = newTLSConn(socket, &l.config, l)
+		socket = secured
+	}
+	c := newConn(socket, &l.config)
+	c.listener = l
+	c.served = &served{beside: beside}
+	if secured != nil {
+		secured.started = &startingTLS{conn: c}
+		c.served.handshake = func(context.Context) error { return c.secureBeside(secured) }
+		// Who wants to write before the end of the handshake waits for it.
+		c.outbound.lock()
+	} else if secure, ok := socket.(secureConn); ok {
+		c.served.handshake = secure.HandshakeContext
+	}
+	c.source = newRawSource(socket, &c.reader)
+	return c
 }
 
 // refuse closes a connection that was accepted and may not be served, because

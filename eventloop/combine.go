@@ -184,7 +184,10 @@ func (o *outbound) writeCombined(buffers [][]byte, whole bool) (int64, error) {
 	}
 	others := err
 	if n >= own {
-		n, err = own, nil
+		n = own
+		if !o.unflushed() {
+			err = nil
+		}
 	}
 	if err != nil && whole && gap(n, err) {
 		o.broken = err
@@ -247,12 +250,26 @@ func (o *outbound) endCombined(err error, lost bool) {
 	}
 }
 
+// closeSocket closes the socket for who holds the token.
+func (o *outbound) closeSocket() error {
+	if o.secure {
+		return o.conn.tlsOf().farewell()
+	}
+	return o.conn.socket.Close()
+}
+
 // close closes the socket, if others have left bytes to write when that is done
 // or LingerTimeout has passed. It returns what is closed then, nil if the socket
 // is closed. ending is set.
 func (o *outbound) close() (ended <-chan struct{}, err error) {
-	ended, ok := o.combined.Load().closeAfter(func() { _ = o.conn.socket.Close() })
-	if !ok {
+	ended, ok := o.combined.Load().closeAfter(func() { _ = o.closeSocket() })
+	switch {
+	case ok:
+	case o.secure:
+		if ended, err = o.closeSecure(); ended == nil {
+			return nil, err
+		}
+	default:
 		return nil, o.conn.socket.Close()
 	}
 	// An error means that everything is written, and the socket is closed.

@@ -1,6 +1,7 @@
 package eventloop
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -119,9 +120,31 @@ type Config struct {
 	// Listen only, on Linux, macOS and the BSDs.
 	ReusePort bool
 
-	// OnOpen is called for each connection before its first byte is read. It may
-	// write, set deadlines and close. It is not called for connections that are
-	// refused because of MaxConnections.
+	// TLS secures all connections of a listener, and those that Dial and NewTLSConn
+	// open; NewConn leaves it alone. A listener needs a certificate in it, or functions
+	// that return one. It is copied; its functions run on goroutines that may wait.
+	// Writes wait for the end of the handshake. It must not allow renegotiation.
+	// Default: no TLS.
+	TLS *tls.Config `json:"-"`
+
+	// AllowPlaintext lets clients speak to a listener with TLS without it as well: the
+	// first byte tells. Default: their connections are closed.
+	AllowPlaintext bool
+
+	// HandshakeTimeout closes connections whose TLS handshake is not complete in time,
+	// since they were opened. Default: 10 s (HandshakeTimeout). Negative: never.
+	HandshakeTimeout time.Duration
+
+	// MaxHandshakes bounds the TLS handshakes of a listener that go on at once; each
+	// takes a goroutine. More wait for their turn, and while some do, one that takes
+	// longer than 1 s (HandshakePatience) ends. Default: 256 (Handshakes). Negative:
+	// unlimited.
+	MaxHandshakes int
+
+	// OnOpen is called for each connection before its first byte is read, with TLS when
+	// the handshake has succeeded. It may write, set deadlines and close. It is not
+	// called for connections that are refused because of MaxConnections, nor for those
+	// whose handshake fails; OnClose is, with a *HandshakeError.
 	OnOpen func(*Conn) `json:"-"`
 
 	// OnEOF is called at most once for each served connection, when the peer
@@ -184,6 +207,12 @@ func (c Config) Validate() error {
 	if c.UserTimeout > userTimeoutMax {
 		report("UserTimeout: too long (limit %v, got %v)", userTimeoutMax, c.UserTimeout)
 	}
+	if c.TLS != nil && c.TLS.Renegotiation != tls.RenegotiateNever {
+		report("TLS: Renegotiation: must be RenegotiateNever")
+	}
+	if c.AllowPlaintext && c.TLS == nil {
+		report("AllowPlaintext: there is no TLS that it would be an exception to")
+	}
 	if c.ReusePort && !canReusePort {
 		report("ReusePort: %s cannot do that", runtime.GOOS)
 	}
@@ -208,6 +237,9 @@ func (c Config) withDefaults() Config {
 	// Before WriteStallTimeout, whose default must not make it longer.
 	c.UserTimeout = limits.Or(c.UserTimeout, userTimeoutFor(c.WriteStallTimeout), 0)
 	c.WriteStallTimeout = limits.Or(c.WriteStallTimeout, limits.WriteStallTimeout, 0)
+	c.TLS = secureConfig(c.TLS)
+	c.HandshakeTimeout = limits.Or(c.HandshakeTimeout, limits.HandshakeTimeout, 0)
+	c.MaxHandshakes = limits.Or(c.MaxHandshakes, limits.Handshakes, math.MaxInt)
 	c.KeepAlive = limits.Or(c.KeepAlive, limits.KeepAlive, 0)
 	if c.MaxConnections == 0 {
 		c.MaxConnections = connectionsFor(descriptorLimit())

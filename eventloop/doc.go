@@ -89,6 +89,18 @@
 // that still write get an error wherever they are, and whoever calls Hold,
 // Release or any other method later does no harm.
 //
+// # TLS
+//
+// With Config.TLS all of this holds for plaintext: package crypto/tls encrypts and
+// decrypts in memory, and the engine reads and writes the records. A handshake has a
+// goroutine while it goes on, an idle connection none on EngineEpoll. Close and the
+// gentler ends send close_notify first, as far as the peer takes it at once; a peer that
+// ends a connection without one gets ErrTruncated for OnClose, and no OnEOF, because
+// somebody on the way may have cut it off. A write that has succeeded may be a record
+// that still waits for the socket: if it cannot leave, the connection closes, and OnClose
+// gets the error, as with writes that are copied for others. Conn.TLS returns what the
+// handshake found out.
+//
 // # Dialled connections
 //
 // Connections from Dial and NewConn belong to their user: Reader and Read block

@@ -2,7 +2,6 @@ package eventloop
 
 import (
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net"
 	"runtime"
@@ -150,17 +149,29 @@ func (e *epollEngine) failed(err error) {
 
 func (e *epollEngine) serve(c *Conn) {
 	loop := &c.served.loop
-	loop.socket = c.socket.(*socket)
+	t := c.tlsOf()
+	if t == nil {
+		loop.socket = c.socket.(*socket)
+	} else {
+		loop.socket = t.Conn.(*socket)
+	}
 	loop.socket.conn = c
 	// So that also connections with few calls are measured, and a peer does not
 	// know which ones are.
 	c.served.handles = uint8(rand.Uint32())
 	c.served.owned, c.served.drained = true, true
-	e.workers.Do(epollJob{conn: c, action: actionOpen})
+	first := actionOpen
+	if t != nil {
+		// The handshake opens it.
+		c.expectHandshake()
+		first = actionWait
+	}
+	e.workers.Do(epollJob{conn: c, action: first})
 }
 
 func (e *epollEngine) poke(c *Conn) {
 	c.served.poked.Store(true) // before it looks: see Detach
+	e.interruptHandshake(c)
 	if c.served.owned && !e.seizeLocked(c) {
 		return
 	}
@@ -273,7 +284,7 @@ func (e *epollEngine) run(c *Conn, l *leader, next action) (leads bool) {
 			if _, owned := e.act(c, nil, next); !owned {
 				return false
 			}
-		case next != actionLinger && !l.turnOver() && l.enter():
+		case next != actionLinger && next != actionHandshake && !l.turnOver() && l.enter():
 			var owned bool
 			if leads, owned = e.act(c, l, next); !owned {
 				return leads
@@ -331,6 +342,8 @@ func (e *epollEngine) act(c *Conn, l *leader, next action) (leads, owned bool) {
 	switch next {
 	case actionOpen:
 		c.open()
+	case actionHandshake:
+		owned = e.handshake(c)
 	case actionHandle:
 		owned = e.handle(c, l)
 	case actionEOF:
@@ -413,7 +426,16 @@ func (e *epollEngine) await(c *Conn, turnOver bool) action {
 func (e *epollEngine) awaitLocked(c *Conn, turnOver bool) action {
 	loop := &c.served.loop
 	next := c.next()
-	if next == actionRead && (c.served.drained || turnOver) {
+	if next == actionRead && c.secureGoesOn(turnOver) {
+		if !turnOver {
+			return next
+		}
+		// Nobody would report what has left the socket already.
+		c.reader.keep()
+		e.workers.Do(epollJob{conn: c})
+		return actionWait
+	}
+	if (next == actionRead || next == actionHandshake) && (c.served.drained || turnOver) {
 		// Whatever makes it unreadable from now on, such as a deadline, pokes.
 		if err := loop.socket.watchReads(); err != nil {
 			c.served.arrived(0, loop.socket.failure("read", err))
@@ -443,16 +465,16 @@ func (e *epollEngine) read(c *Conn, l *leader, leads, turnOver bool) action {
 		c.reader.borrow(l.buffer)
 	}
 	room := c.reader.room(readBytes, readBytesMin)
-	n, err := loop.socket.tryRead(room)
-	drained := n < len(room)
+	n, drained, err := 0, false, error(nil)
+	if t := c.tlsOf(); t != nil {
+		n, drained, err = e.readSecure(c, t, room)
+	} else {
+		n, err = loop.socket.tryRead(room)
+		drained = n < len(room)
+		err = loop.socket.readFailure(err)
+	}
 	c.reader.end += n
 	c.countRead(n)
-	if err == unix.EAGAIN {
-		err = nil
-	}
-	if err != nil && err != io.EOF {
-		err = loop.socket.failure("read", err)
-	}
 	c.mu.Lock()
 	c.served.drained = drained
 	c.served.arrived(n, err)

@@ -70,6 +70,13 @@ type idleCheck struct {
 func newIdleCheck(conn net.Conn) *idleCheck {
 	check := &idleCheck{}
 	_, secure := conn.(secureConn)
+	if t, ok := conn.(*tlsConn); ok {
+		if t.watched != nil {
+			check.checker = t
+			return check
+		}
+		conn, secure = t.Conn, t.session != nil
+	}
 	for range unwrapMax {
 		if checker, ok := conn.(idleChecker); ok {
 			check.checker = checker

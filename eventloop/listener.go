@@ -29,6 +29,8 @@ type Listener struct {
 	contents sync.Pool
 	stats    counters
 	log      *peerlog.Log
+	// handshakes are those that go on.
+	handshakes handshakes
 	// draining makes connections close as soon as they are idle. Whoever sets
 	// it pokes them afterwards.
 	draining atomic.Bool

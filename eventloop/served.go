@@ -281,7 +281,7 @@ func (c *Conn) shake() (err error) {
 	// A context that can end would cost a goroutine. Whoever thinks that it takes
 	// too long closes the connection.
 	err = c.served.handshake(context.Background())
-	if err == nil {
+	if err == nil && c.tlsOf() == nil {
 		c.markUsed(true)
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -436,6 +436,7 @@ func (c *Conn) finish() {
 		c.waits()
 		<-c.drained
 	}
+	c.outbound.drop()
 	c.mu.Lock()
 	c.closed = true
 	cause := c.cause

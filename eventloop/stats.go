@@ -22,6 +22,9 @@ type Stats struct {
 	// Panics counts handlers and other functions of the configuration that
 	// panicked or ended their goroutines.
 	Panics uint64
+	// Handshakes counts those of Config.TLS that succeeded, HandshakeErrors those that
+	// failed, also because the peer does not speak TLS.
+	Handshakes, HandshakeErrors uint64
 	// BytesRead and BytesWritten count what all connections carried, in bytes
 	// of the net.Conn: for TLS without what TLS adds.
 	BytesRead, BytesWritten uint64
@@ -59,6 +62,7 @@ type counters struct {
 	accepted, refused, acceptErrors, writeStalls, panics, bytesRead, bytesWritten atomic.Uint64
 	wakeups, events, parks, spins, reads, writes, spawned, rescues, released      atomic.Uint64
 	buffers                                                                       atomic.Int64
+	handshakes, handshakeErrors                                                   atomic.Uint64
 }
 
 // Stats returns the counters, also after the end of the Listener. Each is exact,
@@ -75,6 +79,7 @@ func (l *Listener) Stats() Stats {
 		AcceptErrors: l.stats.acceptErrors.Load(),
 		WriteStalls:  l.stats.writeStalls.Load(),
 		Panics:       l.stats.panics.Load(),
+		Handshakes:   l.stats.handshakes.Load(), HandshakeErrors: l.stats.handshakeErrors.Load(),
 		BytesRead:    l.stats.bytesRead.Load(),
 		BytesWritten: l.stats.bytesWritten.Load(),
 		Loop: LoopStats{

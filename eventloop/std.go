@@ -40,7 +40,11 @@ func (e stdEngine) close() { e.left.Close() }
 func (e stdEngine) serve(c *Conn) {
 	c.served.std = &stdState{}
 	c.served.std.changed.L = &c.mu
-	go e.run(c, c.open)
+	first := c.open
+	if c.tlsOf() != nil {
+		first = c.expectHandshake // which opens it
+	}
+	go e.run(c, first)
 }
 
 // mustGoOn: nobody else reads the connection.
@@ -126,7 +130,7 @@ func (stdEngine) readReturned(c *Conn, n int, err error) {
 			err = nil
 		}
 	}
-	c.served.arrived(n, err)
+	c.handshakeEnded(n, err)
 }
 
 func (stdEngine) poke(c *Conn) {

@@ -23,6 +23,9 @@ func (o *outbound) tryWrite(buffers [][]byte) (int64, error) {
 	if !o.tryLock() {
 		return 0, nil
 	}
+	if o.secure {
+		return o.trySecure(buffers)
+	}
 	defer o.unlock()
 	if o.broken != nil {
 		return 0, o.broken

@@ -36,6 +36,8 @@ type outbound struct {
 	// call, and a write whose deadline has passed can go on where it stopped.
 	// With others, such as TLS, a write that timed out is the last one.
 	plain bool
+	// secure: it is TLS, of this package.
+	secure bool
 	// ending: nothing is left to others any more, because what is written now may
 	// fail with the socket: each writer has to see for itself.
 	ending atomic.Bool
@@ -83,6 +85,11 @@ type polledSocket interface {
 func (o *outbound) init(conn *Conn) {
 	o.conn = conn
 	switch socket := conn.socket.(type) {
+	case *tlsConn:
+		o.plain, o.secure = true, true
+		if socket.watched != nil {
+			o.polled, o.sink = true, socket
+		}
 	case *net.TCPConn, *net.UnixConn:
 		o.plain = true
 	case polledSocket:
@@ -223,7 +230,7 @@ func (o *outbound) write(buffers [][]byte, whole bool) (int64, error) {
 func (o *outbound) writeAll(buffers [][]byte) (n int64, err error) {
 	if o.polled {
 		n, err = o.sink.write(buffers)
-		if err != nil || n == lengthOf(buffers) {
+		if err != nil || n == lengthOf(buffers) && !o.unflushed() {
 			return n, err
 		}
 	}
@@ -285,8 +292,10 @@ func (o *outbound) writePending() (written int64, err error) {
 			progress = began
 		}
 		o.arm(began)
+		passed := o.passed()
 		n, err := o.writeSome()
 		written += n
+		moved := n > 0 || o.passed() > passed
 		if err == nil {
 			if o.plain || len(o.rest.pending) == 0 {
 				return written, nil
@@ -298,11 +307,11 @@ func (o *outbound) writePending() (written int64, err error) {
 		}
 		now := time.Now()
 		switch {
-		case errors.Is(err, syscall.ETIMEDOUT) && (waited || n > 0 || now.Sub(began) >= writeStallTimeoutMin): // else it was refused at once
+		case errors.Is(err, syscall.ETIMEDOUT) && (waited || moved || now.Sub(began) >= writeStallTimeoutMin): // else it was refused at once
 			return written, fmt.Errorf("eventloop: %w (given up by the system, %d bytes written): %w", ErrWriteStalled, written, err)
 		case stall == 0, !errors.Is(err, os.ErrDeadlineExceeded), o.userDeadlinePassed(now):
 			return written, err
-		case o.plain && n > 0 && !tooSlow(now):
+		case o.plain && moved && !tooSlow(now):
 			progress = now
 		case now.Sub(progress) >= stall, tooSlow(now):
 			return written, stalled()
@@ -318,6 +327,9 @@ func (o *outbound) writePending() (written int64, err error) {
 func (o *outbound) writeSome() (int64, error) {
 	if o.polled {
 		return o.sink.(polledSocket).writeBuffers((*[][]byte)(&o.rest.pending))
+	}
+	if o.secure {
+		return o.conn.tlsOf().writeBuffers((*[][]byte)(&o.rest.pending))
 	}
 	if o.plain && len(o.rest.pending) != 1 {
 		return o.rest.pending.WriteTo(o.conn.socket)

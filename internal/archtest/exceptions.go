@@ -93,6 +93,14 @@ func goroutineExceptions() []exception {
 			reason: "closes the listener when the context of Serve ends; Serve takes it back before it returns. One ends the engine with the last connection",
 		},
 		{
+			rule: "goroutine", file: "eventloop/tls_handshake.go", what: "go",
+			reason: "the timer that closes slow handshakes runs once and returns, and is set while others wait only",
+		},
+		{
+			rule: "goroutine", file: "eventloop/tls_write.go", what: "go",
+			reason: "ends when a record is written, or cannot be within the stall timeout, LingerTimeout or the life of the socket; the end of the connection waits for it",
+		},
+		{
 			rule: "goroutine", file: "eventloop/choice_linux.go", what: "go",
 			reason: "the monitor of handlers that run inline; it ends when there is little to do, or with the engine, which waits for it",
 		},

@@ -99,6 +99,18 @@ const (
 	// ClientIdleTimeout, or clients would reuse connections that are closing.
 	ServerIdleTimeout = 10 * time.Minute
 
+	// HandshakeTimeout closes connections whose TLS handshake is not complete: it takes
+	// two round trips and a few milliseconds of computing.
+	HandshakeTimeout = 10 * time.Second
+
+	// Handshakes bounds the TLS handshakes of a listener at one time, each of which has
+	// a goroutine and some 20 KiB. That many take 0.3 s of a processor.
+	Handshakes = 256
+
+	// HandshakePatience is how long a TLS handshake may take while others wait to
+	// begin theirs: clients that begin and do not go on must not keep others out.
+	HandshakePatience = time.Second
+
 	// WriteStallTimeout closes a connection whose peer has read nothing for
 	// this long while bytes wait for it.
 	WriteStallTimeout = 30 * time.Second
