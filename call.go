@@ -32,6 +32,8 @@ type Call struct {
 	callerService string
 	callerMethod  string
 	metadata      Metadata
+	// identity is nil if nobody knows who calls.
+	identity *Identity
 }
 
 // Service returns the name of the service in the IDL. For ServerConfig.UnknownHandler

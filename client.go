@@ -2,7 +2,10 @@ package fulmar
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
+	"fmt"
+	"net"
 	"reflect"
 	"sync"
 	"time"
@@ -33,6 +36,8 @@ type Client struct {
 	// observers is nil if nobody observes calls, connection if nobody does connections.
 	observers  *observers
 	connection func(observe.Connection)
+	// secure returns the configuration of TLS for a connection; nil for none.
+	secure func() *tls.Config
 }
 
 // NewClient returns a client for the target of config. Close it in the end.
@@ -49,6 +54,9 @@ func NewClient(config ClientConfig) (*Client, error) {
 		protocol: config.Protocol,
 		timeout:  limits.Or(config.Timeout, limits.CallTimeout, 0),
 		limits:   messageLimits(config.MaxMessageBytes, config.MaxDepth, config.DecodeBytesPerWireByte, config.MaxDecodeBytes),
+	}
+	if c.secure, err = config.TLS.build(); err != nil {
+		return nil, fmt.Errorf("client config: TLS: %w", err)
 	}
 	if c.protocol == 0 {
 		c.protocol = TTHeader
@@ -108,15 +116,23 @@ func (c *Client) dial(ctx context.Context, instance string) (*eventloop.Conn, er
 	}
 	// The buffer must hold a whole reply, because it is decoded in one piece.
 	config := eventloop.Config{ReadBufferBytes: transport.ReadBufferBytes(c.limits)}
+	var conn net.Conn
 	if c.config.Dial == nil {
-		return eventloop.Dial(ctx, network, address, config)
+		conn, err = eventloop.Dial(ctx, network, address, config)
+	} else {
+		conn, err = c.config.Dial(ctx, network, address)
 	}
-	conn, err := c.config.Dial(ctx, network, address)
-	if err != nil {
+	switch plain, ours := conn.(*eventloop.Conn); {
+	case err != nil:
 		return nil, err
-	}
-	if conn == nil {
+	case conn == nil:
 		return nil, errors.New("the configured Dial returned neither a connection nor an error")
+	case c.secure != nil:
+		transport.HandshakeBegins(ctx)
+		config.TLS = serverNamed(c.secure(), network, address)
+		return eventloop.NewTLSConn(ctx, conn, config)
+	case ours && c.config.Dial == nil:
+		return plain, nil
 	}
 	return eventloop.NewConn(conn, config), nil
 }

@@ -9,6 +9,7 @@ import (
 	"math"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -81,6 +82,8 @@ type ServerConfig struct {
 	// Protocols that connections may speak. TTHeader and TTHeaderFramed are one
 	// to a server: either allows both. Default: all.
 	Protocols []Protocol
+	// TLS secures all connections. Default: none is.
+	TLS ServerTLS
 
 	// MaxMessageBytes bounds a request, and a reply. A longer request is
 	// refused, and the connection goes on if its framing allows. Default 16 MiB
@@ -199,6 +202,7 @@ func (c ServerConfig) Validate() error {
 		}
 	}
 	problems = append(problems, checkObservers("server config", c.Observers)...)
+	problems = append(problems, labelled("server config", c.TLS.check())...)
 	if err := c.eventLoop().Validate(); err != nil {
 		problems = append(problems, fmt.Errorf("server config: %w", err))
 	}
@@ -257,10 +261,13 @@ type ClientConfig struct {
 	// the same name, for example an inherited one.
 	QualifiedNames bool
 
+	// TLS secures all connections. Default: none is.
+	TLS ClientTLS
+
 	// Timeout of a call, unless the option Timeout says otherwise. A deadline of
 	// the context that is earlier counts. Default 5 s (CallTimeout).
 	Timeout time.Duration
-	// ConnectTimeout bounds one attempt to connect, and so does half of the time
+	// ConnectTimeout bounds one attempt to connect, with the TLS handshake, and so does half of the time
 	// that the call has left if the target is a list. Default 500 ms
 	// (ConnectTimeout).
 	ConnectTimeout time.Duration
@@ -345,6 +352,7 @@ func (c ClientConfig) Validate() error {
 		}
 	}
 	problems = append(problems, checkObservers("client config", c.Observers)...)
+	problems = append(problems, labelled("client config", c.TLS.check(strings.HasPrefix(c.Target, "unix:")))...)
 	problems = append(problems, checkDurations("client config", map[string]time.Duration{
 		"Timeout": c.Timeout, "ConnectTimeout": c.ConnectTimeout, "IdleTimeout": c.IdleTimeout,
 		"MaxConnectionAge": c.MaxConnectionAge, "PingAfter": c.PingAfter,

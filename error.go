@@ -52,24 +52,26 @@ type Phase uint8
 // The phases of a call, in order. PhaseNone is that of errors which did not
 // arise in a call of this process's client.
 const (
-	PhaseNone    Phase = 0
-	PhaseEncode        = Phase(transport.PhaseEncode)
-	PhaseAcquire       = Phase(transport.PhaseAcquire)
-	PhaseConnect       = Phase(transport.PhaseConnect)
-	PhaseWrite         = Phase(transport.PhaseWrite)
-	PhaseWait          = Phase(transport.PhaseWait)
-	PhaseReply         = Phase(transport.PhaseReply)
+	PhaseNone      Phase = 0
+	PhaseEncode          = Phase(transport.PhaseEncode)
+	PhaseAcquire         = Phase(transport.PhaseAcquire)
+	PhaseConnect         = Phase(transport.PhaseConnect)
+	PhaseHandshake       = Phase(transport.PhaseHandshake)
+	PhaseWrite           = Phase(transport.PhaseWrite)
+	PhaseWait            = Phase(transport.PhaseWait)
+	PhaseReply           = Phase(transport.PhaseReply)
 )
 
 // String returns what the call was doing.
 func (p Phase) String() string {
 	return [...]string{
-		PhaseEncode:  "encoding the request",
-		PhaseAcquire: "waiting for a connection",
-		PhaseConnect: "connecting",
-		PhaseWrite:   "writing the request",
-		PhaseWait:    "waiting for the reply",
-		PhaseReply:   "reading the reply",
+		PhaseEncode:    "encoding the request",
+		PhaseAcquire:   "waiting for a connection",
+		PhaseConnect:   "connecting",
+		PhaseHandshake: "making the TLS handshake",
+		PhaseWrite:     "writing the request",
+		PhaseWait:      "waiting for the reply",
+		PhaseReply:     "reading the reply",
 	}[p]
 }
 
@@ -220,6 +222,10 @@ func callFailure(err error, limit time.Duration) *Error {
 		e.code = codeOfWire(encoding)
 	case errors.As(err, &foreign):
 		e.code = Internal
+	default:
+		if text := handshakeReason(err); text != "" {
+			e.message = text
+		}
 	}
 	return e
 }

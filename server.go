@@ -56,6 +56,10 @@ func NewServer(config ServerConfig) (*Server, error) {
 		methods:   newMethodTable(),
 	}
 	s.observers = newObservers(config.Observers, nil)
+	secured, err := config.TLS.build(s.logger)
+	if err != nil {
+		return nil, fmt.Errorf("server config: TLS: %w", err)
+	}
 	s.transport = transport.NewServer(transport.ServerConfig{
 		Allowed:          config.allowed(),
 		Limits:           s.limits,
@@ -66,6 +70,11 @@ func NewServer(config ServerConfig) (*Server, error) {
 		BufferedBytes:    limits.Or(config.MaxBufferedBytes, limits.BufferedBytes(), math.MaxInt64),
 		ConnectionCalls:  limits.Or(config.MaxConnectionCalls, limits.ConnectionCalls, math.MaxInt),
 		Logger:           s.logger,
+		TLS:              secured,
+		AllowPlaintext:   config.TLS.AllowPlaintext,
+		HandshakeTimeout: config.TLS.HandshakeTimeout,
+		MaxHandshakes:    config.TLS.MaxHandshakes,
+		Identify:         identityOf,
 		Lookup:           s.lookup,
 		Handle:           s.handle,
 		Observed:         s.observers != nil,
@@ -267,6 +276,7 @@ func (s *Server) fillIn(c *callInProgress, in *transport.Inbound, entry *methodE
 	call.protocol, call.peer, call.local = Protocol(in.Protocol), in.Peer, in.Local
 	call.callerService, call.callerMethod = in.Head.FromService, in.Head.FromMethod
 	call.metadata, call.deadline = Metadata{in.Head.Metadata}, deadline
+	call.identity, _ = in.Identity.(*Identity)
 	state.side, state.method, state.implementation = SideServer, method, entry.implementation
 	state.peer, state.protocol = in.Peer, Protocol(in.Protocol)
 	state.server, state.undecoded = s, in

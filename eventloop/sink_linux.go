@@ -14,8 +14,10 @@ import (
 
 // rawSink writes to a socket of package net without waiting, and asks.
 type rawSink struct {
+	socket net.Conn
+	raw    syscall.RawConn
+	// conn is who asks, nil if nobody does.
 	conn *Conn
-	raw  syscall.RawConn
 	// writeFunc and askFunc are methods, bound once instead of at every use.
 	writeFunc, askFunc func(fd uintptr) bool
 
@@ -39,12 +41,12 @@ type question struct {
 	err        error
 }
 
-func newRawSink(conn *Conn) sink {
-	raw := rawSocket(conn.socket)
+func newRawSink(socket net.Conn, conn *Conn) sink {
+	raw := rawSocket(socket)
 	if raw == nil {
 		return noSink{}
 	}
-	s := &rawSink{conn: conn, raw: raw}
+	s := &rawSink{socket: socket, raw: raw, conn: conn}
 	s.writeFunc, s.askFunc = s.tryWrite, s.tryAsk
 	return s
 }
@@ -160,6 +162,6 @@ func (s *rawSink) receive(fd uintptr) bool {
 }
 
 func (s *rawSink) failed(operation string, err error) error {
-	local, remote := s.conn.LocalAddr(), s.conn.RemoteAddr()
+	local, remote := s.socket.LocalAddr(), s.socket.RemoteAddr()
 	return &net.OpError{Op: operation, Net: local.Network(), Source: local, Addr: remote, Err: os.NewSyscallError(operation, err)}
 }

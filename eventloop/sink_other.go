@@ -2,4 +2,6 @@
 
 package eventloop
 
-func newRawSink(*Conn) sink { return noSink{} }
+import "net"
+
+func newRawSink(net.Conn, *Conn) sink { return noSink{} }

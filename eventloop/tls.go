@@ -479,7 +479,7 @@ func (t *tlsConn) sink() sink {
 		return t.watched
 	}
 	if t.raw == nil {
-		t.raw = newRawSink(t.Conn)
+		t.raw = newRawSink(t.Conn, nil)
 	}
 	return t.raw
 }

@@ -75,6 +75,9 @@ func NewTLSConn(ctx context.Context, conn net.Conn, config Config) (*Conn, error
 		return nil, errors.New("eventloop: new TLS connection: Config.TLS is not set")
 	}
 	config = config.withDefaults()
+	if dialled, ok := conn.(*Conn); ok && dialled.served == nil && !dialled.used.Load() {
+		conn = dialled.socket // of Dial, perhaps: TLS does better on the socket itself
+	}
 	t := newTLSConn(conn, &config, nil)
 	timeout := config.HandshakeTimeout
 	if timeout > 0 {

@@ -46,7 +46,7 @@ func (o *outbound) tryWrite(buffers [][]byte) (int64, error) {
 // atOnce returns the sink of a socket of package net, for who has the turn.
 func (o *outbound) atOnce() sink {
 	if o.sink == nil {
-		o.sink = newRawSink(o.conn)
+		o.sink = newRawSink(o.conn.socket, o.conn)
 	}
 	return o.sink
 }

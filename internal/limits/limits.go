@@ -111,6 +111,10 @@ const (
 	// begin theirs: clients that begin and do not go on must not keep others out.
 	HandshakePatience = time.Second
 
+	// CertificateCheckInterval is how often files of certificates are looked at, at most,
+	// when connections begin: three looks at a file take 5 us.
+	CertificateCheckInterval = 10 * time.Second
+
 	// WriteStallTimeout closes a connection whose peer has read nothing for
 	// this long while bytes wait for it.
 	WriteStallTimeout = 30 * time.Second

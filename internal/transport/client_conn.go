@@ -24,6 +24,7 @@ const (
 	PhaseEncode Phase = iota + 1
 	PhaseAcquire
 	PhaseConnect
+	PhaseHandshake
 	PhaseWrite
 	PhaseWait
 	PhaseReply
@@ -206,8 +207,12 @@ func (c *ClientConn) exchange(ctx context.Context, request *Request) (wire.Messa
 	case n == int64(request.length()) && !request.oneway:
 		return wire.Message{}, &CallError{Phase: PhaseWait, Sent: true, Err: readError(err)}
 	}
-	if message, ok := c.lastWords(ctx, request); ok {
+	message, refused := c.lastWords(ctx, request)
+	switch {
+	case refused == nil:
 		return message, nil
+	case refused.Phase == PhaseHandshake:
+		return wire.Message{}, refused
 	}
 	return wire.Message{}, &CallError{Phase: PhaseWrite, Sent: n == int64(request.length()), Err: err}
 }
@@ -266,10 +271,12 @@ func (c *ClientConn) ask(ctx context.Context, parts [][]byte) (int64, error) {
 }
 
 // lastWords returns the exception with which the peer refused a request that
-// it did not read to its end, if it sent one before it closed the connection.
-func (c *ClientConn) lastWords(ctx context.Context, request *Request) (wire.Message, bool) {
+// it did not read to its end, if it sent one before it closed the connection, or why
+// it did not.
+func (c *ClientConn) lastWords(ctx context.Context, request *Request) (wire.Message, *CallError) {
+	none := &CallError{Phase: PhaseReply}
 	if ctx.Err() != nil {
-		return wire.Message{}, false
+		return wire.Message{}, none
 	}
 	wait := time.Now().Add(limits.LastWordsTimeout)
 	if deadline, ok := ctx.Deadline(); ok && deadline.Before(wait) {
@@ -279,14 +286,17 @@ func (c *ClientConn) lastWords(ctx context.Context, request *Request) (wire.Mess
 	c.arm()
 	// What interrupts the call does so after this, or ctx has ended by now.
 	if ctx.Err() != nil {
-		return wire.Message{}, false
+		return wire.Message{}, none
 	}
 	message, err := c.await(ctx, request)
 	if err != nil || message.Type != thriftwire.Exception {
-		return wire.Message{}, false
+		if err == nil {
+			err = none
+		}
+		return wire.Message{}, err
 	}
 	c.used = -1
-	return message, true
+	return message, nil
 }
 
 // await reads the reply and checks that it belongs to the request.
@@ -308,7 +318,7 @@ func (c *ClientConn) await(ctx context.Context, request *Request) (wire.Message,
 			if reader.Len() > 0 {
 				phase = PhaseReply
 			}
-			return wire.Message{}, &CallError{Phase: phase, Sent: true, Err: readError(err)}
+			return wire.Message{}, waitFailed(phase, readError(err))
 		case err == nil && isControl(&message) && used <= len(buffered):
 			// The server stops; the reply may still come.
 			c.leaving = true

@@ -25,6 +25,8 @@ type Inbound struct {
 	Body  []byte
 	Peer  string
 	Local string
+	// Identity is what ServerConfig.Identify returned for the connection.
+	Identity any
 
 	server *Server
 	conn   answerer

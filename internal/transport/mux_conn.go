@@ -389,7 +389,7 @@ func (c *muxConn) fail(err error) {
 	c.lent.broke = err
 	c.lent.pool.discard(c.lent)
 	for _, call := range calls {
-		failed := &CallError{Phase: PhaseWait, Sent: true, Err: err}
+		failed := waitFailed(PhaseWait, err)
 		state := &call.request.state
 		if state.CompareAndSwap(stateQueued, stateDropped) || state.Load() == stateDropped {
 			failed.Phase, failed.Sent = PhaseWrite, false
@@ -412,7 +412,7 @@ func (c *muxConn) writeFailed(err error) {
 // readFailed ends the connection when nothing can be read any more.
 func (c *muxConn) readFailed(err error) {
 	c.mu.Lock()
-	if c.writeErr != nil {
+	if handshake := new(eventloop.HandshakeError); c.writeErr != nil && !errors.As(err, &handshake) {
 		err = c.writeErr
 	}
 	c.mu.Unlock()
@@ -460,6 +460,8 @@ func (c *muxConn) read() {
 // readError names the end of a connection that calls wait on.
 func readError(err error) error {
 	switch {
+	case errors.Is(err, eventloop.ErrTruncated):
+		return fmt.Errorf("the connection to the server ended without the notice that TLS has for it: %w", io.ErrUnexpectedEOF)
 	case errors.Is(err, io.EOF):
 		return fmt.Errorf("the server closed the connection: %w", io.ErrUnexpectedEOF)
 	case errors.Is(err, io.ErrUnexpectedEOF):

@@ -135,7 +135,7 @@ func (p *Peer) grow(ctx context.Context, request *Request) (response *Response, 
 	defer cancel()
 	response, used, err = p.first(ctx, patience, request)
 	// A shared connection on which the first call timed out is there all the same.
-	stays := p.config.Multiplexed && ctx.Err() != nil && phaseOf(err) > PhaseConnect
+	stays := p.config.Multiplexed && ctx.Err() != nil && phaseOf(err) > PhaseHandshake
 	p.grew(err == nil || errors.Is(err, errShared) || stays)
 	return response, used, err
 }

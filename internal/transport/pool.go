@@ -204,10 +204,11 @@ func (p *Pool) dial(ctx context.Context) (*ClientConn, error) {
 	}
 	stop := context.AfterFunc(p.closing, cancel)
 	defer stop()
-	raw, err := p.await(dialCtx)
+	progress := &dialProgress{}
+	raw, err := p.await(context.WithValue(dialCtx, progressKey{}, progress))
 	if err != nil {
 		late := dialCtx.Err() != nil || errors.Is(err, context.DeadlineExceeded) && earlier(dialCtx, ctx)
-		failed := &CallError{Phase: PhaseConnect, Err: err}
+		failed := &CallError{Phase: progress.phase(), Err: err}
 		switch {
 		case p.Closed():
 			failed.Err = ErrClosed

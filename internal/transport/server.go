@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -31,6 +32,15 @@ type ServerConfig struct {
 	// ConnectionCalls bounds calls of one connection that run at a time.
 	ConnectionCalls int
 	Logger          *slog.Logger
+	// TLS, if it is set, secures the connections of a listener with the settings beside
+	// it, those of eventloop.Config.
+	TLS              *tls.Config
+	AllowPlaintext   bool
+	HandshakeTimeout time.Duration
+	MaxHandshakes    int
+	// Identify returns what Inbound.Identity is for calls of a connection, whose TLS is
+	// nil if it has none.
+	Identify func(*tls.ConnectionState) any
 	// Lookup returns the Target of a call, nil if there is no such method. The
 	// service is empty if the peer did not name it. It keeps neither.
 	Lookup func(service, method []byte) any
@@ -93,7 +103,15 @@ func (s *Server) EventLoop(config eventloop.Config) eventloop.Config {
 	config.ReadBufferBytes = ReadBufferBytes(s.config.Limits)
 	config.OnOpen = func(conn *eventloop.Conn) { conn.SetContext(newServerConn(s, conn)) }
 	config.OnEOF = func(conn *eventloop.Conn) { connOf(conn).heardFarewell() }
-	config.OnClose = func(conn *eventloop.Conn, err error) { connOf(conn).closed(err) }
+	config.OnClose = func(conn *eventloop.Conn, err error) {
+		if c := connOf(conn); c != nil {
+			c.closed(err)
+		} else {
+			s.handshakeFailed(conn, err)
+		}
+	}
+	config.TLS, config.AllowPlaintext = s.config.TLS, s.config.AllowPlaintext
+	config.HandshakeTimeout, config.MaxHandshakes = s.config.HandshakeTimeout, s.config.MaxHandshakes
 	config.Logger = s.config.Logger
 	return config
 }

@@ -35,7 +35,9 @@ type serverConn struct {
 	peer   string
 	local  string
 	opened time.Time
-	sender sender
+	// identity is what Identify returned.
+	identity any
+	sender   sender
 
 	// Only the goroutine that runs data uses these.
 	decoder detect.Decoder
@@ -95,6 +97,9 @@ func newServerConn(s *Server, conn *eventloop.Conn) *serverConn {
 		peer:    conn.RemoteAddr().String(),
 		local:   conn.LocalAddr().String(),
 		decoder: detect.NewDecoder(s.config.Allowed, s.config.Limits),
+	}
+	if s.config.Identify != nil {
+		c.identity = s.config.Identify(conn.TLS())
 	}
 	c.room.L = &c.mu
 	c.sender = sender{conn: conn, crowded: c.crowded, failed: c.writeFailed, sent: c.sent}
@@ -306,7 +311,8 @@ func (c *serverConn) inbound(message wire.Message, beyond, size int) *Inbound {
 	call := c.newInbound(c.started, size)
 	c.started = time.Time{}
 	call.Protocol, call.Type, call.Sequence = message.Protocol, message.Type, message.Sequence
-	call.Peer, call.Local, call.server, call.conn = c.peer, c.local, c.server, c
+	call.Peer, call.Local, call.Identity = c.peer, c.local, c.identity
+	call.server, call.conn = c.server, c
 	call.headerSequence, call.invalid = message.HeaderSequence, message.Invalid
 	call.ordered = message.Flags&wire.FlagOutOfOrder == 0 || !hasTTHeader(message.Protocol)
 	if !message.Last {

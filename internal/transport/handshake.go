@@ -1,0 +1,59 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"github.com/fulmar-rpc/fulmar/eventloop"
+	"github.com/fulmar-rpc/fulmar/internal/wire"
+)
+
+// dialProgress is how far Dial has come, for who stops waiting for it.
+type dialProgress struct{ shaking atomic.Bool }
+
+// progressKey is the context key of a *dialProgress.
+type progressKey struct{}
+
+// HandshakeBegins says, for PoolConfig.Dial, that the connection is open and the TLS
+// handshake begins.
+func HandshakeBegins(ctx context.Context) {
+	if progress, ok := ctx.Value(progressKey{}).(*dialProgress); ok {
+		progress.shaking.Store(true)
+	}
+}
+
+// phase returns what Dial was doing.
+func (p *dialProgress) phase() Phase {
+	if p.shaking.Load() {
+		return PhaseHandshake
+	}
+	return PhaseConnect
+}
+
+// waitFailed is the error of a call that has been sent and found its connection ended.
+// With TLS 1.3 a server that refuses the client's certificate says so when the client
+// takes the handshake for complete: then it has seen nothing of the call.
+func waitFailed(phase Phase, err error) *CallError {
+	var handshake *eventloop.HandshakeError
+	if errors.As(err, &handshake) {
+		return &CallError{Phase: PhaseHandshake, Refused: true, Err: err}
+	}
+	return &CallError{Phase: phase, Sent: true, Err: err}
+}
+
+// handshakeFailed is told of a connection that ended before it was open.
+func (s *Server) handshakeFailed(conn *eventloop.Conn, err error) {
+	var failed *eventloop.HandshakeError
+	switch peer := conn.RemoteAddr().String(); {
+	case !errors.As(err, &failed):
+	case failed.First == nil:
+		s.log.Warn("connection refused: no TLS handshake", "peer", peer, "reason", failed.Err.Error())
+	default:
+		name := wire.NameOf(failed.First)
+		if name == "" {
+			name = "nothing known"
+		}
+		s.log.Warn("connection refused: no TLS", "peer", peer, "speaks", name, "reason", failed.Err.Error())
+	}
+}
