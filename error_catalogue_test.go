@@ -126,7 +126,7 @@ func answerOnce(listener net.Listener, answer []byte) {
 		if err != nil {
 			return
 		}
-		if _, err := conn.Read(make([]byte, 1<<10)); err == nil {
+		if _, err := conn.Read(make([]byte, 4<<10)); err == nil {
 			_, _ = conn.Write(answer)
 		}
 		_ = conn.Close()
@@ -278,6 +278,7 @@ func TestErrors_AreInTheCatalogue(t *testing.T) {
 	}{
 		{"Before anything was sent", beforeTheNetwork()},
 		{"On the way", onTheWay()},
+		{"In the TLS handshake", inTheHandshake(t)},
 		{"What the server says", fromTheServer()},
 	} {
 		fmt.Fprintf(&page, "\n## %s\n\n| what happens | the error |\n|---|---|\n", group.title)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"strings"
 
 	"github.com/fulmar-rpc/fulmar/eventloop"
@@ -35,6 +36,10 @@ func handshakeReason(err error) string {
 		return "the server's certificate has expired or is not valid yet: " + invalid.Detail
 	case errors.As(failed, &verification):
 		return "the server's certificate was refused: " + verification.Err.Error()
+	}
+	var remote *net.OpError
+	if errors.As(failed, &remote) && remote.Op == "remote error" {
+		return "the server refused the TLS handshake: " + strings.TrimPrefix(remote.Err.Error(), "tls: ")
 	}
 	return "TLS handshake: " + reason(failed.Err)
 }

@@ -28,13 +28,19 @@ type authority struct {
 	serial      int64
 }
 
+// Certificates of tests are valid now, and in bubbles, whose time begins in 2000.
+var (
+	validFrom  = time.Date(1990, 1, 1, 0, 0, 0, 0, time.UTC)
+	validUntil = time.Date(2090, 1, 1, 0, 0, 0, 0, time.UTC)
+)
+
 func newAuthority(t *testing.T) *authority {
 	t.Helper()
 	a := &authority{t: t, folder: t.TempDir(), serial: 1}
 	a.key = newKey(t)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign,
+		NotBefore: validFrom, NotAfter: validUntil, KeyUsage: x509.KeyUsageCertSign,
 	}
 	encoded, err := x509.CreateCertificate(rand.Reader, template, template, &a.key.PublicKey, a.key)
 	if err != nil {
@@ -70,7 +76,7 @@ func (a *authority) issue(name string, change func(*x509.Certificate)) tls.Certi
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(a.serial), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name}, URIs: []*url.URL{spiffe},
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore:   time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		NotBefore:   validFrom, NotAfter: validUntil,
 	}
 	if change != nil {
 		change(template)

@@ -416,7 +416,7 @@ func (c *Conn) linger() {
 	c.mu.Unlock()
 	for thrown := 0; thrown < limits.LingerBytes; {
 		c.reader.release()
-		n, err := c.fill()
+		n, err := c.fillAny()
 		if err != nil {
 			return
 		}

@@ -54,6 +54,8 @@ type tlsConn struct {
 	// shaking: the handshake goes on, in a goroutine that may wait, and holds the
 	// token.
 	shaking bool
+	// told: the handshake has failed, and the peer was told.
+	told bool
 
 	// What the owner of the reading side knows. early are bytes that were read before
 	// the handshake; dry: the socket had no more. ended: the socket is at its end.
@@ -553,7 +555,7 @@ func (t *tlsConn) waits() {
 // CloseWrite says that nothing more will come, in TLS and below it.
 func (t *tlsConn) CloseWrite() error {
 	var err error
-	if t.session != nil {
+	if t.session != nil && !t.told {
 		if err = t.session.CloseWrite(); err == nil {
 			// The peer may take nothing, and nothing else is to be written.
 			_ = t.Conn.SetWriteDeadline(time.Now().Add(limits.LingerTimeout))

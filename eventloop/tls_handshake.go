@@ -194,7 +194,8 @@ func (t *tlsConn) shakeHands(l *Listener) error {
 		err = t.flushAll()
 	}
 	if err != nil {
-		_, _ = t.flush() // the alert
+		before := t.passed
+		t.told = t.flushAll() == nil && t.passed > before // an alert
 		return t.handshakeFailed(err, l.config.HandshakeTimeout)
 	}
 	return nil
@@ -274,6 +275,11 @@ func (c *Conn) handshakeEnded(n int, err error) {
 			c.closed, err = true, nil
 		case c.listener.draining.Load():
 			err = nil // nobody waits for it any more
+		case t.told:
+			// With TLS 1.3 the client may have sent more by now, and a reset would take
+			// the alert from it.
+			c.failLocked(err)
+			err = nil
 		}
 	}
 	c.served.arrived(n, err)

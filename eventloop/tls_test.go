@@ -20,7 +20,7 @@ import (
 )
 
 // tlsConfigs returns the two sides' configurations.
-func tlsConfigs(t *testing.T) (server, client *tls.Config) {
+func tlsConfigs(t testing.TB) (server, client *tls.Config) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -147,3 +147,15 @@ func (o *outbound) answer(t *tlsConn) {
 		_, _ = t.flush()
 	}
 }
+
+// fillAny is fill for what is thrown away, also if that cannot be decrypted.
+func (c *Conn) fillAny() (int, error) {
+	t := c.tlsOf()
+	if t == nil || !t.told {
+		return c.fill()
+	}
+	room := c.reader.room(waitBytes, 1)
+	n, err := t.Conn.Read(room)
+	c.reader.end += n
+	return n, err
+}
