@@ -17,7 +17,7 @@ const (
 	// poller. It works with every net.Conn and on every platform.
 	EngineStd
 	// EngineEpoll waits for all connections on a few goroutines. It is for TCP
-	// and Unix sockets on Linux; connections of any other kind, such as TLS, run
+	// and Unix sockets on Linux; connections of any other kind, such as those of package crypto/tls, run
 	// on EngineStd beside it.
 	EngineEpoll
 )

@@ -104,7 +104,7 @@ const (
 	HandshakeTimeout = 10 * time.Second
 
 	// Handshakes bounds the TLS handshakes of a listener at one time, each of which has
-	// a goroutine and some 20 KiB. That many take 0.3 s of a processor.
+	// a goroutine.
 	Handshakes = 256
 
 	// HandshakePatience is how long a TLS handshake may take while others wait to
@@ -112,7 +112,7 @@ const (
 	HandshakePatience = time.Second
 
 	// CertificateCheckInterval is how often files of certificates are looked at, at most,
-	// when connections begin: three looks at a file take 5 us.
+	// when connections begin.
 	CertificateCheckInterval = 10 * time.Second
 
 	// WriteStallTimeout closes a connection whose peer has read nothing for
