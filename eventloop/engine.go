@@ -17,8 +17,8 @@ const (
 	// poller. It works with every net.Conn and on every platform.
 	EngineStd
 	// EngineEpoll waits for all connections on a few goroutines. It is for TCP
-	// and Unix sockets on Linux; connections of any other kind, such as those of package crypto/tls, run
-	// on EngineStd beside it.
+	// and Unix sockets on Linux, also with Config.TLS; connections of any other kind
+	// run on EngineStd beside it.
 	EngineEpoll
 )
 
