@@ -35,8 +35,11 @@ type admission struct {
 	running int
 	// waiting holds *waitingCall, the first one first.
 	waiting list.List
-	// mean is how long calls run lately.
-	mean time.Duration
+	// interval is how long it takes lately until the next call that waits may run,
+	// or would take if one waited. given is when the last one got its place; zero if
+	// none waited then.
+	interval time.Duration
+	given    time.Time
 }
 
 // waitingCall is a call that waits until it may run.
@@ -47,6 +50,11 @@ type waitingCall struct {
 
 // meanOf says how much one call changes the mean: a sixteenth.
 const meanOf = 16
+
+// hopeful is how much of its time a call may be expected to wait in percent. What is
+// expected is a mean, and one in two takes longer: nobody should wait only to be
+// refused in the end.
+const hopeful = 75
 
 func newAdmission(config ServerConfig) *admission {
 	return &admission{
@@ -99,8 +107,8 @@ func (a *admission) join(now, deadline time.Time) (*list.Element, error) {
 	// still go elsewhere. How long it would take is a guess, so some may always
 	// wait: as many as may run.
 	if n >= a.runningMost {
-		expected := time.Duration(n+1) * a.mean / time.Duration(a.runningMost)
-		if most := a.patience(now, deadline); expected > most {
+		expected := time.Duration(n+1) * a.interval
+		if most := a.patience(now, deadline); expected > most/100*hopeful {
 			return nil, overloadedf("%d calls wait, the last one for about %v (limit %v)", n, expected, most)
 		}
 	}
@@ -169,10 +177,18 @@ func (a *admission) leave(started time.Time) {
 	if !a.queues() {
 		return
 	}
-	ran := time.Since(started)
+	now := time.Now()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.mean += (ran - a.mean) / meanOf
+	took := now.Sub(started) / time.Duration(a.runningMost)
+	if !a.given.IsZero() {
+		took = now.Sub(a.given)
+	}
+	a.interval += (took - a.interval) / meanOf
+	a.given = time.Time{}
+	if a.waiting.Len() > 0 {
+		a.given = now
+	}
 	a.nextLocked()
 }
 

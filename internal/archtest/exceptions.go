@@ -285,7 +285,19 @@ func sleepExceptions() []exception {
 
 // quoteExceptions: numbers that are the value of a limit by chance.
 func quoteExceptions() []exception {
+	const chaos = "a figure of a scenario"
 	return []exception{
+		{rule: "quoted limit", file: "docs/guide/chaos.md", what: "1 KiB", reason: chaos},
+		{rule: "quoted limit", file: "docs/guide/chaos.md", what: "16 MiB", reason: chaos},
+		{rule: "quoted limit", file: "docs/guide/chaos.md", what: "64 MiB", reason: chaos},
+		{rule: "quoted limit", file: "docs/guide/chaos.md", what: "1 MiB", reason: chaos},
+		{rule: "quoted limit", file: "docs/guide/chaos.md", what: "200 ms", reason: chaos},
+		{rule: "quoted limit", file: "docs/guide/chaos.md", what: "2 s", reason: chaos},
+		{rule: "quoted limit", file: "docs/guide/chaos.md", what: "5 ms", reason: chaos},
+		{rule: "quoted limit", file: "docs/guide/chaos.md", what: "5 s", reason: chaos},
+		{rule: "quoted limit", file: "docs/guide/chaos.md", what: "50 ms", reason: chaos},
+		{rule: "quoted limit", file: "docs/guide/chaos.md", what: "20 s", reason: chaos},
+		{rule: "quoted limit", file: "docs/guide/chaos.md", what: "100 ms", reason: chaos},
 		{rule: "quoted limit", file: "README.md", what: "5 ms", reason: "a promise, P7"},
 		{rule: "quoted limit", file: "README.md", what: "5 s", reason: "a promise, P11"},
 		{rule: "quoted limit", file: "README.md", what: "50 ms", reason: "a promise, P3"},

@@ -23,6 +23,8 @@ type caller struct {
 	// repeats is how often a call that may have failed is made again, under the
 	// same id: its user says that it may run more than once.
 	repeats int
+	// attempt is how long one of these may take; 0 for as long as the call.
+	attempt time.Duration
 	// same, if it is set, looks at each reply.
 	same func(*chaosapi.Reply)
 }
@@ -42,11 +44,18 @@ func (c *caller) call(ctx context.Context) *ledger.Call {
 	request.Deadline = deadline.UnixNano()
 	ctx, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
+	var before error
 	for attempt := 0; ; attempt++ {
-		reply, err := c.api.Call(ctx, &request)
+		reply, err := c.once(ctx, &request)
+		if err != nil && ledger.OutcomeOf(err) != ledger.NotExecuted {
+			before = err
+		}
 		if err != nil && attempt < c.repeats && ctx.Err() == nil {
 			pause(ctx, time.Duration(attempt)*5*time.Millisecond)
 			continue
+		}
+		if err != nil && before != nil {
+			err = before // The last one did not run; an earlier one may have.
 		}
 		var replyID uint64
 		if reply != nil {
@@ -57,6 +66,16 @@ func (c *caller) call(ctx context.Context) *ledger.Call {
 		}
 		return c.book.End(replyID, time.Since(start), err)
 	}
+}
+
+// once is one attempt.
+func (c *caller) once(ctx context.Context, request *chaosapi.Request) (*chaosapi.Reply, error) {
+	if c.attempt > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, c.attempt)
+		defer cancel()
+	}
+	return c.api.Call(ctx, request)
 }
 
 // crowd is callers that make calls at the same time until they are told to stop.
@@ -129,6 +148,18 @@ func took(books []*ledger.Book, match func(*ledger.Call) bool) []time.Duration {
 	}
 	slices.Sort(all)
 	return all
+}
+
+// ended adds how much later than its deadline a call ended: at most 250 ms, if the
+// machine has time for it.
+func (f *figures) ended(books []*ledger.Book, taken float64) {
+	var latest time.Duration
+	for _, book := range books {
+		for _, call := range book.Calls() {
+			latest = max(latest, call.Took-call.Limit)
+		}
+	}
+	f.mostUnlessBusy("after deadline", ms(max(latest, 0)), 250, " ms", taken)
 }
 
 // quantile returns one of sorted times, 0 without any.

@@ -112,6 +112,7 @@ func rollingRestart(ctx context.Context, size size) (seen figures, err error) {
 		// Some are running when their server stops, whenever that is.
 		one.request.Nap = int32(i%4) * 500
 	}
+	quiet := busyMachine()
 	busy, idle := gather(ctx, quick, 0), gather(ctx, slow, 150*time.Millisecond)
 	var longest time.Duration
 	least := int64(size.of(2000, 100_000))
@@ -129,14 +130,16 @@ func rollingRestart(ctx context.Context, size size) (seen figures, err error) {
 		}
 	}
 	books := append(busy.end(), idle.end()...)
+	taken := quiet()
 	executions, err := fleet.executions()
 	if err != nil {
 		return seen, err
 	}
-	verdict := ledger.Judge(books, executions, 250*time.Millisecond)
+	verdict := ledger.Judge(books, executions, 0)
 	seen.least("calls", float64(verdict.Calls), float64(least), "")
 	seen.most("failed", float64(verdict.Failed()), 0, "")
-	seen.most("stop", longest.Seconds(), 2, " s")
+	seen.mostUnlessBusy("stop", longest.Seconds(), 2, " s", taken)
+	seen.ended(books, taken)
 	seen.judged(verdict)
 	seen.example(books)
 	return seen, nil

@@ -67,35 +67,8 @@ func soak(ctx context.Context, size size) (seen figures, err error) {
 		return seen, err
 	}
 	goroutines := runtime.NumGoroutine()
-	var ids callers
-	var mu sync.Mutex
-	var books []*ledger.Book
-	churn, stop := context.WithCancel(ctx)
-	var churning sync.WaitGroup
-	for i := range 4 {
-		churning.Go(func() {
-			for n := 0; churn.Err() == nil; n++ {
-				one, err := fulmar.NewClient(fulmar.ClientConfig{Target: fleet.servers[1].Address, Timeout: -1,
-					Protocol: []fulmar.Protocol{fulmar.TTHeader, fulmar.Framed}[n%2]})
-				if err != nil {
-					return
-				}
-				caller := &caller{api: chaosapi.NewChaosClient(one), book: ids.book(), limit: 5 * time.Second, request: chaosapi.Request{Payload: make([]byte, 1000)}}
-				if n%8 == i {
-					// Its caller gives up first.
-					caller.limit, caller.request.Nap = 10*time.Millisecond, 50_000
-				}
-				for range 4 {
-					caller.call(ctx)
-				}
-				_ = one.Close()
-				mu.Lock()
-				books = append(books, caller.book)
-				mu.Unlock()
-				pause(churn, 20*time.Millisecond)
-			}
-		})
-	}
+	crowd := startChurn(ctx, fleet.servers[1].Address)
+	defer crowd.end()
 	total := size.during(6*time.Second, time.Minute)
 	pause(ctx, total/3)
 	first := fleet.servers[1].residentBytes()
@@ -105,21 +78,16 @@ func soak(ctx context.Context, size size) (seen figures, err error) {
 		// The other one, which nobody calls, restarts.
 		took, err := fleet.servers[0].stop(10 * time.Second)
 		if err != nil {
-			stop()
-			churning.Wait()
 			return seen, err
 		}
 		longest = max(longest, took)
 		if err := fleet.restart(0, fulmar.ServerConfig{}); err != nil {
-			stop()
-			churning.Wait()
 			return seen, err
 		}
 		pause(ctx, total/6)
 	}
 	last := fleet.servers[1].residentBytes()
-	stop()
-	churning.Wait()
+	books := crowd.end()
 	pause(ctx, 500*time.Millisecond)
 	executions, err := fleet.executions()
 	if err != nil {
@@ -137,8 +105,57 @@ func soak(ctx context.Context, size size) (seen figures, err error) {
 	seen.most("memory in the last two thirds", mib(last-first), 4, " MiB")
 	seen.most("descriptors more than before", float64(fleet.servers[1].descriptors()-files), 2, "")
 	seen.most("goroutines more than before", float64(left), 2, "")
+	seen.note("longest stop %.2g s", longest.Seconds())
 	seen.judged(verdict)
 	return seen, nil
+}
+
+// churn is clients that come, make a few calls, and go.
+type churn struct {
+	stop  context.CancelFunc
+	ended sync.WaitGroup
+	ids   callers
+	mu    sync.Mutex
+	books []*ledger.Book
+}
+
+func startChurn(ctx context.Context, target string) *churn {
+	ctx, stop := context.WithCancel(ctx)
+	c := &churn{stop: stop}
+	for i := range 4 {
+		c.ended.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				c.one(target, []fulmar.Protocol{fulmar.TTHeader, fulmar.Framed}[n%2], n%8 == i)
+				pause(ctx, 20*time.Millisecond)
+			}
+		})
+	}
+	return c
+}
+
+// one is a client; its caller may give up before the answers come.
+func (c *churn) one(target string, protocol fulmar.Protocol, givesUp bool) {
+	one, err := fulmar.NewClient(fulmar.ClientConfig{Target: target, Protocol: protocol, Timeout: -1, ConnectTimeout: 5 * time.Second})
+	if err != nil {
+		return
+	}
+	caller := &caller{api: chaosapi.NewChaosClient(one), book: c.ids.book(), limit: 5 * time.Second, request: chaosapi.Request{Payload: make([]byte, 1000)}}
+	if givesUp {
+		caller.limit, caller.request.Nap = 10*time.Millisecond, 50_000
+	}
+	for range 4 {
+		caller.call(context.Background())
+	}
+	_ = one.Close()
+	c.mu.Lock()
+	c.books = append(c.books, caller.book)
+	c.mu.Unlock()
+}
+
+func (c *churn) end() []*ledger.Book {
+	c.stop()
+	c.ended.Wait()
+	return c.books
 }
 
 // atTheLimit is S27: requests as long as a server takes, and one byte longer.
@@ -153,7 +170,7 @@ func atTheLimit(ctx context.Context, size size) (seen figures, err error) {
 	server := fleet.servers[0]
 	wrong := 0
 	for _, protocol := range []fulmar.Protocol{fulmar.TTHeader, fulmar.TTHeaderFramed, fulmar.Framed, fulmar.Bare} {
-		api, err := client(&closing, fulmar.ClientConfig{Target: server.Address, Protocol: protocol, MaxMessageBytes: limit + 1<<20, Timeout: 20 * time.Second})
+		api, err := client(&closing, fulmar.ClientConfig{Target: server.Address, Protocol: protocol, MaxMessageBytes: limit + 1<<20, Timeout: 20 * time.Second, ConnectTimeout: 10 * time.Second})
 		if err != nil {
 			return seen, err
 		}
