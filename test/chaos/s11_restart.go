@@ -141,7 +141,7 @@ func rollingRestart(ctx context.Context, size size) (seen figures, err error) {
 	seen.mostUnlessBusy("stop", longest.Seconds(), 2, " s", taken)
 	seen.ended(books, taken)
 	seen.judged(verdict)
-	seen.example(books)
+	seen.examples(books)
 	return seen, nil
 }
 
@@ -151,13 +151,13 @@ func (f *figures) judged(v ledger.Verdict) {
 	f.failed = f.failed || v.Broken() > 0
 }
 
-// example adds why a call failed, if one did.
-func (f *figures) example(books []*ledger.Book) {
+// examples adds why calls failed, of each caller the first one that did.
+func (f *figures) examples(books []*ledger.Book) {
 	for _, book := range books {
 		for _, call := range book.Calls() {
 			if call.Err != nil {
-				f.note("such as \"%v\"", call.Err)
-				return
+				f.note("caller %d: \"%v\"", call.ID>>40, call.Err)
+				break
 			}
 		}
 	}
