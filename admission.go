@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -132,6 +133,11 @@ func (a *admission) wait(ctx context.Context, place *list.Element, since, deadli
 	select {
 	case <-call.granted:
 		granted = true
+		// Who polls gets the processor first: where all are taken by handlers, it waits
+		// behind calls that are given places one after the other, and refusals with
+		// it. Scenario S13 with one processor, 2x, short: half of the refusals took
+		// 7.7 ms without this and 3.5 with it, 99 of 100 took 30 and 14.
+		runtime.Gosched()
 	case <-timer.C:
 	case <-ctx.Done():
 		gone = true
