@@ -45,7 +45,8 @@ func newMuxPeerOf(t *testing.T, connections int, writes *atomic.Int32, handle fu
 		t.Fatal(err)
 	}
 	server := NewServer(ServerConfig{
-		Allowed: wire.SetOf(wire.TTHeader), Limits: limits.DefaultMessage(), BufferedBytes: 1 << 30, Logger: slog.New(slog.DiscardHandler),
+		ConnectionCalls: limits.ConnectionCalls,
+		Allowed:         wire.SetOf(wire.TTHeader), Limits: limits.DefaultMessage(), BufferedBytes: 1 << 30, Logger: slog.New(slog.DiscardHandler),
 		Lookup: func(_, method []byte) any { return string(method) },
 		Handle: func(_ context.Context, call *Inbound) { handle(call) },
 	})
