@@ -101,7 +101,7 @@ func (f CertificateFiles) read() (*certificateSet, error) {
 			problems = append(problems, fmt.Errorf("certificate %s, key %s: %w", f.Certificate, f.Key, withoutPath(err)))
 		}
 	case f.Certificate != "" || f.Key != "":
-		problems = append(problems, errors.New("Certificate and Key are only of use together"))
+		problems = append(problems, errors.New("a certificate and a key are only of use together"))
 	}
 	if f.Authorities != "" {
 		text, err := os.ReadFile(f.Authorities)

@@ -68,7 +68,7 @@ func TestServerTLS_ValidateNamesEveryProblem(t *testing.T) {
 	for want, config := range map[string]fulmar.ServerTLS{
 		"neither Files nor Config is set":      {AllowPlaintext: true},
 		"no certificate: neither":              {Config: &tls.Config{}},
-		"Certificate and Key are only of use":  {Files: fulmar.CertificateFiles{Key: key}},
+		"a certificate and a key are only of":  {Files: fulmar.CertificateFiles{Key: key}},
 		"no such file":                         {Files: fulmar.CertificateFiles{Certificate: "/nowhere.pem", Key: key}},
 		"no certificate is in it":              {Files: fulmar.CertificateFiles{Certificate: files.Certificate, Key: key, Authorities: key}},
 		"Files.Certificate and Config have":    {Files: files, Config: &tls.Config{Certificates: make([]tls.Certificate, 1)}},
@@ -101,7 +101,7 @@ func TestClientTLS_ValidateNamesEveryProblem(t *testing.T) {
 	files := a.files("client")
 	for want, config := range map[string]fulmar.ClientTLS{
 		"ServerName is set, but Enable":       {ServerName: "x"},
-		"Certificate and Key are only of use": {Files: fulmar.CertificateFiles{Certificate: files.Certificate}},
+		"a certificate and a key are only of": {Files: fulmar.CertificateFiles{Certificate: files.Certificate}},
 		"Files.Certificate and Config have":   {Files: files, Config: &tls.Config{Certificates: make([]tls.Certificate, 1)}},
 		"Config.RootCAs say both":             {Files: files, Config: &tls.Config{RootCAs: a.pool()}},
 		"MinVersion: TLS 1.1 is not secure":   {Config: &tls.Config{MinVersion: tls.VersionTLS11}},

@@ -140,7 +140,7 @@ func (c ServerTLS) check() []error {
 	}
 	if !c.Files.isZero() {
 		if _, err := c.Files.read(); err != nil {
-			problems = append(problems, fmt.Errorf("Files: %w", err))
+			problems = append(problems, fmt.Errorf("in Files: %w", err))
 		}
 	}
 	own := len(given.Certificates) > 0 || given.GetCertificate != nil
@@ -234,7 +234,7 @@ func (c ClientTLS) check(unix bool) []error {
 	problems := checkConfig(c.Config)
 	if !c.Files.isZero() {
 		if _, err := c.Files.read(); err != nil {
-			problems = append(problems, fmt.Errorf("Files: %w", err))
+			problems = append(problems, fmt.Errorf("in Files: %w", err))
 		}
 	}
 	name, skip := c.ServerName, false

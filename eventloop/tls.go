@@ -99,7 +99,7 @@ func (wouldBlock) Error() string   { return "eventloop: nothing to read yet" }
 func (wouldBlock) Timeout() bool   { return true }
 func (wouldBlock) Temporary() bool { return true }
 
-// errAnswers ends the writing of a connection whose peer makes TLS answer and reads
+// errAnswers ends a connection whose peer makes TLS answer and reads
 // no answers.
 var errAnswers = errors.New("eventloop: the peer wants answers of TLS and takes none")
 
