@@ -30,6 +30,9 @@ type Contestant struct {
 	// themselves: on a network "tcp" or "unix". It calls ready with the address,
 	// once clients can connect.
 	ServeAddress func(ctx context.Context, network, address, name string, ready func(address string) error) error
+	// Executed tells how many calls the server's handlers have executed, in cases
+	// where callers cannot know. It may be nil, and is called concurrently.
+	Executed func() uint64
 	// Load connects to a server and returns what the case's callers do. It is nil
 	// where a suite has one client for all.
 	Load func(address, name string) (Load, error)
@@ -65,6 +68,7 @@ func run(ctx context.Context, contestants []Contestant, arguments []string, in i
 	network := flags.String("network", "tcp", "what a server listens on: tcp or unix")
 	profiles := flags.String("profiles", "", "folder for profiles of the processor time")
 	address := flags.String("address", "", "where to listen (default: wherever is free), or where the server listens")
+	descriptor := flags.Int("control", 0, "file descriptor on which clients ask servers about their process")
 	var options loadOptions
 	options.flags(flags)
 	if err := flags.Parse(arguments); err != nil {
@@ -83,14 +87,15 @@ func run(ctx context.Context, contestants []Contestant, arguments []string, in i
 		if err != nil {
 			return err
 		}
+		asked := answering(*descriptor, chosen.Executed)
 		err = serve(ctx, chosen, endpoint{*network, *address}, *caseName, in, out)
-		return errors.Join(err, endProfile())
+		return errors.Join(err, ended(asked), endProfile())
 	case "load":
 		endProfile, err := profile(*profiles, chosen.Name, *caseName, "client")
 		if err != nil {
 			return err
 		}
-		err = load(ctx, chosen, *address, *caseName, options, out)
+		err = load(ctx, chosen, *address, *caseName, options, openControl(*descriptor), out)
 		return errors.Join(err, endProfile())
 	case "repeat":
 		return repeat(chosen, *caseName, options, out)
@@ -165,6 +170,30 @@ func (e endpoint) withDefault() (endpoint, error) {
 	return e, nil
 }
 
+// answering answers a client's questions meanwhile. It is nil if there is no
+// descriptor, and holds one value when the client's end is closed.
+func answering(descriptor int, executed func() uint64) <-chan error {
+	if descriptor <= 0 {
+		return nil
+	}
+	answered := make(chan error, 1)
+	go func() { answered <- answerQuestions(os.NewFile(uintptr(descriptor), "control"), executed) }()
+	return answered
+}
+
+// ended waits for answering, which a client that hangs may keep up.
+func ended(answered <-chan error) error {
+	if answered == nil {
+		return nil
+	}
+	select {
+	case err := <-answered:
+		return err
+	case <-time.After(stopTimeout):
+		return nil
+	}
+}
+
 // serve runs a server until the runner closes in.
 func serve(ctx context.Context, c Contestant, at endpoint, caseName string, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -227,7 +256,7 @@ const rampShare = 5
 const startDelay = 10 * time.Millisecond
 
 // load makes the calls of a case and reports what was measured.
-func load(ctx context.Context, c Contestant, address, caseName string, o loadOptions, out io.Writer) error {
+func load(ctx context.Context, c Contestant, address, caseName string, o loadOptions, server *control, out io.Writer) error {
 	if c.Load == nil {
 		return fmt.Errorf("%s has no client", c.Name)
 	}
@@ -238,14 +267,10 @@ func load(ctx context.Context, c Contestant, address, caseName string, o loadOpt
 	// Closing is not measured: by then the report is out.
 	defer func() { _ = client.Close() }()
 	latencies := newRecorder()
-	var server, own clock
+	measured := window{process: o.server, control: server}
 	config := loadgen.Config{
-		Callers: client.Calls, Rate: o.rate, Start: time.Now().Add(startDelay), Ramp: o.warmUp / rampShare, WarmUp: o.warmUp, Duration: o.duration,
-		Latency: latencies.add,
-		OnWindow: func(opens bool) {
-			server.read(o.server, opens)
-			own.read(os.Getpid(), opens)
-		},
+		Callers: measured.counted(client.Calls), Rate: o.rate, Start: time.Now().Add(startDelay), Ramp: o.warmUp / rampShare, WarmUp: o.warmUp, Duration: o.duration,
+		Latency: latencies.add, OnWindow: measured.read,
 	}
 	if o.rate > 0 {
 		stop, err := machine.KeepAwake(config.Start, time.Duration(float64(time.Second)/o.rate))
@@ -261,8 +286,8 @@ func load(ctx context.Context, c Contestant, address, caseName string, o loadOpt
 	report := Report{
 		Calls: result.Calls, Seconds: result.Elapsed.Seconds(), Rate: o.rate,
 		Due: result.Due, Missed: result.Missed, Failed: result.Failed,
-		ServerCPU: server.used.Nanoseconds(), ClientCPU: own.used.Nanoseconds(),
 	}
+	measured.fill(&report)
 	if result.First != nil {
 		report.Failure = printable(result.First.Error())
 	}
@@ -272,25 +297,7 @@ func load(ctx context.Context, c Contestant, address, caseName string, o loadOpt
 	var serverErr, ownErr error
 	report.ServerPeak, serverErr = machine.PeakMemory(o.server)
 	report.ClientPeak, ownErr = machine.PeakMemory(os.Getpid())
-	return errors.Join(server.err, own.err, serverErr, ownErr, printEvent(out, Event{Report: &report}))
-}
-
-// clock is the processor time of a process over the window.
-type clock struct {
-	opened, used time.Duration
-	err          error
-}
-
-func (c *clock) read(process int, opens bool) {
-	now, err := machine.ProcessTime(process)
-	if err != nil {
-		c.err = fmt.Errorf("processor time of process %d: %w", process, err)
-	}
-	if opens {
-		c.opened = now
-	} else {
-		c.used = now - c.opened
-	}
+	return errors.Join(measured.problems(), serverErr, ownErr, printEvent(out, Event{Report: &report}))
 }
 
 // failureMax is how much of an error's text goes into a report.

@@ -8,8 +8,9 @@
 //	load   -contestant N -case N -address A    calls, for as long as it was told
 //	repeat -contestant N -case N               the same operation again and again, for as long
 //
-// and answers with lines of JSON on standard output, one Event each. It may be
-// written in any language; Main does all of it for programs in Go.
+// and answers with lines of JSON on standard output, one Event each. With the flag
+// -control a client also asks the server's process about itself; see Question. It
+// may be written in any language; Main does all of it for programs in Go.
 package contestant
 
 import (
@@ -72,6 +73,10 @@ type Report struct {
 	// CallBytes is the payload of a call or of an operation, where bytes a second
 	// say more than calls, or something beside the time.
 	CallBytes int64 `json:"call_bytes,omitempty"`
+	// ServerAllocations and ClientAllocations are how many objects a call makes each
+	// process allocate; nil where nobody could ask.
+	ServerAllocations *float64 `json:"server_allocations,omitempty"`
+	ClientAllocations *float64 `json:"client_allocations,omitempty"`
 	// ConnectionBytes is what an idle connection costs the server, and HeapBytes
 	// its heap at the end, both after a garbage collection; nil where the case
 	// does not ask.
@@ -187,6 +192,9 @@ func (r Report) Validate() error {
 	refuse(r.CallBytes < 0 || r.CallBytes > bytesMax, "calls of %d bytes (limit %d)", r.CallBytes, int64(bytesMax))
 	for _, bytes := range []*float64{r.ConnectionBytes, r.HeapBytes} {
 		refuse(bytes != nil && !finite(*bytes, 0, bytesMax), "memory of the server (limit %d bytes)", int64(bytesMax))
+	}
+	for _, allocations := range []*float64{r.ServerAllocations, r.ClientAllocations} {
+		refuse(allocations != nil && !finite(*allocations, 0, bytesMax), "allocations of a call (limit %v)", float64(bytesMax))
 	}
 	if o := r.Operation; o != nil {
 		refuse(o.Count == 0 || o.Count > callsMax || r.Calls > 0, "%d operations (limits 1 and %d) beside %d calls", o.Count, uint64(callsMax), r.Calls)

@@ -55,7 +55,7 @@ func compareCase(table io.Writer, before, after CaseResult) {
 		for _, m := range metrics() {
 			old := before.seriesFor(name, before.pairFor(name), m)
 			now := after.seriesFor(name, after.pairFor(name), m)
-			row(table, name, m.name, old.median(), now.median(), m.format, overlap(old, now))
+			row(table, name, m.name+m.suffix, old.median(), now.median(), m.format, overlap(old, now))
 		}
 	}
 	for i := range before.Pairs {
@@ -67,7 +67,7 @@ func compareCase(table io.Writer, before, after CaseResult) {
 		for _, m := range metrics() {
 			old := ratio(before.seriesFor(pair.Ours, &before.Pairs[i], m), before.seriesFor(pair.Peer, &before.Pairs[i], m))
 			now := ratio(after.seriesFor(pair.Ours, &after.Pairs[at], m), after.seriesFor(pair.Peer, &after.Pairs[at], m))
-			row(table, pair.Ours+"/"+pair.Peer, m.name, old, now, "%.3f", false)
+			row(table, pair.Ours+"/"+pair.Peer, m.name+m.suffix, old, now, "%.3f", false)
 		}
 	}
 }

@@ -12,6 +12,9 @@ import (
 // metric is a figure of one run, named as the lines name it.
 type metric struct {
 	name string
+	// suffix goes behind the name of the case in the lines, where the figure is
+	// not that of the server or the case has two of the same name.
+	suffix string
 	// open tells whether it is taken from open loops.
 	open bool
 	// format prints a value.
@@ -21,6 +24,10 @@ type metric struct {
 	// value returns the figure, NaN if the run does not tell it.
 	value func(Sample) float64
 }
+
+// clientSuffix marks figures of the client. Without a suffix they are the server's,
+// as processor time and memory are.
+const clientSuffix = "@client"
 
 // metrics are the figures that the lines report. Latencies are those of the open
 // loop, all others those of the closed loop. What only some cases measure comes
@@ -48,6 +55,8 @@ func metrics() []metric {
 		{name: "mb_per_s", column: "MB/s", format: "%.1f", value: megabytes},
 		{name: "ns_op", format: "%.1f", value: operation(func(o contestant.Operation) float64 { return o.Nanoseconds })},
 		{name: "allocs", column: "allocs/op", format: "%.3f", value: operation(func(o contestant.Operation) float64 { return o.Allocations })},
+		{name: "allocs", column: "server allocs/call", format: "%.3f", value: func(r Sample) float64 { return known(r.ServerAllocations) }},
+		{name: "allocs", suffix: clientSuffix, column: "client allocs/call", format: "%.3f", value: func(r Sample) float64 { return known(r.ClientAllocations) }},
 		{name: "bytes", column: "bytes/op", format: "%.1f", value: operation(func(o contestant.Operation) float64 { return o.Bytes })},
 		{name: "bytes", column: "bytes/connection", format: "%.1f", value: func(r Sample) float64 { return known(r.ConnectionBytes) }},
 		{name: "heap_mb", column: "heap MiB", format: "%.2f", value: func(r Sample) float64 { return known(r.HeapBytes) / (1 << 20) }},
@@ -207,14 +216,14 @@ func (c CaseResult) lines(suite string) []string {
 		for _, m := range metrics() {
 			value := ratio(c.seriesFor(pair.Ours, &c.Pairs[i], m), c.seriesFor(pair.Peer, &c.Pairs[i], m))
 			if !math.IsNaN(value) {
-				lines = append(lines, fmt.Sprintf("RATIO %s/%s %s %s/%s %s", suite, c.Name, m.name, pair.Ours, pair.Peer, fraction(value)))
+				lines = append(lines, fmt.Sprintf("RATIO %s/%s %s %s/%s %s", suite, c.Name+m.suffix, m.name, pair.Ours, pair.Peer, fraction(value)))
 			}
 		}
 	}
 	for _, name := range c.contestants() {
 		for _, m := range metrics() {
 			if value := c.seriesFor(name, c.pairFor(name), m).median(); !math.IsNaN(value) {
-				lines = append(lines, fmt.Sprintf("VALUE %s/%s %s %s "+m.format, suite, c.Name, m.name, name, value))
+				lines = append(lines, fmt.Sprintf("VALUE %s/%s %s %s "+m.format, suite, c.Name+m.suffix, m.name, name, value))
 			}
 		}
 	}

@@ -69,6 +69,9 @@ func sample(round int, who string, pair *Pair, factor float64) Sample {
 	}
 	if pair != nil {
 		report.Rate, report.Due = 3500, 7000
+	} else {
+		server, client := 14/factor, 0.25
+		report.ServerAllocations, report.ClientAllocations = &server, &client
 	}
 	return Sample{Round: round, Contestant: who, Pair: pair, Report: report}
 }
@@ -128,6 +131,10 @@ func TestResults_Lines(t *testing.T) {
 		"VALUE demo/echo calls_per_s ours 10000",
 		"VALUE demo/echo cpu_ns peer 10000",
 		"VALUE demo/echo p999 peer 800000",
+		"RATIO demo/echo allocs ours/peer 0.500",
+		"VALUE demo/echo allocs ours 7.000",
+		"RATIO demo/echo@client allocs ours/peer 1.000",
+		"VALUE demo/echo@client allocs peer 0.250",
 		"RATIO demo/memory mb_per_s ours/peer 1.000",
 		"RATIO demo/repeated mb_per_s ours/peer 4.000",
 		"VALUE demo/repeated mb_per_s ours 740.0",

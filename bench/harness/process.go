@@ -28,6 +28,9 @@ const (
 	// servers write where their processor time goes while they make as many calls as they
 	// can; see docs/guide/where-time-goes.md.
 	profilesVariable = "FULMAR_BENCH_PROFILES"
+	// controlDescriptor is the file descriptor that a program gets of the first of
+	// exec.Cmd's ExtraFiles.
+	controlDescriptor = 3
 
 	// waitDelay is how long a program's pipes may stay open after its end.
 	waitDelay = 2 * time.Second
@@ -75,7 +78,15 @@ func (r *runner) playPair(ctx context.Context, t turn) (report contestant.Report
 	if t.played.Repeats {
 		return r.playAlone(ctx, t, binary, slices.Concat([]string{"repeat"}, common, window))
 	}
-	server, err := r.start(ctx, t.placement, 0, binary, slices.Concat([]string{"serve"}, common, t.played.Serve)...)
+	asked, asking, err := machine.Sockets()
+	if err != nil {
+		return report, 0, err
+	}
+	defer asking.Close() // for when there will be no client
+	if r.suite.Client.Package == "" {
+		common = append(common, "-control", strconv.Itoa(controlDescriptor))
+	}
+	server, err := r.start(ctx, t.placement, 0, asked, binary, slices.Concat([]string{"serve"}, common, t.played.Serve)...)
 	if err != nil {
 		return report, 0, fmt.Errorf("server of %s: %w", t.contestant, err)
 	}
@@ -87,7 +98,7 @@ func (r *runner) playPair(ctx context.Context, t turn) (report contestant.Report
 	if r.suite.Client.Package != "" {
 		binary = filepath.Join(r.options.Binaries, r.suite.Client.binary())
 	}
-	client, err := r.start(ctx, t.placement, 1, binary, slices.Concat([]string{"load"}, common, []string{
+	client, err := r.start(ctx, t.placement, 1, asking, binary, slices.Concat([]string{"load"}, common, []string{
 		"-address", ready.Ready.Address,
 		"-server", strconv.Itoa(server.command.Process.Pid),
 		"-rate", strconv.FormatFloat(t.rate, 'f', 3, 64),
@@ -105,7 +116,7 @@ func (r *runner) playPair(ctx context.Context, t turn) (report contestant.Report
 
 // playAlone is playPair for a contestant that repeats an operation by itself.
 func (r *runner) playAlone(ctx context.Context, t turn, binary string, arguments []string) (report contestant.Report, used time.Duration, err error) {
-	alone, err := r.start(ctx, t.placement, 0, binary, arguments...)
+	alone, err := r.start(ctx, t.placement, 0, nil, binary, arguments...)
 	if err != nil {
 		return report, 0, fmt.Errorf("%s: %w", t.contestant, err)
 	}
@@ -138,9 +149,14 @@ type result struct {
 }
 
 // start starts a program. side is 0 for the server and 1 for the client: pinned,
-// each has a processor of its own.
-func (r *runner) start(ctx context.Context, placement Placement, side int, binary string, arguments ...string) (*process, error) {
+// each has a processor of its own. The program gets control as a file, which start
+// closes, unless it is nil.
+func (r *runner) start(ctx context.Context, placement Placement, side int, control *os.File, binary string, arguments ...string) (*process, error) {
 	command := exec.CommandContext(ctx, binary, arguments...)
+	if control != nil {
+		command.ExtraFiles = []*os.File{control}
+		defer control.Close()
+	}
 	command.Stderr = r.log
 	command.Env = os.Environ()
 	command.WaitDelay = waitDelay
@@ -236,7 +252,7 @@ func (p *process) stop() time.Duration {
 
 // ask runs the command info of a program.
 func (r *runner) ask(ctx context.Context, binary string) ([]contestant.Info, error) {
-	asked, err := r.start(ctx, Free, 0, binary, "info")
+	asked, err := r.start(ctx, Free, 0, nil, binary, "info")
 	if err != nil {
 		return nil, err
 	}

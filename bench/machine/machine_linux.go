@@ -140,6 +140,16 @@ func PeakMemory(process int) (int64, error) {
 	return kilobytes << 10, err
 }
 
+// Sockets returns two files that are connected with each other, for a process
+// each. Reads from them block a thread.
+func Sockets() (a, b *os.File, err error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("pair of sockets: %w", err)
+	}
+	return os.NewFile(uintptr(pair[0]), "control"), os.NewFile(uintptr(pair[1]), "control"), nil
+}
+
 // Pair returns a processor for the server and one for the client: the first two
 // that this process may use, of different cores if there are such.
 func Pair() (server, client int, err error) {

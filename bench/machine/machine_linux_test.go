@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"io"
 	"os"
 	"os/exec"
 	"strconv"
@@ -159,5 +160,24 @@ func TestKeepAwake_Ends(t *testing.T) {
 			t.Fatal(err)
 		}
 		stop()
+	}
+}
+
+func TestSockets_AreConnected(t *testing.T) {
+	a, b, err := Sockets()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.WriteString("across"); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(b); string(got) != "across" || err != nil {
+		t.Errorf("read %q, %v", got, err)
+	}
+	if err := b.Close(); err != nil {
+		t.Error(err)
 	}
 }

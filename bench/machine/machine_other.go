@@ -4,6 +4,7 @@ package machine
 
 import (
 	"context"
+	"os"
 	"time"
 )
 
@@ -20,6 +21,9 @@ func ProcessTime(int) (time.Duration, error) { return 0, ErrUnsupported }
 
 // PeakMemory is not known here.
 func PeakMemory(int) (int64, error) { return 0, ErrUnsupported }
+
+// Sockets does not work here.
+func Sockets() (a, b *os.File, err error) { return nil, nil, ErrUnsupported }
 
 // Pair does not work here.
 func Pair() (server, client int, err error) { return 0, 0, ErrUnsupported }
