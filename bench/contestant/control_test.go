@@ -80,8 +80,8 @@ func TestLoad_ReportsAllocationsOfACall(t *testing.T) {
 	const each = 20
 	c := mirror("mirror", true)
 	plain := c.Load
-	c.Load = func(address, name string) (Load, error) {
-		made, err := plain(address, name)
+	c.Load = func(address string, played Played) (Load, error) {
+		made, err := plain(address, played)
 		if err != nil {
 			return made, err
 		}
@@ -102,7 +102,7 @@ func TestLoad_ReportsAllocationsOfACall(t *testing.T) {
 	client, end := pair(t, nil)
 	var out strings.Builder
 	options := loadOptions{warmUp: 10 * time.Millisecond, duration: 100 * time.Millisecond, server: os.Getpid()}
-	if err := load(t.Context(), c, address, "any", options, client, &out); err != nil {
+	if err := load(t.Context(), c, address, Played{Case: "any"}, options, client, &out); err != nil {
 		t.Fatal(err)
 	}
 	event, err := ParseEvent([]byte(out.String()))

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fulmar-rpc/fulmar/bench/machine"
 	"github.com/fulmar-rpc/fulmar/internal/loadgen"
 )
 
@@ -25,7 +24,7 @@ type Contestant struct {
 	// Modules are those whose versions belong to a result.
 	Modules []string
 	// Serve serves a case on the listener until ctx ends.
-	Serve func(ctx context.Context, listener net.Listener, name string) error
+	Serve func(ctx context.Context, listener net.Listener, played Played) error
 	// ServeAddress stands in place of Serve for libraries that listen by
 	// themselves: on a network "tcp" or "unix". It calls ready with the address,
 	// once clients can connect.
@@ -35,16 +34,24 @@ type Contestant struct {
 	Executed func() uint64
 	// Load connects to a server and returns what the case's callers do. It is nil
 	// where a suite has one client for all.
-	Load func(address, name string) (Load, error)
+	Load func(address string, played Played) (Load, error)
 	// Repeat prepares what a case repeats where no calls are made. It is nil for
 	// whoever has no such case.
 	Repeat func(name string) (Repeat, error)
+}
+
+// Played is the case that a program was told to play.
+type Played struct {
+	Case string
 }
 
 // Load is a client that is ready.
 type Load struct {
 	Calls []loadgen.Call
 	Close func() error
+	// Sent is set where calls have no replies: how many were made, asked when all
+	// have ended. Those that the server's handlers have executed are what counts.
+	Sent func() uint64
 }
 
 // Main runs a program with the arguments that the runner gave it, and exits.
@@ -64,7 +71,8 @@ func run(ctx context.Context, contestants []Contestant, arguments []string, in i
 	flags := flag.NewFlagSet(command, flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // The error says it, and a runner has no use for the list.
 	name := flags.String("contestant", "", "which contestant to be")
-	caseName := flags.String("case", "", "which case to play")
+	var played Played
+	flags.StringVar(&played.Case, "case", "", "which case to play")
 	network := flags.String("network", "tcp", "what a server listens on: tcp or unix")
 	profiles := flags.String("profiles", "", "folder for profiles of the processor time")
 	address := flags.String("address", "", "where to listen (default: wherever is free), or where the server listens")
@@ -83,22 +91,22 @@ func run(ctx context.Context, contestants []Contestant, arguments []string, in i
 	}
 	switch command {
 	case "serve":
-		endProfile, err := profile(*profiles, chosen.Name, *caseName, "server")
+		endProfile, err := profile(*profiles, chosen.Name, played.Case, "server")
 		if err != nil {
 			return err
 		}
 		asked := answering(*descriptor, chosen.Executed)
-		err = serve(ctx, chosen, endpoint{*network, *address}, *caseName, in, out)
+		err = serve(ctx, chosen, endpoint{*network, *address}, played, in, out)
 		return errors.Join(err, ended(asked), endProfile())
 	case "load":
-		endProfile, err := profile(*profiles, chosen.Name, *caseName, "client")
+		endProfile, err := profile(*profiles, chosen.Name, played.Case, "client")
 		if err != nil {
 			return err
 		}
-		err = load(ctx, chosen, *address, *caseName, options, openControl(*descriptor), out)
+		err = load(ctx, chosen, *address, played, options, openControl(*descriptor), out)
 		return errors.Join(err, endProfile())
 	case "repeat":
-		return repeat(chosen, *caseName, options, out)
+		return repeat(chosen, played.Case, options, out)
 	}
 	return fmt.Errorf("want one of info, serve, load, repeat (got %q)", command)
 }
@@ -195,7 +203,7 @@ func ended(answered <-chan error) error {
 }
 
 // serve runs a server until the runner closes in.
-func serve(ctx context.Context, c Contestant, at endpoint, caseName string, in io.Reader, out io.Writer) error {
+func serve(ctx context.Context, c Contestant, at endpoint, played Played, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	at, err := at.withDefault()
@@ -205,13 +213,13 @@ func serve(ctx context.Context, c Contestant, at endpoint, caseName string, in i
 	ready := func(address string) error { return printEvent(out, Event{Ready: &Ready{Address: address}}) }
 	served := make(chan error, 1)
 	if c.ServeAddress != nil {
-		go func() { served <- c.ServeAddress(ctx, at.network, at.address, caseName, ready) }()
+		go func() { served <- c.ServeAddress(ctx, at.network, at.address, played.Case, ready) }()
 	} else {
 		listener, err := net.Listen(at.network, at.address)
 		if err != nil {
 			return err
 		}
-		go func() { served <- c.Serve(ctx, listener, caseName) }()
+		go func() { served <- c.Serve(ctx, listener, played) }()
 		// Connections that come before Serve accepts wait in the kernel.
 		if err := ready(listener.Addr().String()); err != nil {
 			return err
@@ -247,57 +255,6 @@ func (o *loadOptions) flags(flags *flag.FlagSet) {
 	flags.DurationVar(&o.warmUp, "warm-up", 500*time.Millisecond, "time before the window")
 	flags.DurationVar(&o.duration, "duration", time.Second, "length of the window")
 	flags.IntVar(&o.server, "server", 0, "process id of the server, whose processor time is read")
-}
-
-// rampShare is the part of the warm-up in which closed loops begin.
-const rampShare = 5
-
-// startDelay lets everything be in place when the first call falls due.
-const startDelay = 10 * time.Millisecond
-
-// load makes the calls of a case and reports what was measured.
-func load(ctx context.Context, c Contestant, address, caseName string, o loadOptions, server *control, out io.Writer) error {
-	if c.Load == nil {
-		return fmt.Errorf("%s has no client", c.Name)
-	}
-	client, err := c.Load(address, caseName)
-	if err != nil {
-		return err
-	}
-	// Closing is not measured: by then the report is out.
-	defer func() { _ = client.Close() }()
-	latencies := newRecorder()
-	measured := window{process: o.server, control: server}
-	config := loadgen.Config{
-		Callers: measured.counted(client.Calls), Rate: o.rate, Start: time.Now().Add(startDelay), Ramp: o.warmUp / rampShare, WarmUp: o.warmUp, Duration: o.duration,
-		Latency: latencies.add, OnWindow: measured.read,
-	}
-	if o.rate > 0 {
-		stop, err := machine.KeepAwake(config.Start, time.Duration(float64(time.Second)/o.rate))
-		if err != nil {
-			return err
-		}
-		defer stop()
-	}
-	result, err := loadgen.Run(ctx, config)
-	if err != nil && !errors.Is(err, loadgen.ErrFailing) {
-		return err
-	}
-	report := Report{
-		Calls: result.Calls, Seconds: result.Elapsed.Seconds(), Rate: o.rate,
-		Due: result.Due, Missed: result.Missed, Failed: result.Failed,
-	}
-	measured.fill(&report)
-	if result.First != nil {
-		report.Failure = printable(result.First.Error())
-	}
-	if report.Latency, err = latencies.summary(); err != nil {
-		return err
-	}
-	var serverErr, ownErr error
-	report.ServerPeak, serverErr = machine.PeakMemory(o.server)
-	report.ClientPeak, ownErr = machine.PeakMemory(os.Getpid())
-	return errors.Join(measured.problems(), serverErr, ownErr, printEvent(out, Event{Report: &report}))
 }
 
 // failureMax is how much of an error's text goes into a report.

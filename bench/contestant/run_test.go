@@ -22,7 +22,7 @@ import (
 func mirror(name string, correct bool) Contestant {
 	return Contestant{
 		Name: name,
-		Serve: func(ctx context.Context, listener net.Listener, _ string) error {
+		Serve: func(ctx context.Context, listener net.Listener, _ Played) error {
 			stop := context.AfterFunc(ctx, func() { listener.Close() })
 			defer stop()
 			conn, err := listener.Accept()
@@ -34,7 +34,7 @@ func mirror(name string, correct bool) Contestant {
 			<-ctx.Done()
 			return err
 		},
-		Load: func(address, _ string) (Load, error) {
+		Load: func(address string, _ Played) (Load, error) {
 			conn, err := net.Dial("tcp", address)
 			if err != nil {
 				return Load{}, err
@@ -135,7 +135,7 @@ func TestRun_TellsWhereItListens(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return errors.Join(ready(listener.Addr().String()), serve(ctx, listener, name))
+		return errors.Join(ready(listener.Addr().String()), serve(ctx, listener, Played{Case: name}))
 	}
 	for _, c := range []Contestant{mirror("mirror", true), byItself} {
 		for network, prefix := range map[string]string{"tcp": "127.0.0.1:", "unix": "@"} {

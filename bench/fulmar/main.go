@@ -23,22 +23,30 @@ func main() {
 // contestant has everything that a server and a client do by default: deadlines,
 // limits, admission.
 func contestant(name string, protocol fulmar.Protocol) rpc.Contestant {
-	return rpc.Contestant{Name: name, Serve: serve, Connect: func(address string, _ rpc.Case) (rpc.Client, error) {
+	return rpc.Contestant{Name: name, Serve: serve, Connect: func(address string, p rpc.Played) (rpc.Client, error) {
+		if p.Unix {
+			address = "unix:" + address
+		}
 		inner, err := fulmar.NewClient(fulmar.ClientConfig{Target: address, Protocol: protocol})
 		return client{inner}, err
 	}}
 }
 
-func serve(ctx context.Context, listener net.Listener, _ rpc.Case) error {
+func serve(ctx context.Context, listener net.Listener, p rpc.Played) error {
 	server, err := fulmar.NewServer(fulmar.ServerConfig{Listener: listener})
 	if err != nil {
 		return err
 	}
-	echo.RegisterEchoServer(server, handler{})
+	echo.RegisterEchoServer(server, handler{p})
 	return server.Serve(ctx)
 }
 
-type handler struct{}
+type handler struct{ played rpc.Played }
+
+func (h handler) Notify(_ context.Context, message *echo.Message) error {
+	h.played.Notified(message.Action, message.Msg)
+	return nil
+}
 
 func (handler) Echo(_ context.Context, message *echo.Message) (*echo.Message, error) {
 	return &echo.Message{Action: message.Action, Msg: message.Msg}, nil
@@ -66,6 +74,10 @@ func (c caller) Echo(ctx context.Context, action, msg string) (string, string, e
 		return "", "", err
 	}
 	return reply.Action, reply.Msg, nil
+}
+
+func (c caller) Notify(ctx context.Context, action, msg string) error {
+	return c.api.Notify(ctx, &echo.Message{Action: action, Msg: msg})
 }
 
 func (c caller) Complex(data *rpc.Complex) func(context.Context) (bool, error) {

@@ -31,8 +31,10 @@ struct Complex {
   6: required Group flag
 }
 
-/** Both methods answer with a new struct of the same content. */
 service Echo {
+  /** Answers with a new struct of the same content, as complex does. */
   Message echo(1: Message message)
   Complex complex(1: Complex message)
+  /** The server compares the message with what it expects, and counts it. */
+  oneway void notify(1: Message message)
 }

@@ -26,8 +26,8 @@ func Main(contestants ...Contestant) {
 	for _, c := range contestants {
 		made := contestant.Contestant{Name: c.Name, Modules: c.Modules}
 		if c.Serve != nil {
-			made.Serve = func(ctx context.Context, listener net.Listener, name string) error {
-				found, err := FindCase(name)
+			made.Serve = func(ctx context.Context, listener net.Listener, played contestant.Played) error {
+				found, err := FindCase(played.Case)
 				if err != nil {
 					return err
 				}

@@ -5,7 +5,11 @@
 // check of every reply and the loops around the calls are the same for all.
 package rpc
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/fulmar-rpc/fulmar/bench/harness"
+)
 
 // Case is one measured situation.
 type Case struct {
@@ -21,6 +25,11 @@ type Case struct {
 	// MessageBytes is the length of the text in a request. 0 means the struct
 	// Complex of about 11 KB.
 	MessageBytes int
+	// Oneway means calls without replies. The server compares what arrives with
+	// what was sent, and counts it.
+	Oneway bool
+	// Unix means a Unix socket.
+	Unix bool
 }
 
 // Cases returns the cases of the suite.
@@ -35,7 +44,10 @@ func Cases() []Case {
 		{Name: "mux-1k-c8", Callers: 8, Shared: true, MessageBytes: 1 << 10},
 		{Name: "mux-1k-c100", Callers: 100, Shared: true, MessageBytes: 1 << 10},
 		{Name: "mux-1k-c512", Callers: 512, Shared: true, MessageBytes: 1 << 10},
+		{Name: "mux-128-c64", Callers: 64, Shared: true, MessageBytes: 128},
 		{Name: "complex-c100", Callers: 100},
+		{Name: "oneway-1k-c100", Callers: 100, MessageBytes: 1 << 10, Oneway: true},
+		{Name: "unix-1k-c100", Callers: 100, MessageBytes: 1 << 10, Unix: true},
 	}
 }
 
@@ -47,4 +59,20 @@ func FindCase(name string) (Case, error) {
 		}
 	}
 	return Case{}, fmt.Errorf("suite rpc: no case %.40q", name)
+}
+
+// serve returns what a server is told about a case, beside its name.
+func (c Case) serve() []string {
+	if c.Unix {
+		return []string{"-network", "unix"}
+	}
+	return nil
+}
+
+// open says where latencies are measured: not of calls that end when they are sent.
+func (c Case) open() harness.OpenLoops {
+	if c.Oneway {
+		return harness.OpenNever
+	}
+	return harness.OpenAlways
 }

@@ -17,11 +17,18 @@ type Contestant struct {
 	Unavailable string
 	// Modules are those whose versions belong to a result.
 	Modules []string
-	// Serve serves both methods on the listener until ctx ends.
-	Serve func(ctx context.Context, listener net.Listener, c Case) error
-	// Connect returns a client that is as fit for c as the framework's users
+	// Serve serves all methods on the listener until ctx ends.
+	Serve func(ctx context.Context, listener net.Listener, p Played) error
+	// Connect returns a client that is as fit for the case as the framework's users
 	// would make it.
-	Connect func(address string, c Case) (Client, error)
+	Connect func(address string, p Played) (Client, error)
+}
+
+// Played is a case with what belongs to this run of it.
+type Played struct {
+	Case
+	// Notified is to be called by the server's handler of the method notify.
+	Notified func(action, msg string)
 }
 
 // Client gives out callers.
@@ -39,6 +46,11 @@ type Caller interface {
 	Complex(data *Complex) func(ctx context.Context) (equal bool, err error)
 }
 
+// Notifier is what callers are in cases without replies.
+type Notifier interface {
+	Notify(ctx context.Context, action, msg string) error
+}
+
 // errWrongReply is what a run reports when a reply does not have the content
 // of its request.
 var errWrongReply = errors.New("the reply differs from the request")
@@ -47,42 +59,54 @@ var errWrongReply = errors.New("the reply differs from the request")
 func Main(contestants ...Contestant) {
 	var all []contestant.Contestant
 	for _, c := range contestants {
+		received := &receipts{}
 		all = append(all, contestant.Contestant{
 			Name:        c.Name,
 			Unavailable: c.Unavailable,
 			Modules:     c.Modules,
-			Serve: func(ctx context.Context, listener net.Listener, name string) error {
-				found, err := FindCase(name)
+			Executed:    received.executed.Load,
+			Serve: func(ctx context.Context, listener net.Listener, played contestant.Played) error {
+				found, err := FindCase(played.Case)
 				if err != nil {
 					return err
 				}
-				return c.Serve(ctx, listener, found)
+				received.expect(found)
+				return c.Serve(ctx, listener, Played{Case: found, Notified: received.add})
 			},
-			Load: func(address, name string) (contestant.Load, error) { return c.load(address, name) },
+			Load: c.load,
 		})
 	}
 	contestant.Main(all...)
 }
 
 // load connects and returns the calls of all callers.
-func (c Contestant) load(address, name string) (contestant.Load, error) {
-	found, err := FindCase(name)
+func (c Contestant) load(address string, played contestant.Played) (contestant.Load, error) {
+	found, err := FindCase(played.Case)
 	if err != nil {
 		return contestant.Load{}, err
 	}
-	client, err := c.Connect(address, found)
+	client, err := c.Connect(address, Played{Case: found})
 	if err != nil {
 		return contestant.Load{}, err
 	}
 	load := contestant.Load{Close: client.Close}
+	sent := make([]uint64, found.Callers)
+	if found.Oneway {
+		load.Sent = func() uint64 { return sum(sent) }
+	}
 	for i := range found.Callers {
 		caller, err := client.Caller()
 		if err != nil {
 			return contestant.Load{}, errors.Join(fmt.Errorf("caller %d: %w", i, err), client.Close())
 		}
-		if found.MessageBytes > 0 {
+		switch notifier, ok := caller.(Notifier); {
+		case found.Oneway && !ok:
+			return contestant.Load{}, errors.Join(fmt.Errorf("%s has no calls without replies", c.Name), client.Close())
+		case found.Oneway:
+			load.Calls = append(load.Calls, onewayCall(notifier, newMessages(i, found.MessageBytes), &sent[i]))
+		case found.MessageBytes > 0:
 			load.Calls = append(load.Calls, echoCall(caller, newMessages(i, found.MessageBytes)))
-		} else {
+		default:
 			load.Calls = append(load.Calls, complexCall(caller, NewComplexes(i)))
 		}
 	}

@@ -18,7 +18,8 @@ func TestCases_AreThoseOfTheDesign(t *testing.T) {
 	}
 	want := []string{
 		"pingpong-1k-c1", "pingpong-1k-c100", "pingpong-128-c100", "pingpong-32k-c16", "pingpong-1m-c4",
-		"mux-1k-c1", "mux-1k-c8", "mux-1k-c100", "mux-1k-c512", "complex-c100",
+		"mux-1k-c1", "mux-1k-c8", "mux-1k-c100", "mux-1k-c512", "mux-128-c64",
+		"complex-c100", "oneway-1k-c100", "unix-1k-c100",
 	}
 	if !slices.Equal(names, want) {
 		t.Errorf("cases %q, want %q", names, want)
@@ -141,3 +142,47 @@ func TestComplexCall_ChecksReplies(t *testing.T) {
 		}
 	}
 }
+
+// A call without a reply counts when it has arrived as it was sent.
+func TestOnewayCall_IsCountedByTheServer(t *testing.T) {
+	found, err := FindCase("oneway-1k-c100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var received receipts
+	received.expect(found)
+	arrives := func(change func(m *Message)) notifies {
+		return func(action, msg string) error {
+			m := Message{Action: action, Msg: msg}
+			change(&m)
+			received.add(m.Action, m.Msg)
+			return nil
+		}
+	}
+	sent := make([]uint64, 4)
+	for i, caller := range []notifies{
+		arrives(func(*Message) {}),
+		arrives(func(m *Message) { m.Action = "echo" }),
+		arrives(func(m *Message) { m.Msg = m.Msg[1:] }),
+		arrives(func(m *Message) { m.Msg = newMessages(0, found.MessageBytes)[0].Msg }),
+	} {
+		call := onewayCall(caller, newMessages(i, found.MessageBytes), &sent[i])
+		for range 3 {
+			if err := call(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if received.executed.Load() != 3 || sum(sent) != 12 {
+		t.Errorf("%d of %d calls arrived as they were sent, want 3 of 12", received.executed.Load(), sum(sent))
+	}
+	refused := errors.New("refused")
+	call := onewayCall(notifies(func(string, string) error { return refused }), newMessages(0, 1), new(uint64))
+	if err := call(); !errors.Is(err, refused) {
+		t.Errorf("%v, want the caller's error", err)
+	}
+}
+
+type notifies func(action, msg string) error
+
+func (n notifies) Notify(_ context.Context, action, msg string) error { return n(action, msg) }

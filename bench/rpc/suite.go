@@ -22,7 +22,9 @@ func Suite() harness.Suite {
 		},
 	}
 	for _, c := range Cases() {
-		suite.Cases = append(suite.Cases, harness.Case{Name: c.Name, Pairs: c.pairs(), Quick: quick(c.Name)})
+		suite.Cases = append(suite.Cases, harness.Case{
+			Name: c.Name, Pairs: c.pairs(), Quick: quick(c.Name), Open: c.open(), Serve: c.serve(),
+		})
 	}
 	return suite
 }
@@ -32,6 +34,10 @@ func Suite() harness.Suite {
 func (c Case) pairs() []harness.Pair {
 	exclusive := harness.Against(ours, "kitex", "apache-thrift", "grpc-go", "arpc")
 	switch {
+	case c.Oneway: // gRPC has no such calls.
+		return append(harness.Against(ours, "kitex", "apache-thrift"), harness.Against(oursMux, "kitex-mux")...)
+	case c.Unix:
+		return harness.Against(ours, "kitex", "grpc-go")
 	case c.Shared:
 		return harness.Against(oursMux, "kitex-mux", "grpc-go", "arpc")
 	case c.MessageBytes == 0:

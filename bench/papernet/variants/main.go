@@ -64,10 +64,10 @@ func pieceContestant(name string, insert bool) contestant.Contestant {
 }
 
 // serveCase and repeatCase refuse cases that a contestant is not in.
-func serveCase(want string, l loop, make func() directory) func(context.Context, net.Listener, string) error {
-	return func(ctx context.Context, listener net.Listener, name string) error {
-		if name != want {
-			return fmt.Errorf("suite paper-net: no server for case %.40q", name)
+func serveCase(want string, l loop, make func() directory) func(context.Context, net.Listener, contestant.Played) error {
+	return func(ctx context.Context, listener net.Listener, played contestant.Played) error {
+		if played.Case != want {
+			return fmt.Errorf("suite paper-net: no server for case %.40q", played.Case)
 		}
 		return serve(ctx, listener, l, make())
 	}

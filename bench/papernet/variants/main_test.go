@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fulmar-rpc/fulmar/bench/contestant"
 	"github.com/fulmar-rpc/fulmar/bench/papernet"
 	"github.com/fulmar-rpc/fulmar/internal/testkit"
 )
@@ -51,7 +52,7 @@ func TestContestants_PlayTheirCasesOnly(t *testing.T) {
 		if one.Serve == nil {
 			continue
 		}
-		if err := one.Serve(t.Context(), nil, "other"); err == nil || !strings.Contains(err.Error(), "no server for case") {
+		if err := one.Serve(t.Context(), nil, contestant.Played{Case: "other"}); err == nil || !strings.Contains(err.Error(), "no server for case") {
 			t.Errorf("%s serves a case that does not exist: %v", one.Name, err)
 		}
 	}

@@ -21,7 +21,7 @@ func main() {
 	slog.SetDefault(slog.New(slog.NewTextHandler(io.Discard, nil)))
 	rpc.Main(rpc.Contestant{
 		Name: "apache-thrift", Modules: []string{"github.com/apache/thrift"}, Serve: serve,
-		Connect: func(address string, _ rpc.Case) (rpc.Client, error) { return &client{address: address}, nil },
+		Connect: func(address string, _ rpc.Played) (rpc.Client, error) { return &client{address: address}, nil },
 	})
 }
 
@@ -30,15 +30,20 @@ func framed() thrift.TTransportFactory {
 	return thrift.NewTFramedTransportFactoryConf(thrift.NewTTransportFactory(), &thrift.TConfiguration{})
 }
 
-func serve(ctx context.Context, listener net.Listener, _ rpc.Case) error {
+func serve(ctx context.Context, listener net.Listener, p rpc.Played) error {
 	socket := thrift.NewTServerSocketFromFactoryTimeout(func(net.Addr) (net.Listener, error) { return listener, nil }, listener.Addr(), 0)
-	server := thrift.NewTSimpleServer4(echo.NewEchoProcessor(handler{}), socket, framed(), thrift.NewTBinaryProtocolFactoryConf(nil))
+	server := thrift.NewTSimpleServer4(echo.NewEchoProcessor(handler{p}), socket, framed(), thrift.NewTBinaryProtocolFactoryConf(nil))
 	stop := context.AfterFunc(ctx, func() { _ = server.Stop() })
 	defer stop()
 	return server.Serve()
 }
 
-type handler struct{}
+type handler struct{ played rpc.Played }
+
+func (h handler) Notify(_ context.Context, message *echo.Message) error {
+	h.played.Notified(message.Action, message.Msg)
+	return nil
+}
 
 func (handler) Echo(_ context.Context, message *echo.Message) (*echo.Message, error) {
 	return &echo.Message{Action: message.Action, Msg: message.Msg}, nil
@@ -85,6 +90,10 @@ func (c caller) Echo(ctx context.Context, action, msg string) (string, string, e
 		return "", "", err
 	}
 	return reply.Action, reply.Msg, nil
+}
+
+func (c caller) Notify(ctx context.Context, action, msg string) error {
+	return c.api.Notify(ctx, &echo.Message{Action: action, Msg: msg})
 }
 
 func (c caller) Complex(data *rpc.Complex) func(context.Context) (bool, error) {

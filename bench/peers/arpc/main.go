@@ -28,8 +28,8 @@ func main() {
 	codec.SetCodec(protobufCodec{})
 	rpc.Main(rpc.Contestant{
 		Name: "arpc", Modules: []string{"github.com/lesismal/arpc", "google.golang.org/protobuf"}, Serve: serve,
-		Connect: func(address string, c rpc.Case) (rpc.Client, error) {
-			return &client{address: address, shared: c.Shared}, nil
+		Connect: func(address string, p rpc.Played) (rpc.Client, error) {
+			return &client{address: address, shared: p.Shared}, nil
 		},
 	})
 }
@@ -55,7 +55,7 @@ func (protobufCodec) Unmarshal(data []byte, v any) error {
 	return proto.Unmarshal(data, message)
 }
 
-func serve(ctx context.Context, listener net.Listener, _ rpc.Case) error {
+func serve(ctx context.Context, listener net.Listener, _ rpc.Played) error {
 	server := arpc.NewServer()
 	server.Handler.Handle("echo", func(c *arpc.Context) {
 		var message echopb.Message

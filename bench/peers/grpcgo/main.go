@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"strings"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -19,13 +20,16 @@ import (
 func main() {
 	rpc.Main(rpc.Contestant{
 		Name: "grpc-go", Modules: []string{"google.golang.org/grpc", "google.golang.org/protobuf"}, Serve: serve,
-		Connect: func(address string, c rpc.Case) (rpc.Client, error) {
-			return &client{address: address, shared: c.Shared}, nil
+		Connect: func(address string, p rpc.Played) (rpc.Client, error) {
+			if p.Unix {
+				address = "unix-abstract:" + strings.TrimPrefix(address, "@")
+			}
+			return &client{address: address, shared: p.Shared}, nil
 		},
 	})
 }
 
-func serve(ctx context.Context, listener net.Listener, _ rpc.Case) error {
+func serve(ctx context.Context, listener net.Listener, _ rpc.Played) error {
 	server := grpc.NewServer()
 	echopb.RegisterEchoServiceServer(server, handler{})
 	stop := context.AfterFunc(ctx, server.Stop)

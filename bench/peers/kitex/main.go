@@ -38,16 +38,21 @@ func main() {
 	)
 }
 
-func serve(options ...server.Option) func(context.Context, net.Listener, rpc.Case) error {
-	return func(ctx context.Context, listener net.Listener, _ rpc.Case) error {
-		srv := service.NewServer(&handler{}, append(options, server.WithListener(listener))...)
+func serve(options ...server.Option) func(context.Context, net.Listener, rpc.Played) error {
+	return func(ctx context.Context, listener net.Listener, p rpc.Played) error {
+		srv := service.NewServer(&handler{p}, append(options, server.WithListener(listener))...)
 		stop := context.AfterFunc(ctx, func() { _ = srv.Stop() })
 		defer stop()
 		return srv.Run()
 	}
 }
 
-type handler struct{}
+type handler struct{ played rpc.Played }
+
+func (h *handler) Notify(_ context.Context, message *echo.Message) error {
+	h.played.Notified(message.Action, message.Msg)
+	return nil
+}
 
 func (*handler) Echo(_ context.Context, message *echo.Message) (*echo.Message, error) {
 	return &echo.Message{Action: message.Action, Msg: message.Msg}, nil
@@ -60,8 +65,8 @@ func (*handler) Complex(_ context.Context, message *echo.Complex) (*echo.Complex
 	}, nil
 }
 
-func connect(options ...client.Option) func(string, rpc.Case) (rpc.Client, error) {
-	return func(address string, _ rpc.Case) (rpc.Client, error) {
+func connect(options ...client.Option) func(string, rpc.Played) (rpc.Client, error) {
+	return func(address string, _ rpc.Played) (rpc.Client, error) {
 		api, err := service.NewClient("echo", append(options, client.WithHostPorts(address))...)
 		return shared{api}, err
 	}
@@ -83,6 +88,10 @@ func (c caller) Echo(ctx context.Context, action, msg string) (string, string, e
 		return "", "", err
 	}
 	return reply.Action, reply.Msg, nil
+}
+
+func (c caller) Notify(ctx context.Context, action, msg string) error {
+	return c.api.Notify(ctx, &echo.Message{Action: action, Msg: msg})
 }
 
 func (c caller) Complex(data *rpc.Complex) func(context.Context) (bool, error) {

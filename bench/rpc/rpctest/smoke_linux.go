@@ -1,0 +1,84 @@
+package rpctest
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/fulmar-rpc/fulmar/bench/harness"
+	"github.com/fulmar-rpc/fulmar/bench/harness/harnesstest"
+	"github.com/fulmar-rpc/fulmar/bench/rpc"
+)
+
+// window is long enough that some call finishes in it on a busy machine.
+const window = 200 * time.Millisecond
+
+// Smoke plays the named cases, or all if there are none, with all contestants of
+// the programs that are in a module, for a moment: in closed loops, and in open
+// loops too where the case has them. Clients compare all replies with their
+// requests, and what they report must be whole. root is the root of the
+// repository.
+func Smoke(t *testing.T, root, module string, cases ...string) {
+	t.Helper()
+	suite := rpc.Suite()
+	suite.Programs = slices.DeleteFunc(suite.Programs, func(p harness.Program) bool { return p.Module != module })
+	present := map[string]bool{}
+	for _, program := range suite.Programs {
+		for _, name := range program.Contestants {
+			present[name] = true
+		}
+	}
+	var played []harness.Case
+	for _, c := range suite.Cases {
+		if len(cases) > 0 && !slices.Contains(cases, c.Name) {
+			continue
+		}
+		if c.Pairs = alone(c.Pairs, present); len(c.Pairs) > 0 {
+			played = append(played, c)
+		}
+	}
+	suite.Cases = played
+	for i, c := range harnesstest.Measure(t, root, suite, window) {
+		check(t, played[i], c)
+	}
+}
+
+// alone lets everybody who is present in some of the pairs be compared with itself.
+func alone(pairs []harness.Pair, present map[string]bool) (left []harness.Pair) {
+	for _, pair := range pairs {
+		for _, name := range []string{pair.Ours, pair.Peer} {
+			self := harness.Pair{Ours: name, Peer: name}
+			if present[name] && !slices.Contains(left, self) {
+				left = append(left, self)
+			}
+		}
+	}
+	return left
+}
+
+func check(t *testing.T, played harness.Case, result harness.CaseResult) {
+	t.Helper()
+	runs := len(played.Pairs)
+	if played.Open != harness.OpenNever {
+		runs *= 3 // Each contestant stands on both sides of its comparison.
+	}
+	// On a busy machine a window may pass without a call; that is tried again.
+	result.Runs = slices.DeleteFunc(result.Runs, func(run harness.Sample) bool { return run.Calls == 0 && run.Failed == 0 })
+	if result.Name != played.Name+"@"+string(harness.Free) || len(result.Runs) != runs {
+		t.Errorf("%s: %d runs of %s, want %d", played.Name, len(result.Runs), result.Name, runs)
+	}
+	for _, run := range result.Runs {
+		if run.Failed != 0 {
+			t.Errorf("%s, %s: %d failed: %s", played.Name, run.Contestant, run.Failed, run.Failure)
+		}
+		if run.ServerCPU <= 0 || run.ClientCPU <= 0 || run.ServerPeak <= 0 || run.ClientPeak <= 0 || run.Latency.Count == 0 {
+			t.Errorf("%s, %s: processor times, memory or latencies are missing: %+v", played.Name, run.Contestant, run.Report)
+		}
+		if run.Pair != nil && (run.Due == 0 || run.Latency.Count != run.Due) {
+			t.Errorf("%s, %s: %d calls fell due, with %d latencies", played.Name, run.Contestant, run.Due, run.Latency.Count)
+		}
+		if run.Pair == nil && (run.ServerAllocations == nil || run.ClientAllocations == nil) {
+			t.Errorf("%s, %s: allocations are missing", played.Name, run.Contestant)
+		}
+	}
+}
