@@ -43,6 +43,10 @@ type Contestant struct {
 // Played is the case that a program was told to play.
 type Played struct {
 	Case string
+	// Certificate is a file with a certificate for 127.0.0.1, which signs itself,
+	// and its key: that of servers with TLS, which their clients trust. It is empty
+	// in other cases.
+	Certificate string
 }
 
 // Load is a client that is ready.
@@ -73,6 +77,7 @@ func run(ctx context.Context, contestants []Contestant, arguments []string, in i
 	name := flags.String("contestant", "", "which contestant to be")
 	var played Played
 	flags.StringVar(&played.Case, "case", "", "which case to play")
+	flags.StringVar(&played.Certificate, "certificate", "", "file with a certificate and its key, for cases with TLS")
 	network := flags.String("network", "tcp", "what a server listens on: tcp or unix")
 	profiles := flags.String("profiles", "", "folder for profiles of the processor time")
 	address := flags.String("address", "", "where to listen (default: wherever is free), or where the server listens")

@@ -24,6 +24,7 @@ type window struct {
 	calls         [2]float64
 	allocations   [2]uint64
 	callers       []counter
+	answered      chan struct{} // closed when before is there
 	err           error
 }
 
@@ -59,16 +60,23 @@ func (w *window) count() (calls float64) {
 }
 
 // read reads everything. The clocks come last when the window opens and first
-// when it closes, so that the rest does not count.
+// when it closes, so that the rest does not count. Nobody waits for the server's
+// first answer: a goroutine of its process may take longer than the window to get
+// its turn, behind a hundred others that always have something to read.
 func (w *window) read(opens bool) {
 	if opens {
-		w.before, w.calls[0] = w.ask()
+		w.answered = make(chan struct{})
+		go func() {
+			defer close(w.answered)
+			w.before, w.calls[0] = w.ask()
+		}()
 		w.allocations[0] = allocations()
 	}
 	w.server.read(w.process, opens)
 	w.own.read(os.Getpid(), opens)
 	if !opens {
 		w.allocations[1] = allocations()
+		<-w.answered
 		w.after, w.calls[1] = w.ask()
 	}
 }
@@ -93,6 +101,9 @@ func (w *window) problems() error { return errors.Join(w.server.err, w.own.err, 
 
 // fill writes what was read into a report that has its calls.
 func (w *window) fill(report *Report) {
+	if w.answered != nil {
+		<-w.answered // A window that was cut short has not waited for it.
+	}
 	report.ServerCPU, report.ClientCPU = w.server.used.Nanoseconds(), w.own.used.Nanoseconds()
 	if w.control == nil || report.Calls == 0 {
 		return
@@ -100,9 +111,10 @@ func (w *window) fill(report *Report) {
 	report.ServerAllocations = perCall(w.after.Allocations-w.before.Allocations, w.calls[1]-w.calls[0])
 	report.ClientAllocations = perCall(w.allocations[1]-w.allocations[0], float64(report.Calls))
 	if w.oneway {
-		// Callers are ahead of the server by what fits into buffers.
-		report.Calls = w.after.Executed - w.before.Executed
-		report.Seconds = time.Duration(w.after.Nanoseconds - w.before.Nanoseconds).Seconds()
+		// Callers are ahead of the server by what fits into buffers. It need not have
+		// answered at the ends of the window, but tells when it did.
+		took := time.Duration(w.after.Nanoseconds - w.before.Nanoseconds).Seconds()
+		report.Calls = uint64(float64(w.after.Executed-w.before.Executed) / took * report.Seconds)
 	}
 }
 

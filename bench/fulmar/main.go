@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"net"
 
 	"github.com/fulmar-rpc/fulmar"
@@ -27,13 +28,24 @@ func contestant(name string, protocol fulmar.Protocol) rpc.Contestant {
 		if p.Unix {
 			address = "unix:" + address
 		}
-		inner, err := fulmar.NewClient(fulmar.ClientConfig{Target: address, Protocol: protocol})
+		config := fulmar.ClientConfig{Target: address, Protocol: protocol}
+		if p.ClientTLS != nil {
+			return nil, errPlanned
+		}
+		inner, err := fulmar.NewClient(config)
 		return client{inner}, err
 	}}
 }
 
+// errPlanned is what Fulmar says where its peers have something that it has not yet.
+var errPlanned = errors.New("planned, not there yet")
+
 func serve(ctx context.Context, listener net.Listener, p rpc.Played) error {
-	server, err := fulmar.NewServer(fulmar.ServerConfig{Listener: listener})
+	config := fulmar.ServerConfig{Listener: listener}
+	if p.ServerTLS != nil {
+		return errPlanned
+	}
+	server, err := fulmar.NewServer(config)
 	if err != nil {
 		return err
 	}

@@ -50,6 +50,9 @@ type Case struct {
 	// Serve and Load are what servers and clients are told beside the name of the
 	// case.
 	Serve, Load []string
+	// Certificate tells that server and client need one for TLS: the name of a file
+	// that holds it, as contestant.Played says.
+	Certificate bool
 	// Repeats tells that contestants repeat an operation by themselves: one
 	// process, where the server would be, without calls. Such a case runs in the
 	// deciding placement only, unless another one is asked for.

@@ -74,6 +74,9 @@ func (r *runner) playPair(ctx context.Context, t turn) (report contestant.Report
 	if folder := os.Getenv(profilesVariable); folder != "" && t.rate == 0 && r.suite.Client.Package == "" {
 		common = append(common, "-profiles", folder)
 	}
+	if t.played.Certificate {
+		common = append(common, "-certificate", r.certificate)
+	}
 	window := []string{"-warm-up", t.settings.WarmUp.String(), "-duration", t.settings.Duration.String()}
 	if t.played.Repeats {
 		return r.playAlone(ctx, t, binary, slices.Concat([]string{"repeat"}, common, window))

@@ -41,7 +41,9 @@ type runner struct {
 	progress   io.Writer
 	log        io.Writer
 	missing    map[string]string // contestants that cannot take part, and why
-	results    *Results
+	// certificate is the name of a file, empty if no case needs it.
+	certificate string
+	results     *Results
 }
 
 // busyLoad is the load average before the first run, and busyOthers the
@@ -70,6 +72,14 @@ func Run(ctx context.Context, suite Suite, options Options) (*Results, error) {
 		return nil, err
 	}
 	var failures []error
+	if slices.ContainsFunc(suite.Cases, func(c Case) bool { return c.Certificate }) {
+		name, remove, err := certificateFile()
+		if err != nil {
+			return nil, fmt.Errorf("certificate: %w", err)
+		}
+		defer func() { _ = remove() }()
+		r.certificate = name
+	}
 	for _, placement := range r.placements() {
 		for _, c := range suite.Cases {
 			if err := r.runCase(ctx, c, placement); err != nil {

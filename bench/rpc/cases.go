@@ -28,8 +28,8 @@ type Case struct {
 	// Oneway means calls without replies. The server compares what arrives with
 	// what was sent, and counts it.
 	Oneway bool
-	// Unix means a Unix socket.
-	Unix bool
+	// Unix means a Unix socket, and TLS that connections are secure.
+	Unix, TLS bool
 }
 
 // Cases returns the cases of the suite.
@@ -48,6 +48,7 @@ func Cases() []Case {
 		{Name: "complex-c100", Callers: 100},
 		{Name: "oneway-1k-c100", Callers: 100, MessageBytes: 1 << 10, Oneway: true},
 		{Name: "unix-1k-c100", Callers: 100, MessageBytes: 1 << 10, Unix: true},
+		{Name: "tls-1k-c100", Callers: 100, MessageBytes: 1 << 10, TLS: true},
 	}
 }
 

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -29,6 +30,16 @@ type Played struct {
 	Case
 	// Notified is to be called by the server's handler of the method notify.
 	Notified func(action, msg string)
+	// ServerTLS and ClientTLS are set in cases with TLS, and may be changed.
+	ServerTLS, ClientTLS *tls.Config
+}
+
+// newPlayed returns what is known on both sides.
+func newPlayed(played contestant.Played) (p Played, err error) {
+	if p.Case, err = FindCase(played.Case); err == nil && p.TLS {
+		p.ServerTLS, p.ClientTLS, err = secure(played.Certificate)
+	}
+	return p, err
 }
 
 // Client gives out callers.
@@ -66,12 +77,13 @@ func Main(contestants ...Contestant) {
 			Modules:     c.Modules,
 			Executed:    received.executed.Load,
 			Serve: func(ctx context.Context, listener net.Listener, played contestant.Played) error {
-				found, err := FindCase(played.Case)
+				p, err := newPlayed(played)
 				if err != nil {
 					return err
 				}
-				received.expect(found)
-				return c.Serve(ctx, listener, Played{Case: found, Notified: received.add})
+				received.expect(p.Case)
+				p.Notified = received.add
+				return c.Serve(ctx, listener, p)
 			},
 			Load: c.load,
 		})
@@ -81,31 +93,31 @@ func Main(contestants ...Contestant) {
 
 // load connects and returns the calls of all callers.
 func (c Contestant) load(address string, played contestant.Played) (contestant.Load, error) {
-	found, err := FindCase(played.Case)
+	p, err := newPlayed(played)
 	if err != nil {
 		return contestant.Load{}, err
 	}
-	client, err := c.Connect(address, Played{Case: found})
+	client, err := c.Connect(address, p)
 	if err != nil {
 		return contestant.Load{}, err
 	}
 	load := contestant.Load{Close: client.Close}
-	sent := make([]uint64, found.Callers)
-	if found.Oneway {
+	sent := make([]uint64, p.Callers)
+	if p.Oneway {
 		load.Sent = func() uint64 { return sum(sent) }
 	}
-	for i := range found.Callers {
+	for i := range p.Callers {
 		caller, err := client.Caller()
 		if err != nil {
 			return contestant.Load{}, errors.Join(fmt.Errorf("caller %d: %w", i, err), client.Close())
 		}
 		switch notifier, ok := caller.(Notifier); {
-		case found.Oneway && !ok:
+		case p.Oneway && !ok:
 			return contestant.Load{}, errors.Join(fmt.Errorf("%s has no calls without replies", c.Name), client.Close())
-		case found.Oneway:
-			load.Calls = append(load.Calls, onewayCall(notifier, newMessages(i, found.MessageBytes), &sent[i]))
-		case found.MessageBytes > 0:
-			load.Calls = append(load.Calls, echoCall(caller, newMessages(i, found.MessageBytes)))
+		case p.Oneway:
+			load.Calls = append(load.Calls, onewayCall(notifier, newMessages(i, p.MessageBytes), &sent[i]))
+		case p.MessageBytes > 0:
+			load.Calls = append(load.Calls, echoCall(caller, newMessages(i, p.MessageBytes)))
 		default:
 			load.Calls = append(load.Calls, complexCall(caller, NewComplexes(i)))
 		}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 	"testing"
+
+	"github.com/fulmar-rpc/fulmar/bench/harness"
 )
 
 func TestCases_AreThoseOfTheDesign(t *testing.T) {
@@ -19,7 +21,7 @@ func TestCases_AreThoseOfTheDesign(t *testing.T) {
 	want := []string{
 		"pingpong-1k-c1", "pingpong-1k-c100", "pingpong-128-c100", "pingpong-32k-c16", "pingpong-1m-c4",
 		"mux-1k-c1", "mux-1k-c8", "mux-1k-c100", "mux-1k-c512", "mux-128-c64",
-		"complex-c100", "oneway-1k-c100", "unix-1k-c100",
+		"complex-c100", "oneway-1k-c100", "unix-1k-c100", "tls-1k-c100",
 	}
 	if !slices.Equal(names, want) {
 		t.Errorf("cases %q, want %q", names, want)
@@ -31,6 +33,12 @@ func TestCases_AreThoseOfTheDesign(t *testing.T) {
 
 func TestSuite_EveryContestantHasAProgram(t *testing.T) {
 	suite := Suite()
+	for _, c := range Planned() {
+		if slices.ContainsFunc(suite.Cases, func(other harness.Case) bool { return other.Name == c.Name }) || len(c.Quick) > 0 {
+			t.Errorf("%s is planned and in the suite, or in quick runs", c.Name)
+		}
+		suite.Cases = append(suite.Cases, c)
+	}
 	known := map[string]int{}
 	for _, program := range suite.Programs {
 		for _, name := range program.Contestants {

@@ -6,6 +6,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"log/slog"
@@ -21,18 +22,24 @@ func main() {
 	slog.SetDefault(slog.New(slog.NewTextHandler(io.Discard, nil)))
 	rpc.Main(rpc.Contestant{
 		Name: "apache-thrift", Modules: []string{"github.com/apache/thrift"}, Serve: serve,
-		Connect: func(address string, _ rpc.Played) (rpc.Client, error) { return &client{address: address}, nil },
+		Connect: func(address string, p rpc.Played) (rpc.Client, error) {
+			return &client{address: address, secure: p.ClientTLS}, nil
+		},
 	})
 }
 
-// framed buffers what it frames, so the socket needs no buffers of its own.
-func framed() thrift.TTransportFactory {
-	return thrift.NewTFramedTransportFactoryConf(thrift.NewTTransportFactory(), &thrift.TConfiguration{})
+// framed buffers what it frames, so the socket needs no buffers of its own. The
+// configuration is passed on to the transport below.
+func framed(config *thrift.TConfiguration) thrift.TTransportFactory {
+	return thrift.NewTFramedTransportFactoryConf(thrift.NewTTransportFactory(), config)
 }
 
 func serve(ctx context.Context, listener net.Listener, p rpc.Played) error {
+	if p.ServerTLS != nil {
+		listener = tls.NewListener(listener, p.ServerTLS)
+	}
 	socket := thrift.NewTServerSocketFromFactoryTimeout(func(net.Addr) (net.Listener, error) { return listener, nil }, listener.Addr(), 0)
-	server := thrift.NewTSimpleServer4(echo.NewEchoProcessor(handler{p}), socket, framed(), thrift.NewTBinaryProtocolFactoryConf(nil))
+	server := thrift.NewTSimpleServer4(echo.NewEchoProcessor(handler{p}), socket, framed(&thrift.TConfiguration{}), thrift.NewTBinaryProtocolFactoryConf(nil))
 	stop := context.AfterFunc(ctx, func() { _ = server.Stop() })
 	defer stop()
 	return server.Serve()
@@ -59,11 +66,17 @@ func (handler) Complex(_ context.Context, message *echo.Complex) (*echo.Complex,
 // client opens a connection for each caller.
 type client struct {
 	address    string
+	secure     *tls.Config // nil without TLS
 	transports []thrift.TTransport
 }
 
 func (c *client) Caller() (rpc.Caller, error) {
-	transport, err := framed().GetTransport(thrift.NewTSocketConf(c.address, &thrift.TConfiguration{}))
+	config := &thrift.TConfiguration{TLSConfig: c.secure}
+	var socket thrift.TTransport = thrift.NewTSocketConf(c.address, config)
+	if c.secure != nil {
+		socket = thrift.NewTSSLSocketConf(c.address, config)
+	}
+	transport, err := framed(config).GetTransport(socket)
 	if err != nil {
 		return nil, err
 	}

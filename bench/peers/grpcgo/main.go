@@ -5,11 +5,13 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"strings"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
 	echopb "github.com/fulmar-rpc/fulmar/bench/peers/gen/protobuf"
@@ -24,13 +26,22 @@ func main() {
 			if p.Unix {
 				address = "unix-abstract:" + strings.TrimPrefix(address, "@")
 			}
-			return &client{address: address, shared: p.Shared}, nil
+			return &client{address: address, shared: p.Shared, secure: transportCredentials(p.ClientTLS)}, nil
 		},
 	})
 }
 
-func serve(ctx context.Context, listener net.Listener, _ rpc.Played) error {
-	server := grpc.NewServer()
+// transportCredentials are those of no TLS for nil, which is the default of servers
+// and what clients have to ask for.
+func transportCredentials(config *tls.Config) credentials.TransportCredentials {
+	if config == nil {
+		return insecure.NewCredentials()
+	}
+	return credentials.NewTLS(config)
+}
+
+func serve(ctx context.Context, listener net.Listener, p rpc.Played) error {
+	server := grpc.NewServer(grpc.Creds(transportCredentials(p.ServerTLS)))
 	echopb.RegisterEchoServiceServer(server, handler{})
 	stop := context.AfterFunc(ctx, server.Stop)
 	defer stop()
@@ -56,12 +67,13 @@ func (handler) Complex(_ context.Context, message *echopb.Complex) (*echopb.Comp
 type client struct {
 	address     string
 	shared      bool
+	secure      credentials.TransportCredentials
 	connections []*grpc.ClientConn
 }
 
 func (c *client) Caller() (rpc.Caller, error) {
 	if !c.shared || len(c.connections) == 0 {
-		connection, err := grpc.NewClient(c.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		connection, err := grpc.NewClient(c.address, grpc.WithTransportCredentials(c.secure))
 		if err != nil {
 			return nil, err
 		}

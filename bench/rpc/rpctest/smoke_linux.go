@@ -13,8 +13,7 @@ import (
 // window is long enough that some call finishes in it on a busy machine.
 const window = 200 * time.Millisecond
 
-// Smoke plays the named cases, or all if there are none, with all contestants of
-// the programs that are in a module, for a moment: in closed loops, and in open
+// Smoke plays the named cases with all contestants of the programs that are in a module, for a moment: in closed loops, and in open
 // loops too where the case has them. Clients compare all replies with their
 // requests, and what they report must be whole. root is the root of the
 // repository.
@@ -29,8 +28,8 @@ func Smoke(t *testing.T, root, module string, cases ...string) {
 		}
 	}
 	var played []harness.Case
-	for _, c := range suite.Cases {
-		if len(cases) > 0 && !slices.Contains(cases, c.Name) {
+	for _, c := range slices.Concat(suite.Cases, rpc.Planned()) {
+		if !slices.Contains(cases, c.Name) {
 			continue
 		}
 		if c.Pairs = alone(c.Pairs, present); len(c.Pairs) > 0 {
