@@ -23,13 +23,21 @@ func load(ctx context.Context, c Contestant, address string, played Played, o lo
 	if c.Load == nil {
 		return fmt.Errorf("%s has no client", c.Name)
 	}
+	if o.server == 0 { // One process is client and server.
+		o.server, o.alone = os.Getpid(), true
+	}
 	client, err := c.Load(address, played)
 	if err != nil {
 		return err
 	}
 	// Closing is not measured: by then the report is out.
 	defer func() { _ = client.Close() }()
-	report, err := calls(ctx, client, o, server)
+	var report Report
+	if client.Idle > 0 {
+		report, err = idle(client, o, server)
+	} else {
+		report, err = calls(ctx, client, o, server)
+	}
 	if err != nil {
 		return err
 	}
@@ -46,7 +54,7 @@ func calls(ctx context.Context, client Load, o loadOptions, server *control) (Re
 		return Report{}, errNoControl
 	}
 	latencies := newRecorder()
-	measured := window{process: o.server, control: server, oneway: oneway}
+	measured := window{process: o.server, alone: o.alone, control: server, oneway: oneway}
 	config := loadgen.Config{
 		Callers: measured.counted(client.Calls), Rate: o.rate, Start: time.Now().Add(startDelay), Ramp: o.warmUp / rampShare, WarmUp: o.warmUp, Duration: o.duration,
 		Latency: latencies.add, OnWindow: measured.read,

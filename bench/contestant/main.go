@@ -47,6 +47,9 @@ type Played struct {
 	// and its key: that of servers with TLS, which their clients trust. It is empty
 	// in other cases.
 	Certificate string
+	// Idle is how many idle connections a case has that has any. 0 is as many as
+	// its name says.
+	Idle int
 }
 
 // Load is a client that is ready.
@@ -56,6 +59,11 @@ type Load struct {
 	// Sent is set where calls have no replies: how many were made, asked when all
 	// have ended. Those that the server's handlers have executed are what counts.
 	Sent func() uint64
+	// Idle is how many connections fall silent after one call each, where that is
+	// what a case is about: it measures their memory, and then all call at once.
+	// Connect prepares the client of one of them; it is called concurrently.
+	Idle    int
+	Connect func(number int) (loadgen.Call, error)
 }
 
 // Main runs a program with the arguments that the runner gave it, and exits.
@@ -82,6 +90,7 @@ func run(ctx context.Context, contestants []Contestant, arguments []string, in i
 	profiles := flags.String("profiles", "", "folder for profiles of the processor time")
 	address := flags.String("address", "", "where to listen (default: wherever is free), or where the server listens")
 	descriptor := flags.Int("control", 0, "file descriptor on which clients ask servers about their process")
+	flags.IntVar(&played.Idle, "idle", 0, "idle connections, in cases that have any (default: as many as the name says)")
 	var options loadOptions
 	options.flags(flags)
 	if err := flags.Parse(arguments); err != nil {
@@ -253,13 +262,14 @@ type loadOptions struct {
 	rate             float64
 	warmUp, duration time.Duration
 	server           int
+	alone            bool // there is no server's process
 }
 
 func (o *loadOptions) flags(flags *flag.FlagSet) {
 	flags.Float64Var(&o.rate, "rate", 0, "calls a second of an open loop; 0 is the closed loop")
 	flags.DurationVar(&o.warmUp, "warm-up", 500*time.Millisecond, "time before the window")
 	flags.DurationVar(&o.duration, "duration", time.Second, "length of the window")
-	flags.IntVar(&o.server, "server", 0, "process id of the server, whose processor time is read")
+	flags.IntVar(&o.server, "server", 0, "process id of the server, whose processor time is read (default: this process)")
 }
 
 // failureMax is how much of an error's text goes into a report.

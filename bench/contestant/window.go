@@ -17,6 +17,7 @@ type window struct {
 	process     int      // of the server
 	control     *control // nil if there is nobody to be asked
 	oneway      bool     // the server counts the calls
+	alone       bool     // this process is the server too
 	server, own clock
 	// before and after are what the server said, when that many calls had ended,
 	// and allocations what this process had allocated.
@@ -105,6 +106,11 @@ func (w *window) fill(report *Report) {
 		<-w.answered // A window that was cut short has not waited for it.
 	}
 	report.ServerCPU, report.ClientCPU = w.server.used.Nanoseconds(), w.own.used.Nanoseconds()
+	if w.alone && w.control == nil {
+		report.ClientCPU = 0 // It cannot be told apart.
+		report.ServerAllocations = perCall(w.allocations[1]-w.allocations[0], float64(report.Calls))
+		return
+	}
 	if w.control == nil || report.Calls == 0 {
 		return
 	}

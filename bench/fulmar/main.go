@@ -29,7 +29,7 @@ func contestant(name string, protocol fulmar.Protocol) rpc.Contestant {
 			address = "unix:" + address
 		}
 		config := fulmar.ClientConfig{Target: address, Protocol: protocol}
-		if p.ClientTLS != nil {
+		if p.ClientTLS != nil || p.Local {
 			return nil, errPlanned
 		}
 		inner, err := fulmar.NewClient(config)

@@ -52,7 +52,7 @@ func Compare(out io.Writer, before, after *Results) error {
 // compareCase writes the rows of a case, their cells behind tabs.
 func compareCase(table io.Writer, before, after CaseResult) {
 	for _, name := range before.contestants() {
-		for _, m := range metrics() {
+		for _, m := range before.metrics() {
 			old := before.seriesFor(name, before.pairFor(name), m)
 			now := after.seriesFor(name, after.pairFor(name), m)
 			row(table, name, m.name+m.suffix, old.median(), now.median(), m.format, overlap(old, now))
@@ -64,7 +64,7 @@ func compareCase(table io.Writer, before, after CaseResult) {
 		if at < 0 {
 			continue
 		}
-		for _, m := range metrics() {
+		for _, m := range before.metrics() {
 			old := ratio(before.seriesFor(pair.Ours, &before.Pairs[i], m), before.seriesFor(pair.Peer, &before.Pairs[i], m))
 			now := ratio(after.seriesFor(pair.Ours, &after.Pairs[at], m), after.seriesFor(pair.Peer, &after.Pairs[at], m))
 			row(table, pair.Ours+"/"+pair.Peer, m.name+m.suffix, old, now, "%.3f", false)

@@ -63,6 +63,19 @@ func metrics() []metric {
 	}
 }
 
+// metrics are those of a case of its kind.
+func (c CaseResult) metrics() []metric {
+	all := metrics()
+	if c.Kind == Idle {
+		for i := range all {
+			if all[i].open {
+				all[i].open, all[i].column = false, all[i].name+" ns"
+			}
+		}
+	}
+	return all
+}
+
 // megabytes is the payload of a second, in millions of bytes.
 func megabytes(r Sample) float64 {
 	switch {
@@ -213,7 +226,10 @@ func (c CaseResult) seriesFor(contestant string, pair *Pair, m metric) series {
 func (c CaseResult) lines(suite string) []string {
 	var lines []string
 	for i, pair := range c.Pairs {
-		for _, m := range metrics() {
+		if pair.Ours == pair.Peer {
+			continue // There is nobody else, and its values say all.
+		}
+		for _, m := range c.metrics() {
 			value := ratio(c.seriesFor(pair.Ours, &c.Pairs[i], m), c.seriesFor(pair.Peer, &c.Pairs[i], m))
 			if !math.IsNaN(value) {
 				lines = append(lines, fmt.Sprintf("RATIO %s/%s %s %s/%s %s", suite, c.Name+m.suffix, m.name, pair.Ours, pair.Peer, fraction(value)))
@@ -221,7 +237,7 @@ func (c CaseResult) lines(suite string) []string {
 		}
 	}
 	for _, name := range c.contestants() {
-		for _, m := range metrics() {
+		for _, m := range c.metrics() {
 			if value := c.seriesFor(name, c.pairFor(name), m).median(); !math.IsNaN(value) {
 				lines = append(lines, fmt.Sprintf("VALUE %s/%s %s %s "+m.format, suite, c.Name+m.suffix, m.name, name, value))
 			}
@@ -240,7 +256,7 @@ func fraction(value float64) string {
 
 // columns returns the metrics that this case measures and others do not.
 func (c CaseResult) columns() []metric {
-	return slices.DeleteFunc(metrics(), func(m metric) bool {
+	return slices.DeleteFunc(c.metrics(), func(m metric) bool {
 		return m.column == "" || !slices.ContainsFunc(c.Runs, func(r Sample) bool { return !math.IsNaN(m.value(r)) })
 	})
 }

@@ -164,6 +164,18 @@ func TestResults_Lines(t *testing.T) {
 	}
 }
 
+// Where all connections call at once, latencies are those of the closed loop.
+func TestResults_LatenciesOfIdleConnections(t *testing.T) {
+	c := CaseResult{Name: "idle", Kind: Idle, Pairs: Against("ours", "peer")}
+	c.Runs = []Sample{sample(0, "ours", nil, 2), sample(0, "peer", nil, 1)}
+	lines := c.lines("demo")
+	for _, want := range []string{"RATIO demo/idle p99 ours/peer 0.500", "VALUE demo/idle p99 peer 400000"} {
+		if !slices.Contains(lines, want) {
+			t.Errorf("no line %q in\n%s", want, strings.Join(lines, "\n"))
+		}
+	}
+}
+
 // A run that lost calls or got wrong replies gives no figures.
 func TestResults_FailedRunsDoNotCount(t *testing.T) {
 	r := fixture()

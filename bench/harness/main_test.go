@@ -64,6 +64,12 @@ func playFake(kind, command string) {
 				return
 			}
 			fmt.Printf(report, 300, 0, "")
+		case "alone":
+			if strings.Contains(strings.Join(os.Args, " "), "-server") || strings.Contains(strings.Join(os.Args, " "), "-control") {
+				fmt.Printf(report, 100, 1, "it was told of a server")
+				return
+			}
+			fmt.Printf(report, 400, 0, "")
 		case "crash":
 			os.Exit(4)
 		case "liar":

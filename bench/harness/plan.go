@@ -53,14 +53,30 @@ type Case struct {
 	// Certificate tells that server and client need one for TLS: the name of a file
 	// that holds it, as contestant.Played says.
 	Certificate bool
+	// Kind is what it is about.
+	Kind Kind
+	// Local tells that the client's process is the server too: there is no other.
+	Local bool
 	// Repeats tells that contestants repeat an operation by themselves: one
-	// process, where the server would be, without calls. Such a case runs in the
-	// deciding placement only, unless another one is asked for.
+	// process, where the server would be, without calls.
 	Repeats bool
+	// DecidingOnly is for cases that run in the deciding placement only, unless
+	// another one is asked for. Those that repeat are such cases.
+	DecidingOnly bool
 	// Published are figures by contestant that somebody else has published for
 	// the same thing, as texts: a column of the table.
 	Published map[string]string
 }
+
+// Kind says which figures of a case mean what.
+type Kind string
+
+// The kinds. The zero Kind is about calls.
+const (
+	// Idle is about connections that are silent: latencies are those of all calls
+	// of a closed loop, which are made at the same moment.
+	Idle Kind = "idle"
+)
 
 // OpenLoops says when a case has open loops.
 type OpenLoops uint8

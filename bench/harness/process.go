@@ -81,6 +81,10 @@ func (r *runner) playPair(ctx context.Context, t turn) (report contestant.Report
 	if t.played.Repeats {
 		return r.playAlone(ctx, t, binary, slices.Concat([]string{"repeat"}, common, window))
 	}
+	if t.played.Local {
+		rate := []string{"-rate", strconv.FormatFloat(t.rate, 'f', 3, 64)}
+		return r.playAlone(ctx, t, binary, slices.Concat([]string{"load"}, common, rate, window, t.played.Load))
+	}
 	asked, asking, err := machine.Sockets()
 	if err != nil {
 		return report, 0, err
@@ -117,7 +121,8 @@ func (r *runner) playPair(ctx context.Context, t turn) (report contestant.Report
 	return *reported.Report, 0, nil
 }
 
-// playAlone is playPair for a contestant that repeats an operation by itself.
+// playAlone is playPair for a contestant that needs one process only: it repeats an
+// operation, or calls itself.
 func (r *runner) playAlone(ctx context.Context, t turn, binary string, arguments []string) (report contestant.Report, used time.Duration, err error) {
 	alone, err := r.start(ctx, t.placement, 0, nil, binary, arguments...)
 	if err != nil {

@@ -45,7 +45,9 @@ type CaseResult struct {
 	Name      string    `json:"name"`
 	Placement Placement `json:"placement"`
 	Pairs     []Pair    `json:"pairs"`
-	Runs      []Sample  `json:"runs"`
+	// Kind is what the case is about.
+	Kind Kind     `json:"kind,omitempty"`
+	Runs []Sample `json:"runs"`
 	// Published are figures by contestant from elsewhere.
 	Published map[string]string `json:"published,omitempty"`
 }
@@ -129,7 +131,7 @@ func (r *Results) validate() error {
 		if len(c.Runs) > runsMax || len(c.Pairs) > casesMax {
 			return fmt.Errorf("case %.60q has %d runs and %d pairs (limits %d and %d)", c.Name, len(c.Runs), len(c.Pairs), runsMax, casesMax)
 		}
-		problems = append(problems, contestant.CheckText("case", c.Name, 1))
+		problems = append(problems, contestant.CheckText("case", c.Name, 1), contestant.CheckText("kind", string(c.Kind), 0))
 		for _, pair := range c.Pairs {
 			problems = append(problems, contestant.CheckText("contestant", pair.Ours, 1), contestant.CheckText("contestant", pair.Peer, 1))
 		}

@@ -172,14 +172,14 @@ func (r *runner) runCase(ctx context.Context, c Case, placement Placement) error
 	if len(r.options.Only) > 0 && !slices.Contains(r.options.Only, c.Name) {
 		return nil
 	}
-	if c.Repeats && placement != r.placements()[0] {
+	if (c.Repeats || c.DecidingOnly) && placement != r.placements()[0] {
 		return nil
 	}
 	pairs, contestants := available(pairs, r.missing)
 	if len(contestants) == 0 {
 		return nil
 	}
-	result := CaseResult{Name: r.suite.Suffixed(c.Name, placement), Placement: placement, Pairs: pairs, Published: c.Published}
+	result := CaseResult{Name: r.suite.Suffixed(c.Name, placement), Placement: placement, Pairs: pairs, Kind: c.Kind, Published: c.Published}
 	fmt.Fprintf(r.progress, "%s/%s: ", r.suite.Name, result.Name)
 	begun := time.Now()
 	state := caseRun{runner: r, Case: c, result: &result, dropped: map[string]error{}}

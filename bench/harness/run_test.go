@@ -111,6 +111,21 @@ func TestRun_UsesTheClientOfTheSuite(t *testing.T) {
 	}
 }
 
+// Where client and server are one process there is no other, and nobody to be
+// compared with.
+func TestRun_PlaysLocalCases(t *testing.T) {
+	suite, options := fakeSuite(t, "alone")
+	suite.Cases = []Case{{Name: "a", Pairs: Against("alone", "alone"), Local: true, Open: OpenNever}}
+	results, err := Run(t.Context(), suite, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"VALUE fakes/a calls_per_s alone 200", "VALUE fakes/a cpu_ns alone 12"}
+	if !slices.Equal(results.Lines, want) {
+		t.Errorf("lines\n%s\nwant\n%s", strings.Join(results.Lines, "\n"), strings.Join(want, "\n"))
+	}
+}
+
 // Operations that are repeated need no server and no client, and are measured in
 // turns as calls are, in one placement.
 func TestRun_RepeatsOperations(t *testing.T) {

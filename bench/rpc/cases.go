@@ -30,6 +30,11 @@ type Case struct {
 	Oneway bool
 	// Unix means a Unix socket, and TLS that connections are secure.
 	Unix, TLS bool
+	// Local means that client and server are one process, without sockets.
+	Local bool
+	// Idle is how many connections are silent after one call each, beside those of
+	// Callers, until all of them call at the same time.
+	Idle int
 }
 
 // Cases returns the cases of the suite.
@@ -49,6 +54,8 @@ func Cases() []Case {
 		{Name: "oneway-1k-c100", Callers: 100, MessageBytes: 1 << 10, Oneway: true},
 		{Name: "unix-1k-c100", Callers: 100, MessageBytes: 1 << 10, Unix: true},
 		{Name: "tls-1k-c100", Callers: 100, MessageBytes: 1 << 10, TLS: true},
+		{Name: "local", Callers: 1, MessageBytes: 1 << 10, Local: true},
+		{Name: "idle-10k", Callers: 16, MessageBytes: 128, Idle: 10_000},
 	}
 }
 
@@ -70,10 +77,19 @@ func (c Case) serve() []string {
 	return nil
 }
 
-// open says where latencies are measured: not of calls that end when they are sent.
+// open says where latencies are measured: not of calls that end when they are
+// sent, of one caller without a network, and where all call at once.
 func (c Case) open() harness.OpenLoops {
-	if c.Oneway {
+	if c.Oneway || c.Local || c.Idle > 0 {
 		return harness.OpenNever
 	}
 	return harness.OpenAlways
+}
+
+// kind is what the runner is told about the figures.
+func (c Case) kind() harness.Kind {
+	if c.Idle > 0 {
+		return harness.Idle
+	}
+	return ""
 }

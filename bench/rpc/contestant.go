@@ -36,7 +36,11 @@ type Played struct {
 
 // newPlayed returns what is known on both sides.
 func newPlayed(played contestant.Played) (p Played, err error) {
-	if p.Case, err = FindCase(played.Case); err == nil && p.TLS {
+	p.Case, err = FindCase(played.Case)
+	if p.Idle > 0 && played.Idle > 0 {
+		p.Idle = played.Idle
+	}
+	if err == nil && p.TLS {
 		p.ServerTLS, p.ClientTLS, err = secure(played.Certificate)
 	}
 	return p, err
@@ -106,6 +110,9 @@ func (c Contestant) load(address string, played contestant.Played) (contestant.L
 	if p.Oneway {
 		load.Sent = func() uint64 { return sum(sent) }
 	}
+	if p.Idle > 0 {
+		load.Idle, load.Connect = p.Idle, func(number int) (loadgen.Call, error) { return c.connectIdle(address, p, number) }
+	}
 	for i := range p.Callers {
 		caller, err := client.Caller()
 		if err != nil {
@@ -123,6 +130,20 @@ func (c Contestant) load(address string, played contestant.Played) (contestant.L
 		}
 	}
 	return load, nil
+}
+
+// connectIdle makes a client of its own for one connection: a pool would let several
+// callers take turns on one. Clients end with their process.
+func (c Contestant) connectIdle(address string, p Played, number int) (loadgen.Call, error) {
+	client, err := c.Connect(address, p)
+	if err != nil {
+		return nil, err
+	}
+	caller, err := client.Caller()
+	if err != nil {
+		return nil, errors.Join(err, client.Close())
+	}
+	return echoCall(caller, newMessages(p.Callers+number, p.MessageBytes)), nil
 }
 
 func echoCall(caller Caller, messages []Message) loadgen.Call {

@@ -41,12 +41,13 @@ func Planned() []harness.Case {
 	return cases
 }
 
-func (c Case) planned() bool { return c.TLS }
+func (c Case) planned() bool { return c.TLS || c.Local }
 
 // harness describes the case to the runner.
 func (c Case) harness() harness.Case {
 	return harness.Case{
-		Name: c.Name, Pairs: c.pairs(), Quick: quick(c.Name), Open: c.open(), Serve: c.serve(), Certificate: c.TLS,
+		Name: c.Name, Pairs: c.pairs(), Quick: quick(c.Name), Open: c.open(), Kind: c.kind(), Serve: c.serve(), Certificate: c.TLS,
+		Local: c.Local, DecidingOnly: c.Idle > 0,
 	}
 }
 
@@ -57,6 +58,10 @@ func (c Case) pairs() []harness.Pair {
 	switch {
 	case c.Oneway: // gRPC has no such calls.
 		return append(harness.Against(ours, "kitex", "apache-thrift"), harness.Against(oursMux, "kitex-mux")...)
+	case c.Local: // Nobody else has such calls for its users.
+		return harness.Against(ours, ours)
+	case c.Idle > 0:
+		return harness.Against(ours, "kitex", "grpc-go", "apache-thrift")
 	case c.TLS: // Kitex's servers have none.
 		return harness.Against(ours, "grpc-go", "apache-thrift")
 	case c.Unix:

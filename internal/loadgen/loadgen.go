@@ -177,7 +177,13 @@ func (r *run) watch(ctx context.Context) Result {
 	r.config.OnWindow(true)
 	before, opened := r.count(), time.Now()
 	r.inside.Store(true)
-	if !sleepUntil(ctx, r.finish) {
+	finish := r.finish
+	if r.config.Rate == 0 {
+		// A window that opened late, because OnWindow took its time or the machine is
+		// busy, is as long as any other. In an open loop it is known which calls count.
+		finish = opened.Add(r.config.Duration)
+	}
+	if !sleepUntil(ctx, finish) {
 		return result
 	}
 	r.inside.Store(false)

@@ -71,6 +71,24 @@ func TestRun_ClosedLoopCountsTheWindowOnly(t *testing.T) {
 	})
 }
 
+// Whoever reads clocks when the window opens may take longer than the window.
+func TestRun_ClosedLoopsWindowIsWholeHoweverLateItOpens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		result, err := loadgen.Run(t.Context(), loadgen.Config{
+			Callers:  callers(3, 30*time.Millisecond),
+			Duration: 2 * time.Second,
+			OnWindow: func(opens bool) {
+				if opens {
+					time.Sleep(5 * time.Second)
+				}
+			},
+		})
+		if err != nil || result.Elapsed != 2*time.Second || result.Calls < 3*66 || result.Calls > 3*67 {
+			t.Errorf("%v, %d calls in %v, want those of 2s", err, result.Calls, result.Elapsed)
+		}
+	})
+}
+
 func TestRun_CallersBeginInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := make([]time.Time, 4)
