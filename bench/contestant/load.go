@@ -53,11 +53,14 @@ func calls(ctx context.Context, client Load, o loadOptions, server *control) (Re
 	if oneway && server == nil {
 		return Report{}, errNoControl
 	}
-	latencies := newRecorder()
+	if o.rate == 0 && client.Peak > 0 {
+		client.Calls = client.Calls[:client.Peak]
+	}
+	latencies, refused := newRecorder(), newRecorder()
 	measured := window{process: o.server, alone: o.alone, control: server, oneway: oneway}
 	config := loadgen.Config{
 		Callers: measured.counted(client.Calls), Rate: o.rate, Start: time.Now().Add(startDelay), Ramp: o.warmUp / rampShare, WarmUp: o.warmUp, Duration: o.duration,
-		Latency: latencies.add, OnWindow: measured.read,
+		Latency: latencies.add, Refused: refused.add, OnWindow: measured.read,
 	}
 	if o.rate > 0 {
 		stop, err := machine.KeepAwake(config.Start, time.Duration(float64(time.Second)/o.rate))
@@ -72,7 +75,7 @@ func calls(ctx context.Context, client Load, o loadOptions, server *control) (Re
 	}
 	report := Report{
 		Calls: result.Calls, Seconds: result.Elapsed.Seconds(), Rate: o.rate,
-		Due: result.Due, Missed: result.Missed, Failed: result.Failed,
+		Due: result.Due, Missed: result.Missed, Failed: result.Failed, Refused: result.Refused,
 	}
 	measured.fill(&report)
 	if result.First == nil && oneway {
@@ -85,7 +88,11 @@ func calls(ctx context.Context, client Load, o loadOptions, server *control) (Re
 		report.Failure = printable(result.First.Error())
 	}
 	report.Latency, err = latencies.summary()
-	return report, errors.Join(err, measured.problems())
+	all, refusedErr := refused.summary()
+	if all.Count > 0 {
+		report.RefusedLatency = &all
+	}
+	return report, errors.Join(err, refusedErr, measured.problems())
 }
 
 // Calls without replies wait in the buffers of both systems; the server is asked

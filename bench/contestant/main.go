@@ -59,6 +59,9 @@ type Load struct {
 	// Sent is set where calls have no replies: how many were made, asked when all
 	// have ended. Those that the server's handlers have executed are what counts.
 	Sent func() uint64
+	// Peak is how many of Calls find out in a closed loop what the server can do at
+	// most, where the others would only wait. 0 means all.
+	Peak int
 	// Idle is how many connections fall silent after one call each, where that is
 	// what a case is about: it measures their memory, and then all call at once.
 	// Connect prepares the client of one of them; it is called concurrently.

@@ -61,6 +61,10 @@ type Report struct {
 	// Failure is the first.
 	Failed  uint64 `json:"failed,omitempty"`
 	Failure string `json:"failure,omitempty"`
+	// Refused counts the calls that the server or its client refused or gave up, in
+	// cases that offer more than can be done.
+	Refused        uint64   `json:"refused,omitempty"`
+	RefusedLatency *Latency `json:"refused_latency_ns,omitempty"`
 	// ServerCPU and ClientCPU are what the kernel accounted to the processes, in
 	// nanoseconds.
 	ServerCPU int64 `json:"server_cpu_ns"`
@@ -183,7 +187,7 @@ func (r Report) Validate() error {
 	}
 	refuse(!finite(r.Seconds, 0, secondsMax), "seconds %v (limit %v)", r.Seconds, float64(secondsMax))
 	refuse(!finite(r.Rate, 0, rateMax), "rate %v (limit %v)", r.Rate, float64(rateMax))
-	refuse(r.Calls > callsMax || r.Due > callsMax || r.Failed > callsMax, "%d calls, %d due, %d failed (limit %d)", r.Calls, r.Due, r.Failed, uint64(callsMax))
+	refuse(r.Calls > callsMax || r.Due > callsMax || r.Failed > callsMax || r.Refused > callsMax, "%d calls, %d due, %d failed (limit %d)", r.Calls, r.Due, r.Failed, uint64(callsMax))
 	refuse(r.Calls > 0 && r.Seconds <= 0, "%d calls in no time", r.Calls)
 	refuse(r.Missed > r.Due, "%d missed of %d due", r.Missed, r.Due)
 	refuse(r.Rate == 0 && r.Due > 0, "%d calls due in a closed loop", r.Due)
@@ -201,13 +205,24 @@ func (r Report) Validate() error {
 		refuse(!(o.Nanoseconds > 0 && o.Nanoseconds <= secondsMax*1e9), "operations of %v ns", o.Nanoseconds)
 		refuse(!finite(o.Allocations, 0, bytesMax) || !finite(o.Bytes, 0, bytesMax), "operations with %v allocations and %v bytes (limit %v)", o.Allocations, o.Bytes, float64(bytesMax))
 	}
-	l := r.Latency
-	refuse(l.Count > callsMax, "%d latencies (limit %d)", l.Count, uint64(callsMax))
-	refuse(!finite(l.Mean, 0, math.MaxInt64), "mean latency %v", l.Mean)
-	refuse(l.P50 < 0 || l.P90 < l.P50 || l.P99 < l.P90 || l.P999 < l.P99 || l.Max < l.P999,
-		"percentiles %d, %d, %d, %d, %d do not ascend from 0", l.P50, l.P90, l.P99, l.P999, l.Max)
+	problems = append(problems, r.Latency.validate())
+	if r.RefusedLatency != nil {
+		problems = append(problems, r.RefusedLatency.validate())
+	}
 	problems = append(problems, CheckText("failure", r.Failure, 0))
 	return errors.Join(problems...)
+}
+
+func (l Latency) validate() error {
+	switch {
+	case l.Count > callsMax:
+		return fmt.Errorf("%d latencies (limit %d)", l.Count, uint64(callsMax))
+	case !finite(l.Mean, 0, math.MaxInt64):
+		return fmt.Errorf("mean latency %v", l.Mean)
+	case l.P50 < 0 || l.P90 < l.P50 || l.P99 < l.P90 || l.P999 < l.P99 || l.Max < l.P999:
+		return fmt.Errorf("percentiles %d, %d, %d, %d, %d do not ascend from 0", l.P50, l.P90, l.P99, l.P999, l.Max)
+	}
+	return nil
 }
 
 // More than these cannot be true, and would spoil arithmetic: a day, a call

@@ -13,7 +13,8 @@ func goodReport() Report {
 	return Report{
 		Calls: 1000, Seconds: 2, Rate: 500, Due: 1000, Missed: 3, Failed: 1, Failure: "refused",
 		ServerCPU: 5e8, ClientCPU: 6e8, ServerPeak: 1 << 20, ClientPeak: 2 << 20,
-		Latency:   Latency{Count: 1000, Mean: 1.5e5, P50: 1e5, P90: 2e5, P99: 3e5, P999: 4e5, Max: 5e5},
+		Latency: Latency{Count: 1000, Mean: 1.5e5, P50: 1e5, P90: 2e5, P99: 3e5, P999: 4e5, Max: 5e5},
+		Refused: 7, RefusedLatency: &Latency{Count: 7, Mean: 2, P50: 1, P90: 2, P99: 3, P999: 4, Max: 5},
 		CallBytes: 1 << 20, ConnectionBytes: &perConnection, HeapBytes: &heap,
 		ServerAllocations: &server, ClientAllocations: &client,
 	}
@@ -78,6 +79,7 @@ func TestParseEvent_RefusesWhatCannotBeTrue(t *testing.T) {
 		"endless rate":       report(func(r *Report) { r.Rate = 1e300 }),
 		"too many calls":     report(func(r *Report) { r.Calls = 1 << 63 }),
 		"negative time":      report(func(r *Report) { r.ServerCPU = -1 }),
+		"refused backwards":  report(func(r *Report) { r.RefusedLatency.P99 = 1 }),
 		"less than nothing":  report(func(r *Report) { *r.ServerAllocations = -1 }),
 		"negative memory":    report(func(r *Report) { r.ClientPeak = -1 }),
 		"falling latencies":  report(func(r *Report) { r.Latency.P99 = r.Latency.P90 - 1 }),

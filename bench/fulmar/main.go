@@ -60,7 +60,8 @@ func (h handler) Notify(_ context.Context, message *echo.Message) error {
 	return nil
 }
 
-func (handler) Echo(_ context.Context, message *echo.Message) (*echo.Message, error) {
+func (h handler) Echo(_ context.Context, message *echo.Message) (*echo.Message, error) {
+	h.played.Work()
 	return &echo.Message{Action: message.Action, Msg: message.Msg}, nil
 }
 

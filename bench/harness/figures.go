@@ -66,11 +66,46 @@ func metrics() []metric {
 // metrics are those of a case of its kind.
 func (c CaseResult) metrics() []metric {
 	all := metrics()
+	if c.Kind == Overload {
+		return overloadMetrics()
+	}
 	if c.Kind == Idle {
 		for i := range all {
 			if all[i].open {
 				all[i].open, all[i].column = false, all[i].name+" ns"
 			}
+		}
+	}
+	return all
+}
+
+// The suffixes of cases that offer more than can be done: figures of calls that
+// were refused, and what was reached in a closed loop.
+const (
+	refusedSuffix  = "@refused"
+	capacitySuffix = "@capacity"
+)
+
+// overloadMetrics are those of Overload. That no call succeeds is a figure too.
+func overloadMetrics() []metric {
+	served := func(r Sample) float64 { return float64(r.Calls) / r.Seconds }
+	refused := func(r Sample) float64 { return float64(r.Refused) / r.Seconds }
+	all := []metric{
+		{name: "calls_per_s", open: true, format: "%.0f", value: served},
+		{name: "calls_per_s", suffix: refusedSuffix, open: true, format: "%.0f", value: refused},
+		{name: "calls_per_s", suffix: capacitySuffix, format: "%.0f", value: served},
+	}
+	for _, m := range metrics() {
+		if m.open {
+			of := m
+			of.suffix = refusedSuffix
+			of.value = func(r Sample) float64 {
+				if r.RefusedLatency == nil {
+					return math.NaN()
+				}
+				return m.value(Sample{Report: contestant.Report{Latency: *r.RefusedLatency}})
+			}
+			all = append(all, m, of)
 		}
 	}
 	return all

@@ -80,6 +80,13 @@ func playFake(kind, command string) {
 			fmt.Println(strings.Repeat("x", 1<<20))
 		case "slow":
 			fmt.Printf(report, 100, 0, "")
+		case "refuses":
+			if strings.Contains(strings.Join(os.Args, " "), "-rate 0.000 ") {
+				fmt.Printf(report, 100, 0, "")
+				return
+			}
+			fmt.Println(`{"report":{"calls":0,"seconds":2,"rate":200,"due":90,"refused":90,"refused_latency_ns":{"count":90,"mean":1,"p50":1,"p90":2,"p99":3,"p999":4,"max":5},` +
+				`"server_cpu_ns":1,"client_cpu_ns":1,"server_peak_bytes":1,"client_peak_bytes":1,"latency_ns":{"count":0,"mean":0,"p50":0,"p90":0,"p99":0,"p999":0,"max":0}}}`)
 		default:
 			fmt.Printf(report, 200, 0, "")
 		}

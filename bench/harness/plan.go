@@ -55,6 +55,8 @@ type Case struct {
 	Certificate bool
 	// Kind is what it is about.
 	Kind Kind
+	// Share is how many times the faster contestant's peak is offered with Overload.
+	Share float64
 	// Local tells that the client's process is the server too: there is no other.
 	Local bool
 	// Repeats tells that contestants repeat an operation by themselves: one
@@ -76,6 +78,9 @@ const (
 	// Idle is about connections that are silent: latencies are those of all calls
 	// of a closed loop, which are made at the same moment.
 	Idle Kind = "idle"
+	// Overload offers more than can be done: figures are those of the open loops,
+	// also for calls that were refused. Closed loops find out what can be done.
+	Overload Kind = "overload"
 )
 
 // OpenLoops says when a case has open loops.

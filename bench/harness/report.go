@@ -108,12 +108,16 @@ func (c CaseResult) printCalls(table *tabwriter.Writer) {
 	if !slices.ContainsFunc(c.Runs, func(r Sample) bool { return r.Pair != nil }) {
 		return
 	}
-	fmt.Fprintln(table, "at equal load\toffered/s\tp50 us\tp90 us\tp99 us\tp99.9 us\tmax us\tserver us/call\tmissed\t")
+	fmt.Fprint(table, "at equal load\toffered/s\tp50 us\tp90 us\tp99 us\tp99.9 us\tmax us\tserver us/call\tmissed\t")
+	if c.Kind == Overload {
+		fmt.Fprint(table, "served/s\trefused/s\trefused p99 us\t")
+	}
+	fmt.Fprintln(table)
 	for i := range c.Pairs {
 		pair := &c.Pairs[i]
 		for _, name := range []string{pair.Ours, pair.Peer} {
 			row := func(pick func(Sample) float64) float64 { return c.median(name, pair, pick) }
-			fmt.Fprintf(table, "%s (%s)\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", name, pair.other(name),
+			fmt.Fprintf(table, "%s (%s)\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t", name, pair.other(name),
 				whole(row(func(r Sample) float64 { return r.Rate })),
 				micro(row(func(r Sample) float64 { return float64(r.Latency.P50) })),
 				micro(row(func(r Sample) float64 { return float64(r.Latency.P90) })),
@@ -122,8 +126,21 @@ func (c CaseResult) printCalls(table *tabwriter.Writer) {
 				micro(row(func(r Sample) float64 { return float64(r.Latency.Max) })),
 				micro(row(func(r Sample) float64 { return perCall(r, r.ServerCPU) })),
 				whole(row(func(r Sample) float64 { return float64(r.Missed) })))
+			if c.Kind == Overload {
+				fmt.Fprintf(table, "%s\t%s\t%s\t", whole(row(func(r Sample) float64 { return float64(r.Calls) / r.Seconds })),
+					whole(row(func(r Sample) float64 { return float64(r.Refused) / r.Seconds })),
+					micro(row(refusedP99)))
+			}
+			fmt.Fprintln(table)
 		}
 	}
+}
+
+func refusedP99(r Sample) float64 {
+	if r.RefusedLatency == nil {
+		return math.NaN()
+	}
+	return float64(r.RefusedLatency.P99)
 }
 
 // other returns the opponent of a contestant.

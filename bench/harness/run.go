@@ -221,7 +221,7 @@ func (c *caseRun) open(ctx context.Context, round int) {
 	next := 0
 	for _, at := range order(c.options.Settings.Seed, round, len(c.result.Pairs)) {
 		pair := c.result.Pairs[at]
-		rate := c.options.Settings.LoadShare * min(c.peak(pair.Ours), c.peak(pair.Peer))
+		rate := c.rate(c.peak(pair.Ours), c.peak(pair.Peer))
 		both := []string{pair.Ours, pair.Peer}
 		for _, side := range order(c.options.Settings.Seed, round, len(both)) {
 			if c.dropped[pair.Ours] == nil && c.dropped[pair.Peer] == nil && rate > 0 {
@@ -230,6 +230,15 @@ func (c *caseRun) open(ctx context.Context, round int) {
 			next++
 		}
 	}
+}
+
+// rate is what both contestants of a comparison are offered: what both can carry,
+// or with Overload what neither can.
+func (c *caseRun) rate(ours, peer float64) float64 {
+	if c.Kind == Overload {
+		return c.Share * max(ours, peer)
+	}
+	return c.options.Settings.LoadShare * min(ours, peer)
 }
 
 // peak returns the median throughput of a contestant's closed loops.
@@ -278,7 +287,7 @@ func (c *caseRun) try(ctx context.Context, run Sample, rate float64) error {
 		return errors.New("it reported calls where operations were asked for, or the other way round")
 	case report.Operation != nil:
 		return nil
-	case report.Calls == 0:
+	case report.Calls == 0 && (report.Refused == 0 || rate == 0):
 		return errors.New("no call finished within the window")
 	}
 	return nil

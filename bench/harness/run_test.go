@@ -111,6 +111,41 @@ func TestRun_UsesTheClientOfTheSuite(t *testing.T) {
 	}
 }
 
+// With overload, both get more than either can do; that none succeeds is a figure.
+func TestRun_OffersMoreThanCanBeDone(t *testing.T) {
+	suite, options := fakeSuite(t, "good", "refuses")
+	suite.Cases = []Case{{Name: "a", Pairs: Against("good", "refuses"), Kind: Overload, Share: 2}}
+	results, err := Run(t.Context(), suite, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"VALUE fakes/a calls_per_s good 100", "VALUE fakes/a@capacity calls_per_s good 100",
+		"VALUE fakes/a calls_per_s refuses 0", "VALUE fakes/a@refused calls_per_s refuses 45",
+		"VALUE fakes/a@capacity calls_per_s refuses 50", "VALUE fakes/a@refused p99 refuses 3",
+		"VALUE fakes/a p99 good 30",
+	} {
+		if !slices.Contains(results.Lines, want) {
+			t.Errorf("no line %q in\n%s", want, strings.Join(results.Lines, "\n"))
+		}
+	}
+	if err := results.validate(); err != nil {
+		t.Error(err)
+	}
+	state := caseRun{runner: &runner{options: options}, Case: suite.Cases[0]}
+	if got := state.rate(100, 50); got != 200 {
+		t.Errorf("%v calls a second are offered, want twice what the faster can do", got)
+	}
+	state.Case = Case{}
+	if got := state.rate(100, 50); got != 35 {
+		t.Errorf("%v calls a second are offered, want 70 %% of what the slower can do", got)
+	}
+	var out bytes.Buffer
+	if err := results.Print(&out); err != nil || !strings.Contains(out.String(), "refused/s") {
+		t.Errorf("%v, the table does not tell about refused calls:\n%s", err, out.String())
+	}
+}
+
 // Where client and server are one process there is no other, and nobody to be
 // compared with.
 func TestRun_PlaysLocalCases(t *testing.T) {

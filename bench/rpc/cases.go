@@ -7,6 +7,7 @@ package rpc
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/fulmar-rpc/fulmar/bench/harness"
 )
@@ -35,6 +36,10 @@ type Case struct {
 	// Idle is how many connections are silent after one call each, beside those of
 	// Callers, until all of them call at the same time.
 	Idle int
+	// Overload is how many times the load that can be carried is offered. Handlers
+	// burn processor time, and callers wait for Timeout at most.
+	Overload float64
+	Timeout  time.Duration
 }
 
 // Cases returns the cases of the suite.
@@ -56,6 +61,8 @@ func Cases() []Case {
 		{Name: "tls-1k-c100", Callers: 100, MessageBytes: 1 << 10, TLS: true},
 		{Name: "local", Callers: 1, MessageBytes: 1 << 10, Local: true},
 		{Name: "idle-10k", Callers: 16, MessageBytes: 128, Idle: 10_000},
+		// As many callers as calls can be in flight: two a millisecond, for 250 of them.
+		{Name: "overload-2x", Callers: 800, Shared: true, MessageBytes: 128, Overload: 2, Timeout: 250 * time.Millisecond},
 	}
 }
 
@@ -90,6 +97,9 @@ func (c Case) open() harness.OpenLoops {
 func (c Case) kind() harness.Kind {
 	if c.Idle > 0 {
 		return harness.Idle
+	}
+	if c.Overload > 0 {
+		return harness.Overload
 	}
 	return ""
 }

@@ -123,6 +123,9 @@ func (c Contestant) load(address string, played contestant.Played) (contestant.L
 			return contestant.Load{}, errors.Join(fmt.Errorf("%s has no calls without replies", c.Name), client.Close())
 		case p.Oneway:
 			load.Calls = append(load.Calls, onewayCall(notifier, newMessages(i, p.MessageBytes), &sent[i]))
+		case p.Overload > 0:
+			load.Peak = overloadPeak
+			load.Calls = append(load.Calls, boundedCall(caller, p.Case, newMessages(i, p.MessageBytes)))
 		case p.MessageBytes > 0:
 			load.Calls = append(load.Calls, echoCall(caller, newMessages(i, p.MessageBytes)))
 		default:
@@ -149,17 +152,19 @@ func (c Contestant) connectIdle(address string, p Played, number int) (loadgen.C
 func echoCall(caller Caller, messages []Message) loadgen.Call {
 	n := 0
 	return func() error {
-		message := &messages[n%len(messages)]
+		err := checkedEcho(context.Background(), caller, &messages[n%len(messages)])
 		n++
-		action, msg, err := caller.Echo(context.Background(), message.Action, message.Msg)
-		if err != nil {
-			return err
-		}
-		if action != message.Action || msg != message.Msg {
-			return errWrongReply
-		}
-		return nil
+		return err
 	}
+}
+
+// checkedEcho makes a call and compares the reply with the request.
+func checkedEcho(ctx context.Context, caller Caller, message *Message) error {
+	action, msg, err := caller.Echo(ctx, message.Action, message.Msg)
+	if err == nil && (action != message.Action || msg != message.Msg) {
+		err = errWrongReply
+	}
+	return err
 }
 
 func complexCall(caller Caller, complexes []*Complex) loadgen.Call {

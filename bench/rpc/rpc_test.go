@@ -21,7 +21,7 @@ func TestCases_AreThoseOfTheDesign(t *testing.T) {
 	want := []string{
 		"pingpong-1k-c1", "pingpong-1k-c100", "pingpong-128-c100", "pingpong-32k-c16", "pingpong-1m-c4",
 		"mux-1k-c1", "mux-1k-c8", "mux-1k-c100", "mux-1k-c512", "mux-128-c64",
-		"complex-c100", "oneway-1k-c100", "unix-1k-c100", "tls-1k-c100", "local", "idle-10k",
+		"complex-c100", "oneway-1k-c100", "unix-1k-c100", "tls-1k-c100", "local", "idle-10k", "overload-2x",
 	}
 	if !slices.Equal(names, want) {
 		t.Errorf("cases %q, want %q", names, want)

@@ -47,7 +47,7 @@ func (c Case) planned() bool { return c.TLS || c.Local }
 func (c Case) harness() harness.Case {
 	return harness.Case{
 		Name: c.Name, Pairs: c.pairs(), Quick: quick(c.Name), Open: c.open(), Kind: c.kind(), Serve: c.serve(), Certificate: c.TLS,
-		Local: c.Local, DecidingOnly: c.Idle > 0,
+		Local: c.Local, DecidingOnly: c.Idle > 0 || c.Overload > 0, Share: c.Overload,
 	}
 }
 
@@ -62,6 +62,8 @@ func (c Case) pairs() []harness.Pair {
 		return harness.Against(ours, ours)
 	case c.Idle > 0:
 		return harness.Against(ours, "kitex", "grpc-go", "apache-thrift")
+	case c.Overload > 0: // kitex has its limiter, the others what they have by default.
+		return append(harness.Against(oursMux, "kitex-mux", "grpc-go"), harness.Against(ours, "kitex")...)
 	case c.TLS: // Kitex's servers have none.
 		return harness.Against(ours, "grpc-go", "apache-thrift")
 	case c.Unix:

@@ -49,6 +49,8 @@ type Config struct {
 	// that waits for a slow one before it counts the wait. Callers use it
 	// concurrently. Nil: nobody asks.
 	Latency func(caller int, latency time.Duration)
+	// Refused is told the same about calls that end with ErrRefused. Nil: nobody asks.
+	Refused func(caller int, latency time.Duration)
 	// OnWindow is called when the window opens and when it closes, with all
 	// callers at work: the place to read clocks. Nil: nobody asks.
 	OnWindow func(opens bool)
@@ -59,6 +61,8 @@ type Result struct {
 	// Calls finished within the window, which lasted Elapsed.
 	Calls   uint64
 	Elapsed time.Duration
+	// Refused calls of the window: they neither count as Calls nor as Failed.
+	Refused uint64
 	// Due is how many calls of an open loop fell due within the window; Missed
 	// of them had not been made when Grace ended, and were given to Latency with
 	// the time that they had waited by then.
@@ -119,8 +123,8 @@ type run struct {
 // caller counts the calls of one goroutine. It fills cache lines of its own: a
 // counter shared by all callers would cost them more than the rest of the loop.
 type caller struct {
-	calls atomic.Uint64
-	_     [120]byte
+	calls, refused atomic.Uint64
+	_              [112]byte
 }
 
 // Run makes calls until the window of config has passed and returns what was
@@ -135,6 +139,9 @@ func Run(ctx context.Context, config Config) (Result, error) {
 	}
 	if config.Latency == nil {
 		config.Latency = func(int, time.Duration) {}
+	}
+	if config.Refused == nil {
+		config.Refused = func(int, time.Duration) {}
 	}
 	if config.OnWindow == nil {
 		config.OnWindow = func(bool) {}
@@ -175,7 +182,7 @@ func (r *run) watch(ctx context.Context) Result {
 		return result
 	}
 	r.config.OnWindow(true)
-	before, opened := r.count(), time.Now()
+	before, refused, opened := r.count(), r.countRefused(), time.Now()
 	r.inside.Store(true)
 	finish := r.finish
 	if r.config.Rate == 0 {
@@ -188,6 +195,7 @@ func (r *run) watch(ctx context.Context) Result {
 	}
 	r.inside.Store(false)
 	result.Calls, result.Elapsed = r.count()-before, time.Since(opened)
+	result.Refused = r.countRefused() - refused
 	r.config.OnWindow(false)
 	return result
 }
@@ -200,21 +208,24 @@ func (r *run) count() uint64 {
 	return calls
 }
 
+func (r *run) countRefused() uint64 {
+	var calls uint64
+	for i := range r.callers {
+		calls += r.callers[i].refused.Load()
+	}
+	return calls
+}
+
 func (r *run) closedLoop(ctx context.Context, cancel context.CancelCauseFunc, id int, call Call) {
 	self := &r.callers[id]
 	turn := time.Duration(float64(r.config.Ramp) * float64(id) / float64(len(r.callers)))
 	sleepUntil(ctx, r.start.Add(turn))
 	begun := time.Now()
 	for !r.stopped.Load() && ctx.Err() == nil {
-		if err := call(); err != nil {
-			r.fail(err, cancel)
-			begun = time.Now()
-			continue
-		}
+		err := call()
 		ended := time.Now()
-		self.calls.Add(1)
-		if r.inside.Load() {
-			r.config.Latency(id, ended.Sub(begun))
+		if told := r.ended(self, err, cancel); told != nil && r.inside.Load() {
+			told(id, ended.Sub(begun))
 		}
 		begun = ended
 	}
@@ -240,15 +251,24 @@ func (r *run) openLoop(ctx context.Context, cancel context.CancelCauseFunc, id i
 		}
 		err := call()
 		ended := time.Now()
-		if err != nil {
-			r.fail(err, cancel)
-			continue
-		}
-		self.calls.Add(1)
-		if r.measured(due) {
-			r.config.Latency(id, ended.Sub(due))
+		if told := r.ended(self, err, cancel); told != nil && r.measured(due) {
+			told(id, ended.Sub(due))
 		}
 	}
+}
+
+// ended counts a call, and returns who is to be told its latency, or nil.
+func (r *run) ended(self *caller, err error, cancel context.CancelCauseFunc) func(caller int, latency time.Duration) {
+	switch {
+	case err == nil:
+		self.calls.Add(1)
+		return r.config.Latency
+	case errors.Is(err, ErrRefused):
+		self.refused.Add(1)
+		return r.config.Refused
+	}
+	r.fail(err, cancel)
+	return nil
 }
 
 // due returns when call number n of an open loop is to be made.
@@ -274,7 +294,7 @@ func (r *run) countMissed(result *Result) {
 	for n := max(r.taken.Load(), first); n < last; n++ {
 		r.config.Latency(int(n%uint64(len(r.callers))), max(now.Sub(r.due(n)), 0))
 	}
-	made := r.count() + r.failed.Load()
+	made := r.count() + r.countRefused() + r.failed.Load()
 	if made < last {
 		result.Missed = min(last-made, result.Due)
 	}
@@ -305,6 +325,10 @@ func (r *run) fail(err error, cancel context.CancelCauseFunc) {
 
 // ErrFailing is what Run returns if calls keep failing.
 var ErrFailing = errors.New("stopped")
+
+// ErrRefused is what a call returns, wrapped or not, that may be refused: under more
+// load than the called can bear that is no failure.
+var ErrRefused = errors.New("refused")
 
 // shortSleep is how late a caller may notice that ctx has ended. Below it
 // sleepUntil does without a timer of its own: an open loop sleeps before every

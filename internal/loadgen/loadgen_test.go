@@ -3,6 +3,7 @@ package loadgen_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"sync"
@@ -211,6 +212,36 @@ func TestRun_CountsFailuresAndStops(t *testing.T) {
 			}
 			if result.Failed != 100 || result.Calls != 0 {
 				t.Errorf("rate %v: %d failed, %d calls, want 100 and 0", rate, result.Failed, result.Calls)
+			}
+		})
+	}
+}
+
+// Who is refused is not served, which is no reason to stop.
+func TestRun_CountsRefusedCallsApart(t *testing.T) {
+	for _, rate := range []float64{0, 100} {
+		synctest.Test(t, func(t *testing.T) {
+			var served, refused latencies
+			n := 0
+			call := func() error {
+				time.Sleep(time.Millisecond)
+				if n++; n%4 == 0 {
+					return nil
+				}
+				time.Sleep(time.Millisecond)
+				return fmt.Errorf("too busy: %w", loadgen.ErrRefused)
+			}
+			result, err := loadgen.Run(t.Context(), loadgen.Config{
+				Callers: []loadgen.Call{call}, Rate: rate, Duration: 7 * time.Second, Latency: served.add, Refused: refused.add,
+			})
+			if err != nil || result.Failed != 0 || result.Missed != 0 {
+				t.Fatalf("rate %v: %+v, %v", rate, result, err)
+			}
+			if result.Calls < 170 || result.Refused < 3*result.Calls-3 || result.Refused > 3*result.Calls+3 {
+				t.Errorf("rate %v: %d calls and %d refused, want three times as many", rate, result.Calls, result.Refused)
+			}
+			if len(served.values) == 0 || len(refused.values) == 0 || served.values[0] >= refused.values[0] {
+				t.Errorf("rate %v: %d latencies and %d of refused calls, want those to be longer", rate, len(served.values), len(refused.values))
 			}
 		})
 	}

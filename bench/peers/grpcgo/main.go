@@ -42,7 +42,7 @@ func transportCredentials(config *tls.Config) credentials.TransportCredentials {
 
 func serve(ctx context.Context, listener net.Listener, p rpc.Played) error {
 	server := grpc.NewServer(grpc.Creds(transportCredentials(p.ServerTLS)))
-	echopb.RegisterEchoServiceServer(server, handler{})
+	echopb.RegisterEchoServiceServer(server, handler{played: p})
 	stop := context.AfterFunc(ctx, server.Stop)
 	defer stop()
 	return server.Serve(listener)
@@ -50,9 +50,11 @@ func serve(ctx context.Context, listener net.Listener, p rpc.Played) error {
 
 type handler struct {
 	echopb.UnimplementedEchoServiceServer
+	played rpc.Played
 }
 
-func (handler) Echo(_ context.Context, message *echopb.Message) (*echopb.Message, error) {
+func (h handler) Echo(_ context.Context, message *echopb.Message) (*echopb.Message, error) {
+	h.played.Work()
 	return &echopb.Message{Action: message.Action, Msg: message.Msg}, nil
 }
 

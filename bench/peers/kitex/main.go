@@ -8,11 +8,13 @@ import (
 	"context"
 	"io"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/cloudwego/kitex/client"
 	"github.com/cloudwego/kitex/pkg/connpool"
 	"github.com/cloudwego/kitex/pkg/klog"
+	"github.com/cloudwego/kitex/pkg/limit"
 	"github.com/cloudwego/kitex/server"
 	"github.com/cloudwego/kitex/transport"
 
@@ -25,12 +27,12 @@ func main() {
 	klog.SetOutput(io.Discard)
 	modules := []string{"github.com/cloudwego/kitex", "github.com/cloudwego/netpoll", "github.com/cloudwego/gopkg"}
 	rpc.Main(
-		rpc.Contestant{Name: "kitex", Modules: modules, Serve: serve(), Connect: connect(
+		rpc.Contestant{Name: "kitex", Modules: modules, Serve: serve(true), Connect: connect(
 			client.WithTransportProtocol(transport.Framed),
 			// More idle connections than any case has callers.
 			client.WithLongConnection(connpool.IdleConfig{MaxIdlePerAddress: 1000, MaxIdleGlobal: 1000, MaxIdleTimeout: time.Minute}),
 		)},
-		rpc.Contestant{Name: "kitex-mux", Modules: modules, Serve: serve(server.WithMuxTransport()), Connect: connect(
+		rpc.Contestant{Name: "kitex-mux", Modules: modules, Serve: serve(false, server.WithMuxTransport()), Connect: connect(
 			// Two connections, as Kitex's benchmark has. The option also selects
 			// TTHeader.
 			client.WithMuxConnection(2),
@@ -38,9 +40,15 @@ func main() {
 	)
 }
 
-func serve(options ...server.Option) func(context.Context, net.Listener, rpc.Played) error {
+// serve has a limiter where more is offered than can be done, if limited: it knows
+// beforehand how much that is.
+func serve(limited bool, options ...server.Option) func(context.Context, net.Listener, rpc.Played) error {
 	return func(ctx context.Context, listener net.Listener, p rpc.Played) error {
-		srv := service.NewServer(&handler{p}, append(options, server.WithListener(listener))...)
+		options := append(slices.Clone(options), server.WithListener(listener))
+		if limited && p.Overload > 0 {
+			options = append(options, server.WithLimit(&limit.Option{MaxQPS: rpc.BurnsPerSecond}))
+		}
+		srv := service.NewServer(&handler{p}, options...)
 		stop := context.AfterFunc(ctx, func() { _ = srv.Stop() })
 		defer stop()
 		return srv.Run()
@@ -54,7 +62,8 @@ func (h *handler) Notify(_ context.Context, message *echo.Message) error {
 	return nil
 }
 
-func (*handler) Echo(_ context.Context, message *echo.Message) (*echo.Message, error) {
+func (h *handler) Echo(_ context.Context, message *echo.Message) (*echo.Message, error) {
+	h.played.Work()
 	return &echo.Message{Action: message.Action, Msg: message.Msg}, nil
 }
 
@@ -66,7 +75,11 @@ func (*handler) Complex(_ context.Context, message *echo.Complex) (*echo.Complex
 }
 
 func connect(options ...client.Option) func(string, rpc.Played) (rpc.Client, error) {
-	return func(address string, _ rpc.Played) (rpc.Client, error) {
+	return func(address string, p rpc.Played) (rpc.Client, error) {
+		options := slices.Clone(options)
+		if p.Timeout > 0 { // Deadlines of a context count only where there is a timeout.
+			options = append(options, client.WithRPCTimeout(p.Timeout))
+		}
 		api, err := service.NewClient("echo", append(options, client.WithHostPorts(address))...)
 		return shared{api}, err
 	}

@@ -1,0 +1,56 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+
+	"github.com/fulmar-rpc/fulmar/internal/loadgen"
+)
+
+const (
+	// burnSteps are about 1 ms of multiplications that wait for each other: 1.24 ns
+	// each where this was written. A number of steps and not a time, so that all
+	// contestants do the same work.
+	burnSteps = 800_000
+	// BurnsPerSecond is what one processor can do of that at most, with something
+	// left for the framework: what a careful operator would let in.
+	BurnsPerSecond = 900
+	// overloadPeak is how many callers find out what a server can do: enough to keep
+	// it busy, and so few that none waits until Timeout.
+	overloadPeak = 8
+)
+
+// Work is what handlers of the method echo do first: nothing, or in cases with
+// overload burn processor time.
+func (c Case) Work() {
+	if c.Overload > 0 {
+		runtime.KeepAlive(burn())
+	}
+}
+
+// burn computes. Its result is of no interest, but the compiler must not know.
+func burn() uint64 {
+	x := uint64(1)
+	for range burnSteps {
+		x = x*6364136223846793005 + 1442695040888963407
+	}
+	return x
+}
+
+// boundedCall makes calls that may be refused, or end with the case's timeout. A
+// wrong reply is a failure all the same.
+func boundedCall(caller Caller, c Case, messages []Message) loadgen.Call {
+	n := 0
+	return func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), c.Timeout)
+		defer cancel()
+		err := checkedEcho(ctx, caller, &messages[n%len(messages)])
+		n++
+		if err == nil || errors.Is(err, errWrongReply) {
+			return err
+		}
+		return fmt.Errorf("%w: %w", loadgen.ErrRefused, err)
+	}
+}
