@@ -3,7 +3,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"net"
 
 	"github.com/fulmar-rpc/fulmar"
@@ -25,25 +24,29 @@ func main() {
 // limits, admission.
 func contestant(name string, protocol fulmar.Protocol) rpc.Contestant {
 	return rpc.Contestant{Name: name, Serve: serve, Connect: func(address string, p rpc.Played) (rpc.Client, error) {
+		if p.Local {
+			return local(p)
+		}
 		if p.Unix {
 			address = "unix:" + address
 		}
 		config := fulmar.ClientConfig{Target: address, Protocol: protocol}
-		if p.ClientTLS != nil || p.Local {
-			return nil, errPlanned
+		if p.ClientTLS != nil {
+			if err := secureClient(&config, p.ClientTLS); err != nil {
+				return nil, err
+			}
 		}
 		inner, err := fulmar.NewClient(config)
 		return client{inner}, err
 	}}
 }
 
-// errPlanned is what Fulmar says where its peers have something that it has not yet.
-var errPlanned = errors.New("planned, not there yet")
-
 func serve(ctx context.Context, listener net.Listener, p rpc.Played) error {
 	config := fulmar.ServerConfig{Listener: listener}
 	if p.ServerTLS != nil {
-		return errPlanned
+		if err := secureServer(&config, p.ServerTLS); err != nil {
+			return err
+		}
 	}
 	server, err := fulmar.NewServer(config)
 	if err != nil {
