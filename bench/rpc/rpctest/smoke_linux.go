@@ -82,10 +82,11 @@ func check(t *testing.T, played harness.Case, result harness.CaseResult) {
 		t.Errorf("%s: %d runs of %s, want %d", played.Name, len(result.Runs), result.Name, runs)
 	}
 	for _, run := range result.Runs {
+		// Where client and server are one process, its figures are the server's.
 		if run.Failed != 0 {
 			t.Errorf("%s, %s: %d failed: %s", played.Name, run.Contestant, run.Failed, run.Failure)
 		}
-		if run.ServerCPU <= 0 || run.ClientCPU <= 0 || run.ServerPeak <= 0 || run.ClientPeak <= 0 || answered(run) == 0 {
+		if run.ServerCPU <= 0 || (run.ClientCPU <= 0) != played.Local || run.ServerPeak <= 0 || run.ClientPeak <= 0 || answered(run) == 0 {
 			t.Errorf("%s, %s: processor times, memory or latencies are missing: %+v", played.Name, run.Contestant, run.Report)
 		}
 		if run.Pair != nil && (run.Due == 0 || answered(run) != run.Due) {
@@ -95,7 +96,7 @@ func check(t *testing.T, played harness.Case, result harness.CaseResult) {
 		if (run.ConnectionBytes != nil && run.HeapBytes != nil && *run.HeapBytes > 0) != memory {
 			t.Errorf("%s, %s: figures for a connection and the heap are %v, %v", played.Name, run.Contestant, run.ConnectionBytes, run.HeapBytes)
 		}
-		if run.Pair == nil && !memory && (run.ServerAllocations == nil || run.ClientAllocations == nil) {
+		if run.Pair == nil && !memory && (run.ServerAllocations == nil || (run.ClientAllocations == nil) != played.Local) {
 			t.Errorf("%s, %s: allocations are missing", played.Name, run.Contestant)
 		}
 	}
