@@ -169,7 +169,7 @@ func (c *combined) closeAfter(closing func()) (ended <-chan struct{}, ok bool) {
 
 // writeCombined writes buffers, and what others leave meanwhile. Its caller
 // holds the token, which it gives back.
-func (o *outbound) writeCombined(buffers [][]byte, whole bool) (int64, error) {
+func (o *outbound) writeCombined(buffers [][]byte, whole bool, before int64) (int64, error) {
 	c := o.combined.Load()
 	c.begin()
 	own := lengthOf(buffers)
@@ -189,7 +189,7 @@ func (o *outbound) writeCombined(buffers [][]byte, whole bool) (int64, error) {
 			err = nil
 		}
 	}
-	if err != nil && whole && gap(n, err) {
+	if err != nil && whole && gap(before+n, err) {
 		o.broken = err
 	}
 	if others != nil {

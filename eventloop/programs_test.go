@@ -251,7 +251,7 @@ func (p *programs) echoLater(conn *eventloop.Conn, piece []byte) error {
 		giveWay(uint64(len(piece)))
 		n, err := conn.TryWriteBuffers([][]byte{piece})
 		if err == nil && n < int64(len(piece)) {
-			_, err = conn.WriteBuffers([][]byte{piece[n:]})
+			_, err = conn.WriteRest([][]byte{piece[n:]}, n)
 		}
 		e.busy.Store(false)
 		if err == nil {

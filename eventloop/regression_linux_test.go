@@ -190,7 +190,13 @@ func callEverything(others *sync.WaitGroup, conn *eventloop.Conn) {
 	for _, call := range []func() error{
 		func() error { _, err := conn.Write(piece); return err },
 		func() error { _, err := conn.WriteBuffers([][]byte{piece[:10], piece}); return err },
-		func() error { _, err := conn.TryWriteBuffers([][]byte{piece[:10], piece}); return err },
+		func() error {
+			n, err := conn.TryWriteBuffers([][]byte{piece})
+			if err == nil && n < int64(len(piece)) {
+				_, err = conn.WriteRest([][]byte{piece[n:]}, n)
+			}
+			return err
+		},
 		func() error { return conn.SetDeadline(time.Now().Add(time.Hour)) },
 		func() error {
 			conn.PauseReading()

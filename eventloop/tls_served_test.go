@@ -97,8 +97,8 @@ func TestSecure_DialledConnections(t *testing.T) {
 			done := make(chan error, 1)
 			go func() {
 				n, err := client.TryWriteBuffers(rest)
-				if err == nil {
-					_, err = client.WriteBuffers([][]byte{[]byte(line[n:])})
+				if err == nil && n < int64(len(line)) {
+					_, err = client.WriteRest([][]byte{[]byte(line[n:])}, n)
 				}
 				done <- err
 			}()
@@ -288,7 +288,9 @@ func TestSecure_GracefulShutdown(t *testing.T) {
 		send(t, half, "\x16\x03\x01\x00\x50")
 		send(t, busy, "go")
 		receive(t, begun, "the handler")
-		eventually(t, "all connections", func() bool { return s.Stats().Open == 4 })
+		eventually(t, "all connections, and what the server has to do for two handshakes", func() bool {
+			return s.Stats().Open == 4 && s.Stats().Handshakes == 2
+		})
 		done := make(chan error, 1)
 		go func() { done <- s.Shutdown(t.Context()) }()
 		expectEnd(t, idle, "")

@@ -23,9 +23,9 @@ func (o *outbound) passed() int64 {
 	return o.conn.tlsOf().passed
 }
 
-// trySecure is tryWrite for TLS. What was encrypted and the socket does not take is
-// left to a goroutine, with the token: others must not write in between. Its caller
-// has the token.
+// trySecure is tryWrite for TLS. If everything was encrypted, what the socket does not
+// take of it is left to a goroutine, with the token: others must not write in between.
+// Its caller has the token.
 func (o *outbound) trySecure(buffers [][]byte) (int64, error) {
 	t := o.conn.tlsOf()
 	if o.broken != nil || !t.canTry() {
@@ -36,7 +36,10 @@ func (o *outbound) trySecure(buffers [][]byte) (int64, error) {
 		o.arm(time.Now())
 	}
 	n, err := o.tried(t.write(buffers))
-	if err != nil || !t.unflushed() {
+	switch {
+	case err == nil && 0 < n && n < lengthOf(buffers):
+		return n, nil
+	case err != nil || !t.unflushed():
 		o.unlock()
 		return n, err
 	}

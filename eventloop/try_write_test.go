@@ -11,7 +11,7 @@ import (
 )
 
 // TestConn_TryWriteBuffersDoesNotWait: it stops where the socket is full, and
-// what WriteBuffers adds afterwards continues there.
+// what WriteRest adds afterwards continues there, although others write meanwhile.
 func TestConn_TryWriteBuffersDoesNotWait(t *testing.T) {
 	conn, peer := dialledPair(t, eventloop.Config{})
 	var pieces [][]byte
@@ -25,17 +25,27 @@ func TestConn_TryWriteBuffersDoesNotWait(t *testing.T) {
 	if err != nil || written >= int64(len(all)) || runtime.GOOS == "linux" && written == 0 {
 		t.Fatalf("TryWriteBuffers = %d, %v; want a part of %d", written, err, len(all))
 	}
-	wrote := make(chan error, 1)
+	if n, err := conn.TryWriteBuffers([][]byte{[]byte("other")}); n != 0 || err != nil {
+		t.Errorf("TryWriteBuffers in between = %d, %v; want nothing written", n, err)
+	}
+	wrote, rest := make(chan error, 2), all[written:]
 	go func() {
-		_, err := conn.WriteBuffers([][]byte{all[written:]})
+		_, err := conn.Write([]byte("other"))
 		wrote <- err
 	}()
+	go func() {
+		_, err := conn.WriteRest([][]byte{rest}, written)
+		wrote <- err
+	}()
+	all = append(all, "other"...)
 	got := make([]byte, len(all))
 	if _, err := io.ReadFull(peer, got); err != nil {
 		t.Fatal(err)
 	}
-	if err := receive(t, wrote, "the end of WriteBuffers"); err != nil {
-		t.Fatal(err)
+	for range 2 {
+		if err := receive(t, wrote, "the end of the writes"); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if !bytes.Equal(got, all) {
 		t.Error("the peer got other bytes")

@@ -210,16 +210,22 @@ func (o *outbound) write(buffers [][]byte, whole bool) (int64, error) {
 		o.combined.CompareAndSwap(nil, newCombined(o.conn))
 	}
 	o.lock()
+	return o.writeInTurn(buffers, whole, 0)
+}
+
+// writeInTurn is write for who has the turn, which ends with it; before is how many
+// bytes of the piece have been written already.
+func (o *outbound) writeInTurn(buffers [][]byte, whole bool, before int64) (int64, error) {
 	if o.broken != nil {
 		defer o.unlock()
 		return 0, o.broken
 	}
 	if o.combined.Load() != nil {
-		return o.writeCombined(buffers, whole)
+		return o.writeCombined(buffers, whole, before)
 	}
 	defer o.unlock()
 	n, err := o.writeAll(buffers)
-	if err != nil && whole && gap(n, err) {
+	if err != nil && whole && gap(before+n, err) {
 		o.broken = err
 	}
 	return n, err

@@ -94,7 +94,7 @@ func (s *sender) send(o *outgoing) error {
 // writeWaiting writes until nothing is queued, waiting for the peer if it must.
 func (s *sender) writeWaiting() {
 	for again := true; again; {
-		_, again = s.write(s.conn.WriteBuffers)
+		_, again = s.write(func(rest [][]byte) (int64, error) { return s.conn.WriteRest(rest, s.written) })
 	}
 }
 
