@@ -131,14 +131,32 @@ func (c *callContext) finish() {
 	c.endLocked(context.Canceled)
 }
 
+// errAt is ctx.Err() for who knows what time it is.
+func errAt(ctx context.Context, now time.Time) error {
+	call, ok := ctx.(*callContext)
+	if !ok {
+		return ctx.Err()
+	}
+	call.mu.Lock()
+	defer call.mu.Unlock()
+	return call.errAtLocked(now)
+}
+
 // errLocked looks whether the context has ended, which nobody may have noticed.
 func (c *callContext) errLocked() error {
+	if c.deadline.IsZero() {
+		return c.errAtLocked(time.Time{})
+	}
+	return c.errAtLocked(time.Now())
+}
+
+func (c *callContext) errAtLocked(now time.Time) error {
 	if c.err != nil {
 		return c.err
 	}
 	if err := c.parent.Err(); err != nil {
 		c.endLocked(err)
-	} else if !c.deadline.IsZero() && !time.Now().Before(c.deadline) {
+	} else if !c.deadline.IsZero() && !now.Before(c.deadline) {
 		c.endLocked(context.DeadlineExceeded)
 	}
 	return c.err

@@ -222,6 +222,7 @@ func (c *Client) Call(ctx context.Context, method *MethodDesc, request, reply an
 	state.side, state.start, state.limit = SideClient, start, limit
 	state.method, state.peer, state.protocol = method, c.target, c.protocol
 	state.receive, state.request, state.reply = receive, request, reply
+	state.fresh = len(c.config.Interceptors) == 0
 	// Also for a call without a deadline of its own: ctx may be that of another call,
 	// whose end nobody would look at if it were this one's.
 	call.ctx.parent = ctx
@@ -293,11 +294,12 @@ func (c *Client) invoke(ctx context.Context, call Unary) error {
 // attempt makes a call once, at one address. What it returns is an *Error of its own, or an
 // exception that the IDL declares.
 func (c *Client) attempt(ctx context.Context, peer *transport.Peer, state *unaryState) error {
-	if err := ctx.Err(); err != nil {
+	now := state.clock()
+	if err := errAt(ctx, now); err != nil {
 		return callFailure(err, state.limit)
 	}
 	method := transport.Method{Name: state.method.Name, Qualified: c.nameOf(state.method), Oneway: state.method.Oneway, KeepsReply: state.method.isRaw()}
-	request, err := peer.NewRequest(method, c.requestHead(ctx, state.method))
+	request, err := peer.NewRequest(method, c.requestHead(ctx, state.method, now))
 	if err != nil {
 		return &Error{code: encodeCode(err), message: err.Error(), phase: PhaseEncode, executed: ExecutedNo, cause: err}
 	}
@@ -329,8 +331,18 @@ func (c *Client) attempt(ctx context.Context, peer *transport.Peer, state *unary
 	return c.readReply(response, state)
 }
 
+// clock returns what time it is. An attempt that follows the beginning of its call at
+// once does not look again: looking takes 50 ns of a call's 4 us.
+func (u *unaryState) clock() time.Time {
+	if u.fresh {
+		u.fresh = false
+		return u.start
+	}
+	return time.Now()
+}
+
 // requestHead returns what a request tells besides its arguments.
-func (c *Client) requestHead(ctx context.Context, method *MethodDesc) transport.RequestHead {
+func (c *Client) requestHead(ctx context.Context, method *MethodDesc, now time.Time) transport.RequestHead {
 	head := transport.RequestHead{
 		Service:     method.Service,
 		ToService:   c.config.Service,
@@ -338,7 +350,7 @@ func (c *Client) requestHead(ctx context.Context, method *MethodDesc) transport.
 		Metadata:    OutgoingMetadata(ctx).pairs,
 	}
 	if deadline, ok := ctx.Deadline(); ok {
-		head.Timeout = time.Until(deadline)
+		head.Timeout = deadline.Sub(now)
 	}
 	if call, ok := ctx.Value(callKey{}).(*servedCall); ok {
 		head.FromMethod = call.method

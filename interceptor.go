@@ -39,9 +39,11 @@ type unaryState struct {
 	protocol       Protocol
 	// On the client: when the call began, how long it may take, whether the end
 	// of the chain was reached, and whether an attempt may have been executed.
-	start      time.Time
-	limit      time.Duration
-	invoked    bool
+	start   time.Time
+	limit   time.Duration
+	invoked bool
+	// fresh: nothing of a user's has run since start.
+	fresh      bool
 	mayHaveRun bool
 	receive    *map[string]string
 	// On the server: whether the handler was called.
