@@ -250,6 +250,18 @@ func TestServer_Restarts(t *testing.T) {
 	}
 }
 
+// A server that ends before it came to serve has failed at nothing.
+func TestServer_EndsRightAfterItsStart(t *testing.T) {
+	network := fulmartest.NewNetwork(t)
+	server := network.Server(t, func(*fulmar.Server) {})
+	for range 100 {
+		server.Kill()
+		server.Start()
+		server.Stop()
+		server.Start()
+	}
+}
+
 // TestServer_StopLetsCallsEnd, and Kill does not.
 func TestServer_StopLetsCallsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -2,6 +2,7 @@ package fulmartest
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"sync"
@@ -118,7 +119,8 @@ func (s *Server) end(stop func(*fulmar.Server) error) {
 	if err := stop(s.running); err != nil {
 		s.t.Errorf("fulmartest: stopping %s: %v", s.address, err)
 	}
-	if err := <-s.served; err != nil {
+	// A server that ends before its goroutine got to Serve has served nobody.
+	if err := <-s.served; err != nil && !errors.Is(err, fulmar.ErrServerClosed) {
 		s.t.Errorf("fulmartest: %s: %v", s.address, err)
 	}
 	s.running = nil
