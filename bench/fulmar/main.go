@@ -25,30 +25,19 @@ func main() {
 func contestant(name string, protocol fulmar.Protocol) rpc.Contestant {
 	return rpc.Contestant{Name: name, Serve: serve, Connect: func(address string, p rpc.Played) (rpc.Client, error) {
 		if p.Local {
-			return local(p)
+			return local(p, protocol)
 		}
 		if p.Unix {
 			address = "unix:" + address
 		}
-		config := fulmar.ClientConfig{Target: address, Protocol: protocol}
-		if p.ClientTLS != nil {
-			if err := secureClient(&config, p.ClientTLS); err != nil {
-				return nil, err
-			}
-		}
+		config := fulmar.ClientConfig{Target: address, Protocol: protocol, TLS: fulmar.ClientTLS{Config: p.ClientTLS}}
 		inner, err := fulmar.NewClient(config)
 		return client{inner}, err
 	}}
 }
 
 func serve(ctx context.Context, listener net.Listener, p rpc.Played) error {
-	config := fulmar.ServerConfig{Listener: listener}
-	if p.ServerTLS != nil {
-		if err := secureServer(&config, p.ServerTLS); err != nil {
-			return err
-		}
-	}
-	server, err := fulmar.NewServer(config)
+	server, err := fulmar.NewServer(fulmar.ServerConfig{Listener: listener, TLS: fulmar.ServerTLS{Config: p.ServerTLS}})
 	if err != nil {
 		return err
 	}

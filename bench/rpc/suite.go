@@ -22,26 +22,10 @@ func Suite() harness.Suite {
 		},
 	}
 	for _, c := range Cases() {
-		if !c.planned() {
-			suite.Cases = append(suite.Cases, c.harness())
-		}
+		suite.Cases = append(suite.Cases, c.harness())
 	}
 	return suite
 }
-
-// Planned returns the cases that wait for something of Fulmar's. They are not in
-// the suite, but its peers play them, and a test sees to it.
-func Planned() []harness.Case {
-	var cases []harness.Case
-	for _, c := range Cases() {
-		if c.planned() {
-			cases = append(cases, c.harness())
-		}
-	}
-	return cases
-}
-
-func (c Case) planned() bool { return c.TLS || c.Local }
 
 // harness describes the case to the runner.
 func (c Case) harness() harness.Case {
