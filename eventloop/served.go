@@ -218,6 +218,8 @@ func (c *Conn) next() action {
 	unread := c.reader.Len()
 	full := s.left >= c.config.MaxDetached
 	quiet := unread == 0 && s.holds == 0 && c.listener.draining.Load()
+	// A handler would not know the peer, and wait for the handshake to write.
+	wake := s.wake && (s.handshake == nil || c.tlsOf() == nil)
 	// What was seen is old when something else happens first.
 	looked, idle := s.looked, s.idle
 	s.looked, s.idle = false, false
@@ -226,9 +228,9 @@ func (c *Conn) next() action {
 		return actionFinish
 	case s.failed:
 		return actionLinger
-	case full && (s.fresh || s.again || s.wake || s.released && unread > 0):
+	case full && (s.fresh || s.again || wake || s.released && unread > 0):
 		return actionWait
-	case s.fresh, s.again, s.wake, s.released && unread > 0:
+	case s.fresh, s.again, wake, s.released && unread > 0:
 		s.fresh, s.again, s.wake, s.released = false, false, false, false
 		return actionHandle
 	case s.readErr != nil:

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -49,6 +50,9 @@ type tlsConn struct {
 	raw sink
 	// session is nil once the peer turned out to speak without TLS.
 	session *tls.Conn
+	// made: the handshake has succeeded. Before, asking package crypto/tls for its state
+	// would wait for that.
+	made atomic.Bool
 	// started is the handshake of a served connection.
 	started *startingTLS
 	// shaking: the handshake goes on, in a goroutine that may wait, and holds the
@@ -126,16 +130,13 @@ func (c *Conn) tlsOf() *tlsConn {
 }
 
 // TLS returns what the handshake of Config.TLS has found out, nil if the connection
-// has none, or it is not over.
+// has none, or it is not over. It never waits; anybody may ask.
 func (c *Conn) TLS() *tls.ConnectionState {
 	t := c.tlsOf()
-	if t == nil || t.session == nil {
+	if t == nil || !t.made.Load() {
 		return nil
 	}
 	state := t.session.ConnectionState()
-	if !state.HandshakeComplete {
-		return nil
-	}
 	return &state
 }
 

@@ -93,6 +93,7 @@ func NewTLSConn(ctx context.Context, conn net.Conn, config Config) (*Conn, error
 		return nil, t.handshakeFailed(err, timeout)
 	}
 	t.shaking = false
+	t.made.Store(true)
 	if timeout > 0 {
 		_ = conn.SetDeadline(time.Time{})
 	}
@@ -249,6 +250,7 @@ func (c *Conn) secured(t *tlsConn) {
 	c.markUsed(true)
 	c.mu.Lock()
 	t.early, t.started, t.shaking = nil, nil, false
+	t.made.Store(t.session != nil)
 	c.served.handshake = nil
 	if !c.ownsDeadline {
 		_ = t.Conn.SetReadDeadline(c.usersDeadline())
