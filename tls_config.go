@@ -40,7 +40,9 @@ type ServerTLS struct {
 	// goroutines that may wait. What it does not say is as in a server of package
 	// crypto/tls, but for the cipher suites of TLS 1.2, the curves and the application
 	// protocol. VerifyConnection and VerifyPeerCertificate are the places to refuse
-	// certificates that were revoked.
+	// certificates that were revoked: where clients are asked for certificates, session
+	// tickets are off, so both see every connection. What GetConfigForClient returns is
+	// taken as it is.
 	Config *tls.Config `json:"-"`
 }
 
@@ -176,6 +178,11 @@ func (c ServerTLS) build(logger *slog.Logger) (*tls.Config, error) {
 		return nil, nil
 	}
 	config := baseConfig(c.Config)
+	// A client that comes back with a ticket would be known by what was true when it got
+	// that: VerifyPeerCertificate is not called again. Connections last, so tickets save
+	// little.
+	known := config.ClientAuth != tls.NoClientCert || c.Files.Authorities != ""
+	config.SessionTicketsDisabled = config.SessionTicketsDisabled || known
 	if c.Files.isZero() {
 		return config, nil
 	}
@@ -193,9 +200,6 @@ func (c ServerTLS) build(logger *slog.Logger) (*tls.Config, error) {
 	if c.ClientsMayBeUnknown {
 		config.ClientAuth = tls.VerifyClientCertIfGiven
 	}
-	// A client that comes back with a ticket would be known by what was true when it got
-	// that. Connections last, so tickets save little.
-	config.SessionTicketsDisabled = true
 	inner := config.Clone()
 	latest := newestConfig{certificates: certificates, base: inner}
 	config.ClientCAs = certificates.Authorities()
