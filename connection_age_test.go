@@ -53,6 +53,26 @@ func TestMaxConnectionAge_Differs(t *testing.T) {
 	}
 }
 
+// TestMaxConnectionAge_OfIdleConnections: one that has grown old while it was idle gets
+// no call more, and neither does the place that it had go lost.
+func TestMaxConnectionAge_OfIdleConnections(t *testing.T) {
+	const age = time.Minute
+	client := fulmar.ClientConfig{Protocol: fulmar.Framed, MaxConnectionAge: age, IdleTimeout: -1, MaxConnections: 1}
+	simulate(t, simnet.Config{}, fulmar.ServerConfig{IdleTimeout: -1}, client, adder(), func(s *simulation) {
+		for i := range uint64(3) {
+			fill(t, s.api, 1)
+			synctest.Wait()
+			if stats := s.server.Stats().Network; stats.Accepted != i+1 || stats.Open != 1 {
+				t.Errorf("%d connections, %d open; want %d and 1", stats.Accepted, stats.Open, i+1)
+			}
+			time.Sleep(2 * age)
+		}
+		if n := s.client.Stats().Connections; n != 1 {
+			t.Errorf("%d connections, want 1", n)
+		}
+	})
+}
+
 func TestShortConnections_AreForOneCall(t *testing.T) {
 	for _, protocol := range []fulmar.Protocol{fulmar.Framed, fulmar.TTHeader} {
 		simulate(t, simnet.Config{}, fulmar.ServerConfig{}, fulmar.ClientConfig{Protocol: protocol, ShortConnections: true}, adder(), func(s *simulation) {

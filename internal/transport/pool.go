@@ -122,22 +122,24 @@ func (p *Pool) Acquire(ctx context.Context) (*ClientConn, error) {
 				return nil, &CallError{Phase: PhaseAcquire, Err: errShared}
 			}
 			conn = granted.conn
-			if conn != nil && conn.conn.CheckIdle() != nil {
-				// Closed by the peer since its last call; its slot is ours.
-				p.forget(conn)
-				conn = nil
-			}
 		case <-ctx.Done():
 			p.abandon(wait)
 			return nil, &CallError{Phase: PhaseAcquire, Err: fmt.Errorf(
 				"waiting for one of %d connections: %w", p.config.Connections, ctx.Err())}
 		}
 	}
-	if conn != nil {
-		conn.waited = wait != nil
-		return conn, nil
+	if conn == nil {
+		return p.dialObserved(ctx)
 	}
-	return p.dialObserved(ctx)
+	conn.waited = wait != nil
+	if conn.waited && conn.conn.CheckIdle() != nil || conn.old(time.Now()) {
+		// Closed by the peer since its last call, or grown old; its slot is ours.
+		if !p.forget(conn) {
+			return nil, &CallError{Phase: PhaseAcquire, Err: ErrClosed}
+		}
+		return p.dialObserved(ctx)
+	}
+	return conn, nil
 }
 
 // take returns an idle connection, or a waiter, or neither: then the caller
