@@ -51,14 +51,12 @@ func bucketRange(i int) (least, width int64) {
 // Record counts one duration.
 func (h *Histogram) Record(d time.Duration) {
 	n := min(max(int64(d), 0), longest)
+	// Before the counts, because Snapshot looks at it behind them.
+	for most := h.max.Load(); n > most && !h.max.CompareAndSwap(most, n); {
+		most = h.max.Load()
+	}
 	h.counts[bucketOf(uint64(n))].Add(1)
 	h.sum.Add(n)
-	for {
-		most := h.max.Load()
-		if n <= most || h.max.CompareAndSwap(most, n) {
-			return
-		}
-	}
 }
 
 // Snapshot returns what was counted. What is counted meanwhile may be in some of

@@ -188,3 +188,32 @@ func BenchmarkHistogram_Record(b *testing.B) {
 		})
 	})
 }
+
+// TestHistogram_SnapshotWhileOthersCount: nothing that a snapshot has counted is longer
+// than its Max, so no quantile is cut short. Each of many histograms is looked at until
+// its only time is there.
+func TestHistogram_SnapshotWhileOthersCount(t *testing.T) {
+	const only = 70 * time.Minute // its bucket is one of the last that are looked at
+	histograms := make([]observe.Histogram, 4096)
+	turns := make(chan *observe.Histogram)
+	go func() {
+		for h := range turns {
+			h.Record(only)
+		}
+	}()
+	defer close(turns)
+	for i := range histograms {
+		h := &histograms[i]
+		turns <- h
+		for {
+			s := h.Snapshot()
+			if s.Count() == 0 {
+				continue
+			}
+			if s.Max() != only {
+				t.Fatalf("Max %v, although %v was counted", s.Max(), only)
+			}
+			break
+		}
+	}
+}
