@@ -80,7 +80,7 @@ func (v *visit) beginToCount(ctx context.Context, server *runningServer, counted
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_, err := v.api.Stocktake(ctx, &orders.StocktakeRequest{MillisecondsPerArticle: 10})
+		_, err := v.api.Stocktake(ctx, &orders.StocktakeRequest{MillisecondsPerArticle: 25})
 		counted <- err
 	}()
 	select {
