@@ -83,7 +83,10 @@ func (v *visit) oneTooMany(ctx context.Context, server *runningServer, gate chan
 	refused = await(ctx, others)
 	select {
 	case gate <- struct{}{}:
+	case err := <-running:
+		return nil, fmt.Errorf("the call that should run has ended, nothing was refused in time: %w", err)
 	case <-ctx.Done():
+		return nil, context.Cause(ctx)
 	}
 	return refused, errors.Join(await(ctx, running), await(ctx, others))
 }
