@@ -9,8 +9,9 @@ import (
 	"github.com/fulmar-rpc/fulmar/bench/rpc"
 )
 
-// local returns a client of a server in this process, which ends with the client.
-func local(p rpc.Played, protocol fulmar.Protocol) (rpc.Client, error) {
+// local returns a client of a server in this process, which ends with the client. All
+// of it is as users have it by default.
+func local(p rpc.Played) (rpc.Client, error) {
 	server, err := fulmar.NewServer(fulmar.ServerConfig{LocalOnly: true})
 	if err != nil {
 		return nil, err
@@ -20,7 +21,7 @@ func local(p rpc.Played, protocol fulmar.Protocol) (rpc.Client, error) {
 	if _, err := server.Listen(); err != nil {
 		return nil, err
 	}
-	inner, err := fulmar.NewClient(fulmar.ClientConfig{Local: server, Protocol: protocol})
+	inner, err := fulmar.NewClient(fulmar.ClientConfig{Local: server})
 	if err != nil {
 		return nil, errors.Join(err, server.Close())
 	}

@@ -25,7 +25,7 @@ func main() {
 func contestant(name string, protocol fulmar.Protocol) rpc.Contestant {
 	return rpc.Contestant{Name: name, Serve: serve, Connect: func(address string, p rpc.Played) (rpc.Client, error) {
 		if p.Local {
-			return local(p, protocol)
+			return local(p)
 		}
 		if p.Unix {
 			address = "unix:" + address
