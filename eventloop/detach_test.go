@@ -318,9 +318,11 @@ func TestDetach_OutsideOfHandlers(t *testing.T) {
 		opened <- conn
 	}}, echoLines)
 	client := s.connect()
-	if !receive(t, opened, "OnOpen").Detach().Attach() {
+	conn := receive(t, opened, "OnOpen")
+	if !conn.Detach().Attach() {
 		t.Error("a connection cannot be taken back outside of a handler")
 	}
+	conn.Wake() // orders that before the handler, which the race detector does not see of bytes
 	send(t, client, "echo\n")
 	expect(t, client, "echo\n")
 	dialled := eventloop.NewConn(s.connect(), eventloop.Config{})
