@@ -16,20 +16,27 @@ import (
 func (l *Listener) acceptAll() error {
 	defer l.acceptEnded()
 	pause := limits.AcceptBackoffMin
+	var rest resting
 	for {
 		socket, err := l.socket.Accept()
 		switch {
 		case err == nil:
 			pause = limits.AcceptBackoffMin
+			rest.accepted = true
 			l.admit(socket)
 			continue
 		case l.isStopped():
 			return nil
 		}
+		if over, again := rest.over(l, err); over {
+			return nil
+		} else if again {
+			continue
+		}
 		l.stats.acceptErrors.Add(1)
 		if !temporary(err) {
 			// Left open, it would collect connections that nobody accepts.
-			_ = l.StopAccepting()
+			_ = l.closeAccepting()
 			return l.acceptFailed(err)
 		}
 		l.log.Warn("eventloop: accept failed", "address", text(l.Addr()), "reason", err.Error(), "retry_in", pause)
@@ -69,6 +76,10 @@ func (l *Listener) acceptEnded() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.accepting = false
+	if l.rested == nil {
+		l.rested = make(chan struct{})
+	}
+	close(l.rested)
 	l.checkEnded()
 }
 

@@ -70,6 +70,12 @@ func newAcceptor(socket net.Listener, engine *epollEngine) (*acceptor, error) {
 // Addr returns the address that is listened on.
 func (a *acceptor) Addr() net.Addr { return a.socket.Addr() }
 
+// SetDeadline makes Accept fail when it has passed and there is no connection.
+func (a *acceptor) SetDeadline(deadline time.Time) error { return a.file.SetReadDeadline(deadline) }
+
+// atOnce accepts what is there.
+func (a *acceptor) atOnce(listening uintptr) { a.try(listening) }
+
 // Close ends Accept, with net.ErrClosed.
 func (a *acceptor) Close() error {
 	return errors.Join(a.socket.Close(), a.file.Close())
@@ -101,9 +107,13 @@ func wholeSeconds(d time.Duration) int { return int((d + time.Second - 1) / time
 
 // Accept waits for a connection.
 func (a *acceptor) Accept() (net.Conn, error) {
-	if err := a.raw.Read(a.attempt); err != nil {
+	switch err := a.raw.Read(a.attempt); {
+	case err == nil:
+	case !errors.Is(err, os.ErrDeadlineExceeded) || a.raw.Control(a.atOnce) != nil:
 		// Nothing else makes it fail; package os has an error of its own for it.
 		return nil, a.failure(net.ErrClosed)
+	case a.err == unix.EAGAIN:
+		return nil, a.failure(os.ErrDeadlineExceeded)
 	}
 	if a.err != nil {
 		return nil, a.failure(os.NewSyscallError("accept4", a.err))

@@ -41,6 +41,12 @@ type Listener struct {
 	accepting   bool // Serve's loop runs
 	stopped     bool // no further connections
 	ending      bool // Shutdown or Close was called
+	// exclusive: nobody else has the listening socket. shared: another process goes
+	// on with it, so that nothing is reset when it is closed here.
+	exclusive, shared bool
+	// rested is closed when the last connection was accepted; nil until somebody
+	// waits for that.
+	rested chan struct{}
 	// stopAccept ends the pause after an accept that failed.
 	stopAccept  chan struct{}
 	closeSocket func() error // at most once
@@ -67,7 +73,11 @@ func Listen(network, address string, config Config) (*Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("eventloop: %w", err)
 	}
-	return newListener(socket, config, true)
+	l, err := newListener(socket, config, true)
+	if err == nil {
+		l.exclusive = true
+	}
+	return l, err
 }
 
 func checkNetwork(network string) error {
@@ -138,6 +148,9 @@ func (l *Listener) File() (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("eventloop: listener %s: file: %w", text(l.Addr()), err)
 	}
+	l.mu.Lock()
+	l.shared = true
+	l.mu.Unlock()
 	return file, nil
 }
 
@@ -307,7 +320,20 @@ func (l *Listener) checkEnded() {
 // StopAccepting closes the listening socket. Connections are served on, until
 // Shutdown or Close. It is for what has to be done between the two, such as a
 // goodbye to everybody. Further calls do nothing.
+//
+// Connections that the system has opened and nobody has accepted yet would be reset by
+// that, with the requests that came behind them. So those are accepted before, which
+// takes 20 ms (AcceptRest) and at most 200 ms (AcceptRestMax), if Serve runs; not
+// after File, because then they wait for another process, and not from a net.Listener
+// without SetDeadline. On Linux no further connection comes meanwhile, if the socket
+// is one of Listen.
 func (l *Listener) StopAccepting() error {
+	l.acceptRest(nil)
+	return l.closeAccepting()
+}
+
+// closeAccepting closes the listening socket, whatever waits in it.
+func (l *Listener) closeAccepting() error {
 	l.mu.Lock()
 	if !l.stopped {
 		l.stopped = true
@@ -324,7 +350,8 @@ func (l *Listener) StopAccepting() error {
 // left, does not wait for their handlers, and returns the error of ctx. A handler
 // or callback must not call it, it would wait for itself.
 func (l *Listener) Shutdown(ctx context.Context) error {
-	err := l.StopAccepting()
+	l.acceptRest(ctx.Done())
+	err := l.closeAccepting()
 	l.draining.Store(true)
 	for _, c := range l.end() {
 		c.mu.Lock()
@@ -344,7 +371,7 @@ func (l *Listener) Shutdown(ctx context.Context) error {
 // Close stops accepting and closes all connections. It does not wait for
 // handlers; Serve does, and Shutdown.
 func (l *Listener) Close() error {
-	err := l.StopAccepting()
+	err := l.closeAccepting()
 	for _, c := range l.end() {
 		_ = c.Close()
 	}

@@ -189,6 +189,14 @@ const (
 	AcceptBackoffMin = 5 * time.Millisecond
 	AcceptBackoffMax = time.Second
 
+	// AcceptRest is how long a listener that stops still accepts, for handshakes
+	// that have begun: a round trip, and what a busy machine adds. AcceptRestPause is
+	// for how long nothing may be accepted then until nothing waits, AcceptRestMax
+	// ends it.
+	AcceptRest      = 20 * time.Millisecond
+	AcceptRestPause = 3 * time.Millisecond
+	AcceptRestMax   = 200 * time.Millisecond
+
 	// UserTimeout is how long sent bytes may stay without acknowledgement until
 	// their peer counts as dead. gRPC takes 20 s as well.
 	UserTimeout = 20 * time.Second

@@ -1,0 +1,9 @@
+//go:build !linux
+
+package eventloop
+
+import "net"
+
+// turnAway does nothing: a connection that comes between the last accept and the end
+// of the socket is reset.
+func turnAway(net.Listener) {}
