@@ -39,18 +39,25 @@ func wantEnd(t *testing.T, conn net.Conn) {
 }
 
 // TestServer_TellsThoseWhoMultiplexThatItStops, if they have no call: the others
-// would not understand it, and their connections are closed at once.
+// would not understand it. All have time until their connections are closed, those that
+// were told to leave, the others for a call that is on its way; but not those that are
+// idle for as long.
 func TestServer_TellsThoseWhoMultiplexThatItStops(t *testing.T) {
 	told := map[string]struct {
 		call []byte
 		want bool
+		idle time.Duration
 	}{
-		"used the flag":       {headed(t, flagged(1), addCall(t, 1, 1, 2)), true},
-		"said that it can":    {headed(t, ttheader.Head{Sequence: 1, Strings: pairs("fulmar-caps", "mux")}, addCall(t, 1, 1, 2)), true},
-		"said something else": {headed(t, ttheader.Head{Sequence: 1, Strings: pairs("fulmar-caps", "zip")}, addCall(t, 1, 1, 2)), false},
-		"has a header only":   {headed(t, ttheader.Head{Sequence: 1}, addCall(t, 1, 1, 2)), false},
-		"is framed":           {frame(addCall(t, 1, 1, 2)), false},
-		"has said nothing":    {nil, false},
+		"used the flag":       {headed(t, flagged(1), addCall(t, 1, 1, 2)), true, 0},
+		"used it long ago":    {headed(t, flagged(1), addCall(t, 1, 1, 2)), true, 5 * time.Second},
+		"said that it can":    {headed(t, ttheader.Head{Sequence: 1, Strings: pairs("fulmar-caps", "mux")}, addCall(t, 1, 1, 2)), true, 0},
+		"said something else": {headed(t, ttheader.Head{Sequence: 1, Strings: pairs("fulmar-caps", "zip")}, addCall(t, 1, 1, 2)), false, 0},
+		"has a header only":   {headed(t, ttheader.Head{Sequence: 1}, addCall(t, 1, 1, 2)), false, 0},
+		"is framed":           {frame(addCall(t, 1, 1, 2)), false, 0},
+		"was framed before":   {frame(addCall(t, 1, 1, 2)), false, 300 * time.Millisecond},
+		"was so long ago":     {frame(addCall(t, 1, 1, 2)), false, 5 * time.Second},
+		"has said nothing":    {nil, false, 0},
+		"is silent for long":  {nil, false, 5 * time.Second},
 	}
 	for name, test := range told {
 		simulate(t, simnet.Config{}, fulmar.ServerConfig{}, fulmar.ClientConfig{}, adder(), func(s *simulation) {
@@ -62,16 +69,16 @@ func TestServer_TellsThoseWhoMultiplexThatItStops(t *testing.T) {
 					t.Error(err)
 				}
 			}
+			time.Sleep(test.idle)
 			start := time.Now()
 			s.stop()
 			if test.want {
 				wantControl(t, conn)
 			}
 			wantEnd(t, conn)
-			// Whoever was told closes the connection; that one has time to.
-			grace := time.Duration(0)
-			if test.want {
-				grace = limits.StopGrace
+			grace := limits.StopGrace
+			if !test.want {
+				grace = max(0, grace-test.idle)
 			}
 			if took := time.Since(start); took != grace {
 				t.Errorf("%s: closed after %v, want %v", name, took, grace)

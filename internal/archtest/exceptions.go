@@ -195,7 +195,7 @@ func transportGoroutines() []exception {
 			reason: "a timer that ends the rest of a connection, which is held meanwhile and so outlives it; it runs briefly",
 		},
 		{
-			rule: "goroutine", file: "internal/transport/server_conn.go", what: "go",
+			rule: "goroutine", file: "internal/transport/server_stop.go", what: "go",
 			reason: "a timer that lets go of a connection whose peer was told to close it; it is stopped when the connection ends",
 		},
 		{

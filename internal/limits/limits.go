@@ -136,7 +136,8 @@ const (
 	ReadAheadBytes = 64 << 10
 
 	// StopGrace is how long a graceful stop still accepts new calls on open
-	// connections. Peers that answer in order cannot be told to send no more.
+	// connections. Peers that answer in order cannot be told to send no more: their
+	// connections close when they have been idle for so long, or with the next answer.
 	StopGrace = time.Second
 
 	// BufferedBytesMax bounds the bytes of messages that a server holds for its

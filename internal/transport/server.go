@@ -101,7 +101,13 @@ func (s *Server) Log() *peerlog.Log { return s.log }
 func (s *Server) EventLoop(config eventloop.Config) eventloop.Config {
 	config.MaxDetached = -1 // ConnectionCalls is the limit for what runs
 	config.ReadBufferBytes = ReadBufferBytes(s.config.Limits)
-	config.OnOpen = func(conn *eventloop.Conn) { conn.SetContext(newServerConn(s, conn)) }
+	config.OnOpen = func(conn *eventloop.Conn) {
+		c := newServerConn(s, conn)
+		conn.SetContext(c)
+		if s.stopping.Load() != 0 {
+			c.announceStop() // nobody else does, maybe
+		}
+	}
 	config.OnEOF = func(conn *eventloop.Conn) { connOf(conn).heardFarewell() }
 	config.OnClose = func(conn *eventloop.Conn, err error) {
 		if c := connOf(conn); c != nil {
@@ -147,6 +153,9 @@ func (s *Server) Serve(ctx context.Context, listener *eventloop.Listener) error 
 		// Close ended it: the calls were told, and get the same time.
 		s.cancel()
 	} else {
+		// First, so that who is told finds nobody listening, and goes elsewhere. An
+		// error is about the socket only; no connection comes in any case.
+		_ = listener.StopAccepting()
 		s.announceStop(listener)
 	}
 	drainCtx, cancel := s.withDrainTimeout()

@@ -10,7 +10,6 @@ import (
 
 	"github.com/fulmar-rpc/fulmar/eventloop"
 	"github.com/fulmar-rpc/fulmar/internal/limits"
-	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
 	"github.com/fulmar-rpc/fulmar/internal/wire"
 	"github.com/fulmar-rpc/fulmar/internal/wire/detect"
 	"github.com/fulmar-rpc/fulmar/observe"
@@ -77,11 +76,14 @@ type serverConn struct {
 	deadline time.Time
 	awaited  string
 	// unannounced: the control packet of a stop waits for the end of the last
-	// call. farewell ends the time for the peer to close behind it.
+	// call. farewell ends the time for the peer to close behind it, or to bring a
+	// call that was on its way.
 	unannounced bool
 	farewell    *time.Timer
-	ctx         context.Context
-	cancel      context.CancelFunc
+	// ends: an answer was sent behind which a stopping server closes the connection.
+	ends   bool
+	ctx    context.Context
+	cancel context.CancelFunc
 }
 
 // What a connection waits for, where the code asks.
@@ -404,9 +406,13 @@ func (c *serverConn) done(call *Inbound) {
 	if due {
 		c.sayFarewellLocked()
 	}
+	left := c.ends && c.running == 0
 	c.mu.Unlock()
 	if due {
 		c.sendControl()
+	}
+	if left {
+		c.heardFarewell()
 	}
 	c.conn.Release()
 }
@@ -431,6 +437,7 @@ func (c *serverConn) send(call *Inbound, o *outgoing) error {
 	if call.stamps != nil {
 		call.stamps.BytesOut = n
 	}
+	c.endBehindAnswer()
 	if n <= corkedMost && call.here && call.detached.Attach() {
 		var pieces [8][]byte
 		for _, piece := range o.slices(pieces[:0]) {
@@ -469,62 +476,6 @@ func (c *serverConn) sent(o *outgoing) {
 // writeFailed is told when nothing can be written any more.
 func (c *serverConn) writeFailed(err error) { _ = c.conn.CloseWithError(err) }
 
-// announceStop tells a peer that multiplexes to send no more calls. Other peers
-// than ours are told when no call of theirs runs: the client of Kitex 0.16.3
-// panics over the control packet, and fails all calls on the connection.
-func (c *serverConn) announceStop() {
-	c.mu.Lock()
-	due := c.multiplexed && c.farewell == nil
-	if due && c.running > 0 && !c.ours {
-		due, c.unannounced = false, true
-	}
-	if due {
-		c.sayFarewellLocked()
-	}
-	c.mu.Unlock()
-	if due {
-		c.sendControl()
-	}
-}
-
-// sayFarewellLocked gives the peer StopGrace to close the connection: calls may
-// be on their way.
-func (c *serverConn) sayFarewellLocked() {
-	c.unannounced = false
-	c.conn.Hold()
-	c.farewell = time.AfterFunc(limits.StopGrace, c.conn.Release)
-}
-
-// sendControl sends the control packet, behind the answers that wait.
-func (c *serverConn) sendControl() {
-	call := &Inbound{Protocol: wire.TTHeader, server: c.server, conn: c, headerSequence: wire.ControlSequence}
-	control, err := call.NewReply(wire.ControlMethod, ReplyHead{})
-	if err != nil {
-		return
-	}
-	defer control.Release()
-	copy(control.Reserve(1), []byte{byte(thriftwire.Stop)})
-	control.finish(thriftwire.Reply)
-	c.server.budget.add(control.length())
-	c.mu.Lock()
-	// It waits for no room: whoever sends it has others to tell.
-	c.unsent += control.length()
-	c.mu.Unlock()
-	c.conn.Hold()
-	// If it cannot be written the peer will find the connection closed.
-	_ = c.sender.send(&control.outgoing)
-}
-
-// heardFarewell ends what announceStop waits for: the peer has closed its side.
-func (c *serverConn) heardFarewell() {
-	c.mu.Lock()
-	release := c.farewell != nil && c.farewell.Stop()
-	c.mu.Unlock()
-	if release {
-		c.conn.Release()
-	}
-}
-
 // context returns the context of the connection's calls.
 func (c *serverConn) context() context.Context {
 	c.mu.Lock()
@@ -555,11 +506,4 @@ func (c *serverConn) closed(err error) {
 		}
 		c.tell(observe.ConnectionClosed, time.Since(c.opened), err)
 	}
-}
-
-// closing reports whether no new call should come on the connection.
-func (c *serverConn) closing() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.last || c.server.stopping.Load() != 0
 }

@@ -1,0 +1,115 @@
+package transport
+
+import (
+	"time"
+
+	"github.com/fulmar-rpc/fulmar/internal/limits"
+	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
+	"github.com/fulmar-rpc/fulmar/internal/wire"
+)
+
+// announceStop tells a peer that multiplexes to send no more calls. Other peers
+// than ours are told when no call of theirs runs: the client of Kitex 0.16.3
+// panics over the control packet, and fails all calls on the connection.
+func (c *serverConn) announceStop() {
+	c.mu.Lock()
+	if !c.multiplexed {
+		c.waitForCallLocked()
+		c.mu.Unlock()
+		return
+	}
+	due := c.farewell == nil
+	if due && c.running > 0 && !c.ours {
+		due, c.unannounced = false, true
+	}
+	if due {
+		c.sayFarewellLocked()
+	}
+	c.mu.Unlock()
+	if due {
+		c.sendControl()
+	}
+}
+
+// sayFarewellLocked gives the peer StopGrace to close the connection: calls may
+// be on their way.
+func (c *serverConn) sayFarewellLocked() {
+	c.unannounced = false
+	c.conn.Hold()
+	c.farewell = time.AfterFunc(limits.StopGrace, c.conn.Release)
+}
+
+// waitForCallLocked keeps a connection whose peer cannot be told that the server stops,
+// until it has been idle for StopGrace: the next call may be on its way, and the answer
+// to it is a better end. Who has been idle for so long is not likely to send a call
+// just now.
+func (c *serverConn) waitForCallLocked() {
+	if c.farewell != nil || c.ends {
+		return
+	}
+	grace := limits.StopGrace
+	switch {
+	case c.awaited == awaitFirst:
+		grace -= time.Since(c.opened)
+	case c.awaited == awaitMessage && !c.deadline.IsZero():
+		grace -= time.Since(c.deadline.Add(-c.server.config.IdleTimeout))
+	}
+	if grace > 0 {
+		c.conn.Hold()
+		c.farewell = time.AfterFunc(grace, c.conn.Release)
+	}
+}
+
+// endBehindAnswer is called before an answer is sent. If the server stops and the peer
+// takes answers in order, it waits for this one and has no other call on its way: it
+// learns of the end together with the answer, before it can send the next call.
+func (c *serverConn) endBehindAnswer() {
+	if c.server.stopping.Load() == 0 {
+		return
+	}
+	c.mu.Lock()
+	c.ends = !c.multiplexed
+	ends := c.ends
+	c.mu.Unlock()
+	if ends {
+		c.conn.ExpectClose()
+	}
+}
+
+// sendControl sends the control packet, behind the answers that wait.
+func (c *serverConn) sendControl() {
+	call := &Inbound{Protocol: wire.TTHeader, server: c.server, conn: c, headerSequence: wire.ControlSequence}
+	control, err := call.NewReply(wire.ControlMethod, ReplyHead{})
+	if err != nil {
+		return
+	}
+	defer control.Release()
+	copy(control.Reserve(1), []byte{byte(thriftwire.Stop)})
+	control.finish(thriftwire.Reply)
+	c.server.budget.add(control.length())
+	c.mu.Lock()
+	// It waits for no room: whoever sends it has others to tell.
+	c.unsent += control.length()
+	c.mu.Unlock()
+	c.conn.Hold()
+	// If it cannot be written the peer will find the connection closed.
+	_ = c.sender.send(&control.outgoing)
+}
+
+// heardFarewell ends what announceStop waits for: the peer has closed its side, or the
+// call that was awaited is answered.
+func (c *serverConn) heardFarewell() {
+	c.mu.Lock()
+	release := c.farewell != nil && c.farewell.Stop()
+	c.mu.Unlock()
+	if release {
+		c.conn.Release()
+	}
+}
+
+// closing reports whether no new call should come on the connection.
+func (c *serverConn) closing() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.last || c.server.stopping.Load() != 0
+}
