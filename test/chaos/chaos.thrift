@@ -29,6 +29,8 @@ struct Node {
 
 service Chaos {
   Reply call(1: Request request)
+  // tell is call for who waits for no reply.
+  oneway void tell(1: Request request)
   Node nest(1: Node node)
   // misbehave ends in some way that it should not.
   void misbehave(1: string how)

@@ -25,6 +25,8 @@ type caller struct {
 	repeats int
 	// attempt is how long one of these may take; 0 for as long as the call.
 	attempt time.Duration
+	// oneway: it waits for no reply.
+	oneway bool
 	// same, if it is set, looks at each reply.
 	same func(*chaosapi.Reply)
 }
@@ -74,6 +76,13 @@ func (c *caller) once(ctx context.Context, request *chaosapi.Request) (*chaosapi
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, c.attempt)
 		defer cancel()
+	}
+	if c.oneway {
+		if err := c.api.Tell(ctx, request); err != nil {
+			return nil, err
+		}
+		// Who has sent it knows no more, and expects that it ran.
+		return &chaosapi.Reply{ID: request.ID}, nil
 	}
 	return c.api.Call(ctx, request)
 }

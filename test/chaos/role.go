@@ -143,6 +143,11 @@ func threadTime() time.Duration {
 	return time.Duration(now.Nano())
 }
 
+func (h *handlers) Tell(ctx context.Context, request *chaosapi.Request) error {
+	_, err := h.Call(ctx, request)
+	return err
+}
+
 func (h *handlers) Nest(_ context.Context, node *chaosapi.Node) (*chaosapi.Node, error) {
 	return node, nil
 }

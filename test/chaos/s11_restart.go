@@ -69,6 +69,7 @@ func kinds(closing *closing, ids *callers, target string, each int) (quick, slow
 	for _, kind := range []struct {
 		config fulmar.ClientConfig
 		slow   bool
+		oneway bool
 	}{
 		{config: fulmar.ClientConfig{Protocol: fulmar.TTHeader}},
 		{config: fulmar.ClientConfig{Protocol: fulmar.TTHeaderFramed}},
@@ -76,6 +77,8 @@ func kinds(closing *closing, ids *callers, target string, each int) (quick, slow
 		{config: fulmar.ClientConfig{Protocol: fulmar.Bare}},
 		{config: fulmar.ClientConfig{Protocol: fulmar.Framed}, slow: true},
 		{config: fulmar.ClientConfig{Protocol: fulmar.TTHeader}, slow: true},
+		{config: fulmar.ClientConfig{Protocol: fulmar.Bare}, slow: true, oneway: true},
+		{config: fulmar.ClientConfig{Protocol: fulmar.TTHeader}, slow: true, oneway: true},
 	} {
 		kind.config.Target, kind.config.Timeout = target, -1
 		api, err := client(closing, kind.config)
@@ -83,7 +86,7 @@ func kinds(closing *closing, ids *callers, target string, each int) (quick, slow
 			return nil, nil, err
 		}
 		for range each {
-			one := &caller{api: api, book: ids.book(), limit: 10 * time.Second, request: chaosapi.Request{Payload: make([]byte, 100)}}
+			one := &caller{api: api, book: ids.book(), limit: 10 * time.Second, oneway: kind.oneway, request: chaosapi.Request{Payload: make([]byte, 100)}}
 			if kind.slow {
 				slow = append(slow, one)
 			} else {
@@ -131,6 +134,12 @@ func rollingRestart(ctx context.Context, size size) (seen figures, err error) {
 	}
 	books := append(busy.end(), idle.end()...)
 	taken := quiet()
+	// What was sent and needs no reply is executed before a server has stopped.
+	for i, server := range fleet.servers {
+		if _, err := server.stop(20 * time.Second); err != nil {
+			return seen, fmt.Errorf("server %d at the end: %w", i, err)
+		}
+	}
 	executions, err := fleet.executions()
 	if err != nil {
 		return seen, err
