@@ -45,7 +45,8 @@ func TestTLS_AllProtocolsOnAllEngines(t *testing.T) {
 		}
 		s := serve(t, config, stub)
 		eachProtocol(t, func(t *testing.T, protocol fulmar.Protocol) {
-			client := dial(t, fulmar.ClientConfig{Target: s.address, Protocol: protocol, TLS: fulmar.ClientTLS{Files: a.files("client")}})
+			// The race detector makes twenty handshakes at once take longer than the default.
+			client := dial(t, fulmar.ClientConfig{Target: s.address, Protocol: protocol, ConnectTimeout: patience, TLS: fulmar.ClientTLS{Files: a.files("client")}})
 			var all sync.WaitGroup
 			for i := range 20 {
 				all.Go(func() {
