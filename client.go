@@ -55,7 +55,7 @@ func NewClient(config ClientConfig) (*Client, error) {
 		timeout:  limits.Or(config.Timeout, limits.CallTimeout, 0),
 		limits:   messageLimits(config.MaxMessageBytes, config.MaxDepth, config.DecodeBytesPerWireByte, config.MaxDecodeBytes),
 	}
-	if c.secure, err = config.TLS.build(); err != nil {
+	if c.secure, err = config.TLS.build(config.Logger); err != nil {
 		return nil, fmt.Errorf("client config: TLS: %w", err)
 	}
 	if c.protocol == 0 {

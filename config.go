@@ -319,8 +319,8 @@ type ClientConfig struct {
 	// Observers are told of the phases of each call, and of connections; at most 6
 	// (Observers). See package observe. Default: none, which costs nothing.
 	Observers []observe.Observer `json:"-"`
-	// Logger for what operators should know: panics of observers. Default
-	// slog.Default().
+	// Logger for what operators should know: panics of observers, and certificates that
+	// were read again. Default slog.Default().
 	Logger *slog.Logger `json:"-"`
 	// Dial opens connections in place of the net package's dialer. network is
 	// "tcp" or "unix", address the target's.

@@ -261,7 +261,7 @@ func (c ClientTLS) check(unix bool) []error {
 }
 
 // build returns what returns the configuration of a new connection, nil for no TLS.
-func (c ClientTLS) build() (func() *tls.Config, error) {
+func (c ClientTLS) build(logger *slog.Logger) (func() *tls.Config, error) {
 	if !c.enabled() {
 		return nil, nil
 	}
@@ -272,7 +272,7 @@ func (c ClientTLS) build() (func() *tls.Config, error) {
 	if c.Files.isZero() {
 		return func() *tls.Config { return config }, nil
 	}
-	certificates, err := LoadCertificates(c.Files, nil)
+	certificates, err := LoadCertificates(c.Files, logger)
 	if err != nil {
 		return nil, err
 	}

@@ -3,8 +3,11 @@ package fulmar_test
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"log/slog"
+	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/fulmar-rpc/fulmar"
 )
@@ -46,5 +49,24 @@ func TestTLS_NoTicketsForKnownClients(t *testing.T) {
 				t.Error("the configuration of the user was changed")
 			}
 		})
+	}
+}
+
+// TestTLS_ClientsLogToTheirLogger: what becomes of a client's certificates is told to
+// the logger of its configuration.
+func TestTLS_ClientsLogToTheirLogger(t *testing.T) {
+	a := newAuthority(t)
+	s := serve(t, fulmar.ServerConfig{TLS: fulmar.ServerTLS{Files: a.files("server")}}, echoing())
+	files, heard := a.files("client"), &logRecorder{}
+	files.CheckInterval = time.Nanosecond
+	client := dial(t, fulmar.ClientConfig{
+		Target: s.address, Logger: slog.New(slog.NewTextHandler(heard, nil)), TLS: fulmar.ClientTLS{Files: files},
+	})
+	writePEM(t, files.Key, "PRIVATE KEY", []byte("no key at all"))
+	if err := client.Nothing(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(heard.String(), "certificates cannot be read again") {
+		t.Errorf("the logger of the client heard %q", heard)
 	}
 }
