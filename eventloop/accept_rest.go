@@ -76,10 +76,15 @@ func (r *resting) over(l *Listener, err error) (over, again bool) {
 	if first {
 		r.began = now
 	}
-	// What arrived while the deadline passed was not looked for: only a deadline that
-	// passed while Accept waited says that there is nothing.
-	done := !first && !r.accepted || now.Sub(r.began) > limits.AcceptRestMax
-	if done || l.socket.(patientListener).SetDeadline(now.Add(limits.AcceptRestPause)) != nil {
+	// An Accept that begins when the deadline has passed does not look, and on a busy
+	// machine it may begin late.
+	pause := limits.AcceptRestPause
+	waits := someoneWaits(l.brought)
+	if waits {
+		pause = limits.AcceptRest
+	}
+	done := !first && !r.accepted && !waits || now.Sub(r.began) > limits.AcceptRestMax
+	if done || l.socket.(patientListener).SetDeadline(now.Add(pause)) != nil {
 		return true, false
 	}
 	r.accepted = false

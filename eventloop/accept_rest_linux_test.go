@@ -29,6 +29,9 @@ func TestTurnAway_KeepsWhatIsThere(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer waiting.Close()
+			if !someoneWaits(l.brought) {
+				t.Error("nobody waits, it seems")
+			}
 			turnAway(l.brought)
 			if late, err := net.Dial(network, l.Addr().String()); !errors.Is(err, syscall.ECONNREFUSED) {
 				t.Errorf("a connection after turnAway: %v, %v; want that it is refused", late, err)
@@ -43,6 +46,9 @@ func TestTurnAway_KeepsWhatIsThere(t *testing.T) {
 			accepted.Close()
 			if accepted, err := l.socket.Accept(); network == "tcp" && !errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Errorf("then Accept = %v, %v", accepted, err)
+			}
+			if network == "tcp" && someoneWaits(l.brought) {
+				t.Error("somebody waits, it seems")
 			}
 		})
 	}

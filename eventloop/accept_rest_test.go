@@ -15,11 +15,17 @@ type gatedListener struct {
 	*net.TCPListener
 	gate chan struct{}
 	open sync.Once
+	// begun gets something when Accept is called.
+	begun chan struct{}
 }
 
 func (l *gatedListener) letGo() { l.open.Do(func() { close(l.gate) }) }
 
 func (l *gatedListener) Accept() (net.Conn, error) {
+	select {
+	case l.begun <- struct{}{}:
+	default:
+	}
 	<-l.gate
 	return l.TCPListener.Accept()
 }
@@ -50,7 +56,8 @@ func TestStopAccepting_ServesWhatWaitsInTheSocket(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				s := serveSocket(t, &gatedListener{TCPListener: socket.(*net.TCPListener), gate: make(chan struct{})}, eventloop.Config{Engine: engine}, echoLines)
+				gated := &gatedListener{TCPListener: socket.(*net.TCPListener), gate: make(chan struct{}), begun: make(chan struct{}, 1)}
+				s := serveSocket(t, gated, eventloop.Config{Engine: engine}, echoLines)
 				s.dial = func() (net.Conn, error) { return net.Dial("tcp", socket.Addr().String()) }
 				var clients []net.Conn
 				for range 20 {
@@ -58,6 +65,7 @@ func TestStopAccepting_ServesWhatWaitsInTheSocket(t *testing.T) {
 					send(t, client, "x\n")
 					clients = append(clients, client)
 				}
+				receive(t, gated.begun, "Accept")
 				stopped := make(chan error, 1)
 				go func() { stopped <- stop(s) }()
 				for _, client := range clients {

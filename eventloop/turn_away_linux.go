@@ -39,3 +39,20 @@ func turnAway(socket net.Listener) {
 		_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_BINDTOIFINDEX, noInterface)
 	})
 }
+
+// someoneWaits reports whether a listening socket has a connection to accept.
+func someoneWaits(socket net.Listener) (waits bool) {
+	conn, ok := socket.(syscall.Conn)
+	if !ok {
+		return false
+	}
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return false
+	}
+	_ = raw.Control(func(fd uintptr) {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+		waits = n > 0 && err == nil
+	})
+	return waits
+}
