@@ -2,6 +2,7 @@ package observe
 
 import (
 	"log/slog"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -37,7 +38,7 @@ func Log(logger *slog.Logger, config LogConfig) Observer {
 	const none = int(^uint(0) >> 1)
 	l := &logging{
 		log:  peerlog.NewLimited(logger, limits.Or(config.PerSecond, limits.PeerLogsPerSecond, none)),
-		slow: limits.Or(config.Slow, limits.SlowCall, time.Duration(none)),
+		slow: limits.Or(config.Slow, limits.SlowCall, math.MaxInt64),
 	}
 	return Observer{Phases: SetOf(PhaseDone), Event: l.event, Connection: l.connection}
 }
