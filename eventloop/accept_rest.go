@@ -92,11 +92,6 @@ func (r *resting) over(l *Listener, err error) (over, again bool) {
 }
 
 // SetDeadline makes Accept fail when it has passed.
-func (v converter) SetDeadline(deadline time.Time) error {
-	return setAcceptDeadline(v.Listener, deadline)
-}
-
-// SetDeadline makes Accept fail when it has passed.
 func (l keepAliveListener) SetDeadline(deadline time.Time) error {
 	return setAcceptDeadline(l.Listener, deadline)
 }

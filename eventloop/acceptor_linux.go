@@ -226,3 +226,8 @@ func (v converter) Accept() (net.Conn, error) {
 	_ = conn.Close()
 	return s, nil
 }
+
+// SetDeadline makes Accept fail when it has passed.
+func (v converter) SetDeadline(deadline time.Time) error {
+	return setAcceptDeadline(v.Listener, deadline)
+}
