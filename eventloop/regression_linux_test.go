@@ -75,6 +75,7 @@ func TestStale_BytesNeverCrossConnections(t *testing.T) {
 		}
 		clients.Wait()
 		s.Close()
+		s.served <- receive(t, s.served, "the end of Serve") // behind it no handler adds to late
 		late.Wait()
 	})
 }
