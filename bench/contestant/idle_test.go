@@ -15,7 +15,9 @@ import (
 
 // The connections are memory that this process keeps.
 func TestIdle_MeasuresConnectionsAndWakesAll(t *testing.T) {
-	const connections, each = 200, 10_000
+	// 20 MB, because the memory of the process itself moves by 100 kB meanwhile:
+	// stacks of goroutines that earlier tests needed are given back.
+	const connections, each = 200, 100_000
 	server, end := pair(t, nil)
 	kept := make([][]byte, connections)
 	woken := make([]atomic.Int64, connections)
@@ -34,8 +36,10 @@ func TestIdle_MeasuresConnectionsAndWakesAll(t *testing.T) {
 	if report.Failed != 0 || report.Calls != connections || report.Latency.Count != connections || active.Load() != idleWarmUp {
 		t.Errorf("%+v after %d calls of the active caller, want one call of %d", report, active.Load(), connections)
 	}
-	if report.ConnectionBytes == nil || *report.ConnectionBytes < each || *report.ConnectionBytes > 4*each {
-		t.Errorf("%v bytes for a connection, want a little more than %d", report.ConnectionBytes, each)
+	if report.ConnectionBytes == nil {
+		t.Error("the report does not say what a connection costs")
+	} else if got := *report.ConnectionBytes; got < each*9/10 || got > 2*each {
+		t.Errorf("%v bytes for a connection, want about %d", got, each)
 	}
 	for i := range woken {
 		if woken[i].Load() != 2 {
