@@ -131,6 +131,14 @@ func (c *callContext) finish() {
 	c.endLocked(context.Canceled)
 }
 
+// shared reports whether somebody waits for the end of the context, or has made
+// another one of it.
+func (c *callContext) shared() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.done != nil || c.unwatch != nil
+}
+
 // errAt is ctx.Err() for who knows what time it is.
 func errAt(ctx context.Context, now time.Time) error {
 	call, ok := ctx.(*callContext)

@@ -213,3 +213,28 @@ func TestCall_EndsWithTheCallThatMadeIt(t *testing.T) {
 		})
 	})
 }
+
+// TestCallContext_IsSharedOnceSomebodyDependsOnIt: the client uses the memory of one that
+// is not for another call, whose end a stranger would otherwise take for this one's.
+func TestCallContext_IsSharedOnceSomebodyDependsOnIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		use    func(context.Context)
+		shared bool
+	}{
+		"nobody":       {func(context.Context) {}, false},
+		"looks":        {func(ctx context.Context) { _, _, _ = ctx.Err(), ctx.Value("key"), ctx }, false},
+		"waits":        {func(ctx context.Context) { ctx.Done() }, true},
+		"is told":      {func(ctx context.Context) { context.AfterFunc(ctx, func() {})() }, true},
+		"a child":      {func(ctx context.Context) { _, cancel := context.WithCancel(ctx); cancel() }, true},
+		"a short life": {func(ctx context.Context) { _, cancel := context.WithTimeout(ctx, time.Second); cancel() }, true},
+	} {
+		for _, deadline := range []time.Time{{}, time.Now().Add(time.Hour)} {
+			ctx, finish := fulmar.NewCallContext(context.Background(), deadline)
+			c.use(ctx)
+			finish()
+			if got := fulmar.CallContextShared(ctx); got != c.shared {
+				t.Errorf("%s, deadline %v: shared is %v", name, deadline, got)
+			}
+		}
+	}
+}

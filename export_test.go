@@ -10,3 +10,7 @@ func NewCallContext(parent context.Context, deadline time.Time) (ctx context.Con
 	c := &callContext{parent: parent, deadline: deadline}
 	return c, c.finish
 }
+
+// CallContextShared reports whether the client may not use a context of NewCallContext
+// for another call.
+func CallContextShared(ctx context.Context) bool { return ctx.(*callContext).shared() }

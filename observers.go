@@ -237,7 +237,11 @@ type observedClientCall struct {
 // newCall returns an empty call, and the context it is made with.
 func (c *Client) newCall(ctx context.Context, start time.Time, method *MethodDesc) (*clientCall, context.Context) {
 	if c.observers == nil {
-		return new(clientCall), ctx
+		call, ok := c.calls.Get().(*clientCall)
+		if !ok {
+			call = new(clientCall)
+		}
+		return call, ctx
 	}
 	both := new(observedClientCall)
 	o := &both.observed

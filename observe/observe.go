@@ -3,8 +3,8 @@
 //
 // What is given to ServerConfig.Observers and ClientConfig.Observers is told of
 // each phase of a call. Where nobody listens a phase costs a look at a pointer, and
-// no clock is read. Where somebody does it costs no allocation, and the clock is
-// read for the phases that he wants.
+// no clock is read. Where somebody does, a call costs one allocation more, and the
+// clock is read for the phases that he wants.
 package observe
 
 import (

@@ -229,8 +229,7 @@ func (c *ClientConn) stale() bool { return c.reused && c.conn.CheckIdle() != nil
 // the answer, if the request could be written at once; an error after the whole
 // request was written is one of that.
 func (c *ClientConn) send(ctx context.Context, request *Request) (n int64, err error) {
-	var array [8][]byte
-	parts := request.slices(array[:0])
+	parts := request.slices(request.parts[:0])
 	if !request.oneway && request.teller == nil { // Ask does not say when the write was done
 		if n, err = c.ask(ctx, parts); err != nil || n == int64(request.length()) {
 			return n, err

@@ -35,8 +35,9 @@ type RequestHead struct {
 	ToService   string
 	FromService string
 	FromMethod  string
-	// Timeout is how long the caller waits, 0 if it does not say.
+	// Timeout is how long the caller waits, 0 if it does not say; At is from when on.
 	Timeout time.Duration
+	At      time.Time
 	// Metadata are persistent and transient pairs, with their prefixes.
 	Metadata []Pair
 }

@@ -118,7 +118,7 @@ func newMuxConn(peer *Peer, lent *ClientConn) *muxConn {
 func (c *muxConn) call(ctx context.Context, request *Request) (*Response, error) {
 	parent, deadline := source(ctx)
 	call := &request.call
-	call.began, call.deadline = time.Now(), deadline
+	call.began, call.deadline = request.now(), deadline
 	sequence, err := c.add(call)
 	if err != nil {
 		return nil, &CallError{Phase: PhaseAcquire, Err: err}

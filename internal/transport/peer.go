@@ -106,7 +106,10 @@ func (p *Peer) attempt(ctx context.Context, request *Request) (response *Respons
 	if !hasTTHeader(p.config.Protocol) || p.config.Short {
 		return p.alone(ctx, request)
 	}
-	shared, ask, err := p.pick(ctx)
+	shared, ask, err := p.pick(ctx, request)
+	if ask {
+		request.at = time.Time{}
+	}
 	switch {
 	case err != nil:
 		return nil, false, err
@@ -242,7 +245,7 @@ func (p *Peer) learned(mux bool) {
 // pick returns a shared connection. If there is none the caller uses one of its
 // own. ask says that others wait for what that shows, so asked must follow; a
 // shared connection beside it is for when that fails.
-func (p *Peer) pick(ctx context.Context) (shared *muxConn, ask bool, err error) {
+func (p *Peer) pick(ctx context.Context, request *Request) (shared *muxConn, ask bool, err error) {
 	var patience <-chan time.Time
 	for {
 		p.mu.Lock()
@@ -269,6 +272,7 @@ func (p *Peer) pick(ctx context.Context) (shared *muxConn, ask bool, err error) 
 		}
 		answered := p.answered
 		p.mu.Unlock()
+		request.at = time.Time{}
 		if patience == nil && !p.config.Multiplexed {
 			timer := time.NewTimer(limits.CapabilityWait)
 			defer timer.Stop()

@@ -27,6 +27,9 @@ type Request struct {
 	// where in the int map; 0 if it does not say.
 	told   int64
 	toldAt int
+	// at is what time it was when the request was made, until the call has waited for
+	// something or has used it: looking at the clock takes 50 ns of a call's 4 us.
+	at time.Time
 	// full is the string map with the capabilities, which come first.
 	full []Pair
 	// maps is memory for the maps of the header: most need no more.
@@ -36,6 +39,8 @@ type Request struct {
 	response Response
 	// local is what a call to a server of this process needs besides.
 	local localRequest
+	// parts is memory for what is written: most requests are in fewer pieces.
+	parts [8][]byte
 }
 
 // headerMaps are arrays for the maps of a header.
@@ -64,7 +69,7 @@ func (p *Peer) NewRequest(method Method, head RequestHead) (*Request, error) {
 		r.call.request, r.call.outcome = r, make(chan muxOutcome, 1)
 		r.recycle = func() { p.recycle(r) }
 	}
-	r.method, r.oneway, r.keeps = method.Name, method.Oneway, method.KeepsReply
+	r.method, r.oneway, r.keeps, r.at = method.Name, method.Oneway, method.KeepsReply, head.At
 	r.protocol, r.name = p.config.Protocol, method.Qualified
 	if hasTTHeader(r.protocol) {
 		if err := head.put(r); err != nil {
@@ -87,6 +92,7 @@ func (p *Peer) recycle(r *Request) {
 	r.method, r.full, r.maps = "", nil, headerMaps{}
 	r.told, r.toldAt = 0, 0
 	r.response = Response{}
+	clear(r.parts[:])
 	r.call.behind, r.call.first = nil, false
 	p.requests.Put(r)
 }
@@ -113,6 +119,15 @@ func (r *Request) address(sequence int32, flags uint16, claim bool) {
 		messageType = thriftwire.Oneway
 	}
 	r.finish(messageType)
+}
+
+// now returns what time it is.
+func (r *Request) now() time.Time {
+	at := r.at
+	if r.at = (time.Time{}); at.IsZero() {
+		return time.Now()
+	}
+	return at
 }
 
 // hurry makes the header say what is left of the caller's time at now: the call
