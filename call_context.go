@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fulmar-rpc/fulmar/eventloop"
 	"github.com/fulmar-rpc/fulmar/internal/transport"
 )
 
@@ -20,8 +21,8 @@ type callContext struct {
 	// carry. Both are empty on the client.
 	served *servedCall
 	onward Metadata
-	// inbound is the message whose call this is; nil on the client.
-	inbound *transport.Inbound
+	// detached is how the event loop knows the call; nothing on the client.
+	detached eventloop.Detached
 
 	mu   sync.Mutex
 	err  error
@@ -73,7 +74,7 @@ func (c *callContext) Value(key any) any {
 			return c.onward
 		}
 	case transport.WaiterKey:
-		if c.inbound != nil {
+		if c.served != nil {
 			return c
 		}
 	}
@@ -88,7 +89,7 @@ func (c *callContext) WillWait() {
 	over := c.err != nil
 	c.mu.Unlock()
 	if !over {
-		c.inbound.WillWait()
+		c.detached.WillWait()
 	}
 }
 

@@ -289,21 +289,36 @@ func (u *unaryState) tell(phase observe.Phase, bytes int) {
 
 // --- the server ---
 
-// observedCallInProgress is a callInProgress that somebody observes.
-type observedCallInProgress struct {
+// seenCallInProgress is a callInProgress with a state that interceptors may keep.
+type seenCallInProgress struct {
 	callInProgress
+	state unaryState
+}
+
+// observedCallInProgress is one that somebody observes.
+type observedCallInProgress struct {
+	seenCallInProgress
 	observed observedCall
 }
 
-// newCall returns an empty call.
-func (s *Server) newCall(in *transport.Inbound, entry *methodEntry) *callInProgress {
-	if s.observers == nil {
-		return new(callInProgress)
+// newCall returns an empty call. The state belongs to the server if private is true:
+// nobody else sees it.
+func (s *Server) newCall(in *transport.Inbound, entry *methodEntry) (call *callInProgress, state *unaryState, private bool) {
+	switch {
+	case s.observers != nil:
+		both := new(observedCallInProgress)
+		s.observe(&both.observed, in, entry)
+		both.state.observed = &both.observed
+		return &both.callInProgress, &both.state, false
+	case s.intercepted:
+		both := new(seenCallInProgress)
+		return &both.callInProgress, &both.state, false
 	}
-	both := new(observedCallInProgress)
-	s.observe(&both.observed, in, entry)
-	both.state.observed = &both.observed
-	return &both.callInProgress
+	state, ok := s.states.Get().(*unaryState)
+	if !ok {
+		state = new(unaryState)
+	}
+	return new(callInProgress), state, true
 }
 
 // observe fills in what observers see of a call; entry is nil if there is no such

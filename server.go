@@ -31,8 +31,11 @@ type Server struct {
 	methods   methodTable
 	transport *transport.Server
 	next      UnaryNext
-	// observers is nil if nobody observes calls.
-	observers *observers
+	// observers is nil if nobody observes calls. intercepted: there are interceptors.
+	observers   *observers
+	intercepted bool
+	// states holds *unaryState that nobody has seen.
+	states sync.Pool
 
 	mu       sync.Mutex
 	listener *eventloop.Listener
@@ -88,6 +91,7 @@ func NewServer(config ServerConfig) (*Server, error) {
 		s.next = decodeBefore(chain(config.DecodedInterceptors, s.invoke))
 	}
 	s.next = chain(config.Interceptors, s.next)
+	s.intercepted = len(config.Interceptors)+len(config.DecodedInterceptors) > 0
 	return s, nil
 }
 
@@ -246,9 +250,9 @@ func (s *Server) handle(ctx context.Context, in *transport.Inbound) {
 		return
 	}
 	defer s.admission.leave(started)
-	inProgress := s.newCall(in, entry)
-	call, state := &inProgress.served, &inProgress.state
-	s.fillIn(inProgress, in, entry, deadline)
+	inProgress, state, private := s.newCall(in, entry)
+	call := &inProgress.served
+	s.fillIn(call, state, in, entry, deadline)
 	callCtx := inProgress.begin(ctx, in)
 	defer callCtx.finish()
 	ctx = callCtx
@@ -267,11 +271,17 @@ func (s *Server) handle(ctx context.Context, in *transport.Inbound) {
 	err = s.next(ctx, Unary{state})
 	s.answer(in, state, call, err)
 	finished = true
+	if private {
+		// A quarter of the memory that an echo of 1 KB takes.
+		*state = unaryState{}
+		s.states.Put(state)
+		in.Forget()
+	}
 }
 
 // fillIn writes down what a message says of its call.
-func (s *Server) fillIn(c *callInProgress, in *transport.Inbound, entry *methodEntry, deadline time.Time) {
-	method, call, state := entry.method, &c.served.Call, &c.state
+func (s *Server) fillIn(served *servedCall, state *unaryState, in *transport.Inbound, entry *methodEntry, deadline time.Time) {
+	method, call := entry.method, &served.Call
 	call.service, call.method, call.oneway = method.Service, method.Name, method.Oneway
 	call.protocol, call.peer, call.local = Protocol(in.Protocol), in.Peer, in.Local
 	call.callerService, call.callerMethod = in.Head.FromService, in.Head.FromMethod
@@ -301,10 +311,10 @@ func (s *Server) refuse(ctx context.Context, in *transport.Inbound, entry *metho
 	}
 }
 
-// callInProgress is what serving a call takes, in one piece of memory.
+// callInProgress is what a handler may keep of a call that is served, in one piece of
+// memory.
 type callInProgress struct {
 	served servedCall
-	state  unaryState
 	ctx    callContext
 }
 
@@ -321,7 +331,7 @@ func wantsAnswer(in *transport.Inbound, entry *methodEntry) bool {
 // or when its caller stops waiting.
 func (c *callInProgress) begin(conn context.Context, in *transport.Inbound) *callContext {
 	ctx := &c.ctx
-	ctx.parent, ctx.served, ctx.onward, ctx.inbound = conn, &c.served, c.served.metadata.onward(), in
+	ctx.parent, ctx.served, ctx.onward, ctx.detached = conn, &c.served, c.served.metadata.onward(), in.Detached()
 	ctx.deadline = c.served.deadline
 	return ctx
 }

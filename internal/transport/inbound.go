@@ -11,7 +11,8 @@ import (
 )
 
 // Inbound is one message from a client. Its fields but Body are its own; it may
-// be used as long as anybody likes, but answered only until Handle returns.
+// be used as long as anybody likes, unless Forget was called, but answered only until
+// Handle returns.
 type Inbound struct {
 	Protocol wire.Protocol
 	Type     thriftwire.MessageType
@@ -51,6 +52,8 @@ type Inbound struct {
 	fulmar bool
 	// ping: the transport answers it.
 	ping bool
+	// forgotten: the Server may use the memory for another message.
+	forgotten bool
 	// stamps is nil unless the server is observed.
 	stamps *Stamps
 }
@@ -121,6 +124,14 @@ func (in *Inbound) EndsGoroutine() { in.here = false }
 // WillWait says that the call is going to wait for something. It may be called from
 // any goroutine, until Handle returns.
 func (in *Inbound) WillWait() { in.detached.WillWait() }
+
+// Detached returns what tells the event loop that the call waits, for somebody who may
+// have it longer than the Inbound.
+func (in *Inbound) Detached() eventloop.Detached { return in.detached }
+
+// Forget says that nobody is going to use the Inbound once Handle has returned: the next
+// message takes its memory.
+func (in *Inbound) Forget() { in.forgotten = in.local == nil && in.stamps == nil }
 
 // HasHeader reports whether an answer can carry a ReplyHead.
 func (in *Inbound) HasHeader() bool { return hasTTHeader(in.Protocol) }

@@ -160,6 +160,9 @@ func (in *Inbound) Stamps() *Stamps { return in.stamps }
 // zero for now.
 func (c *serverConn) newInbound(began time.Time, size int) *Inbound {
 	if !c.server.config.Observed {
+		if call, ok := c.server.inbounds.Get().(*Inbound); ok {
+			return call
+		}
 		return new(Inbound)
 	}
 	both := &struct {

@@ -68,8 +68,9 @@ type Server struct {
 
 	local localCalls
 
-	// replies holds *Reply that are not in use.
-	replies sync.Pool
+	// replies holds *Reply that are not in use, inbounds *Inbound.
+	replies  sync.Pool
+	inbounds sync.Pool
 
 	running atomic.Int64
 	mu      sync.Mutex
@@ -294,6 +295,10 @@ func (s *Server) callEnded(call *Inbound) {
 	call.DropBody()
 	s.budget.give(call.headBytes)
 	call.conn.done(call)
+	if call.forgotten {
+		*call = Inbound{}
+		s.inbounds.Put(call)
+	}
 	s.oneLess()
 }
 
