@@ -36,7 +36,7 @@ type aliases struct {
 // localNames are the identifiers that generated functions use inside. The name
 // of an imported package must not be hidden by one.
 var localNames = []string{
-	"args", "b", "before", "c", "caller", "ctx", "depth", "e", "element", "entries", "err", "exception", "field", "fixed", "i",
+	"args", "b", "before", "both", "c", "caller", "ctx", "depth", "e", "element", "entries", "err", "exception", "field", "fixed", "i",
 	"implementation", "key", "list", "missing", "n", "name", "next", "ok", "options", "p", "pair", "r", "registrar",
 	"request", "result", "s", "seen", "set", "success", "unknown", "v", "value", "w",
 }

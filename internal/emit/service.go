@@ -124,30 +124,39 @@ func (p *printer) clientMethod(service *schema.Service, method *schema.Method) {
 	for i, argument := range method.Arguments {
 		fields = append(fields, argument.GoName+": "+names[i])
 	}
+	request := "args"
 	call := func(result string) string {
-		return "c.caller.Call(ctx, " + methodVariable(service.GoName, method.GoName) + ", &args, " + result + ", options...)"
+		return "c.caller.Call(ctx, " + methodVariable(service.GoName, method.GoName) + ", &" + request + ", " + result + ", options...)"
 	}
 	p.P()
 	p.P("func (c *", clientTypeName(service.GoName), ") ", method.GoName, "(", p.parameters(method),
 		", options ...", p.imports.runtime("CallOption"), ") ", p.results(method), " {")
-	p.P("args := ", p.argumentsType(method), literal(fields))
 	if method.Oneway {
+		p.P("args := ", p.argumentsType(method), literal(fields))
 		p.P("return ", call("nil"))
 		p.P("}")
 		return
 	}
-	p.P("var result ", p.resultType(method))
+	// Both are handed on, so they are allocated: together that takes half as long.
+	p.P("var both struct {")
+	p.P("args ", p.argumentsType(method))
+	p.P("result ", p.resultType(method))
+	p.P("}")
+	if len(fields) > 0 {
+		p.P("both.args = ", p.argumentsType(method), literal(fields))
+	}
+	request = "both.args"
 	if method.Result.Kind == schema.KindVoid {
-		p.P("return ", call("&result"))
+		p.P("return ", call("&both.result"))
 		p.P("}")
 		return
 	}
-	success := "result.Success"
+	success := "both.result.Success"
 	if optionalForm(method.Result) == formOpt {
 		success += ".Or(" + p.zeroValue(method.Result) + ")"
 	}
 	// A Caller has asked ReplyError already.
-	p.P("if err := ", call("&result"), "; err != nil {")
+	p.P("if err := ", call("&both.result"), "; err != nil {")
 	p.P("return ", p.zeroValue(method.Result), ", err")
 	p.P("}")
 	p.P("return ", success, ", nil")
@@ -320,7 +329,7 @@ func (p *printer) parameters(method *schema.Method) string {
 // parameterNames keeps arguments apart from each other and from everything
 // that the body of a client method refers to.
 func (p *printer) parameterNames(method *schema.Method) []string {
-	taken := newNamespace("args", "c", "ctx", "err", "options", "result")
+	taken := newNamespace("args", "both", "c", "ctx", "err", "options")
 	taken.reserve(importNames...)
 	scope := p.names.scopes[p.pkg]
 	names := make([]string, len(method.Arguments))

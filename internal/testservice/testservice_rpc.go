@@ -47,12 +47,14 @@ func NewBaseClient(caller fulmar.Caller) BaseClient {
 type baseClient struct{ caller fulmar.Caller }
 
 func (c *baseClient) Version(ctx context.Context, options ...fulmar.CallOption) (string, error) {
-	args := BaseVersionArgs{}
-	var result BaseVersionResult
-	if err := c.caller.Call(ctx, baseVersionMethod, &args, &result, options...); err != nil {
+	var both struct {
+		args   BaseVersionArgs
+		result BaseVersionResult
+	}
+	if err := c.caller.Call(ctx, baseVersionMethod, &both.args, &both.result, options...); err != nil {
 		return "", err
 	}
-	return result.Success.Or(""), nil
+	return both.result.Success.Or(""), nil
 }
 
 // BaseServiceDesc describes the service Base to the runtime.
@@ -151,36 +153,46 @@ func NewEchoClient(caller fulmar.Caller) EchoClient {
 type echoClient struct{ caller fulmar.Caller }
 
 func (c *echoClient) Version(ctx context.Context, options ...fulmar.CallOption) (string, error) {
-	args := BaseVersionArgs{}
-	var result BaseVersionResult
-	if err := c.caller.Call(ctx, echoVersionMethod, &args, &result, options...); err != nil {
+	var both struct {
+		args   BaseVersionArgs
+		result BaseVersionResult
+	}
+	if err := c.caller.Call(ctx, echoVersionMethod, &both.args, &both.result, options...); err != nil {
 		return "", err
 	}
-	return result.Success.Or(""), nil
+	return both.result.Success.Or(""), nil
 }
 
 func (c *echoClient) Echo(ctx context.Context, message *Message, options ...fulmar.CallOption) (*Message, error) {
-	args := EchoEchoArgs{Message: message}
-	var result EchoEchoResult
-	if err := c.caller.Call(ctx, echoEchoMethod, &args, &result, options...); err != nil {
+	var both struct {
+		args   EchoEchoArgs
+		result EchoEchoResult
+	}
+	both.args = EchoEchoArgs{Message: message}
+	if err := c.caller.Call(ctx, echoEchoMethod, &both.args, &both.result, options...); err != nil {
 		return nil, err
 	}
-	return result.Success, nil
+	return both.result.Success, nil
 }
 
 func (c *echoClient) Add(ctx context.Context, left int32, right int32, options ...fulmar.CallOption) (int32, error) {
-	args := EchoAddArgs{Left: left, Right: right}
-	var result EchoAddResult
-	if err := c.caller.Call(ctx, echoAddMethod, &args, &result, options...); err != nil {
+	var both struct {
+		args   EchoAddArgs
+		result EchoAddResult
+	}
+	both.args = EchoAddArgs{Left: left, Right: right}
+	if err := c.caller.Call(ctx, echoAddMethod, &both.args, &both.result, options...); err != nil {
 		return 0, err
 	}
-	return result.Success.Or(0), nil
+	return both.result.Success.Or(0), nil
 }
 
 func (c *echoClient) Nothing(ctx context.Context, options ...fulmar.CallOption) error {
-	args := EchoNothingArgs{}
-	var result EchoNothingResult
-	return c.caller.Call(ctx, echoNothingMethod, &args, &result, options...)
+	var both struct {
+		args   EchoNothingArgs
+		result EchoNothingResult
+	}
+	return c.caller.Call(ctx, echoNothingMethod, &both.args, &both.result, options...)
 }
 
 func (c *echoClient) Notify(ctx context.Context, text string, options ...fulmar.CallOption) error {
@@ -189,12 +201,15 @@ func (c *echoClient) Notify(ctx context.Context, text string, options ...fulmar.
 }
 
 func (c *echoClient) Scoped(ctx context.Context, message *Message, options ...fulmar.CallOption) (*Message, error) {
-	args := EchoScopedArgs{Message: message}
-	var result EchoScopedResult
-	if err := c.caller.Call(ctx, echoScopedMethod, &args, &result, options...); err != nil {
+	var both struct {
+		args   EchoScopedArgs
+		result EchoScopedResult
+	}
+	both.args = EchoScopedArgs{Message: message}
+	if err := c.caller.Call(ctx, echoScopedMethod, &both.args, &both.result, options...); err != nil {
 		return nil, err
 	}
-	return result.Success, nil
+	return both.result.Success, nil
 }
 
 // EchoServiceDesc describes the service Echo to the runtime.
@@ -435,12 +450,15 @@ func NewCalculatorClient(caller fulmar.Caller) CalculatorClient {
 type calculatorClient struct{ caller fulmar.Caller }
 
 func (c *calculatorClient) Add(ctx context.Context, left int32, right int32, options ...fulmar.CallOption) (int32, error) {
-	args := CalculatorAddArgs{Left: left, Right: right}
-	var result CalculatorAddResult
-	if err := c.caller.Call(ctx, calculatorAddMethod, &args, &result, options...); err != nil {
+	var both struct {
+		args   CalculatorAddArgs
+		result CalculatorAddResult
+	}
+	both.args = CalculatorAddArgs{Left: left, Right: right}
+	if err := c.caller.Call(ctx, calculatorAddMethod, &both.args, &both.result, options...); err != nil {
 		return 0, err
 	}
-	return result.Success.Or(0), nil
+	return both.result.Success.Or(0), nil
 }
 
 // CalculatorServiceDesc describes the service Calculator to the runtime.

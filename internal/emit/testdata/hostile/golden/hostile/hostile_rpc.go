@@ -53,9 +53,12 @@ func NewCommandsClient(caller fulmar.Caller) CommandsClient {
 type commandsClient struct{ caller fulmar.Caller }
 
 func (c *commandsClient) Run(ctx context.Context, command string, target *Target, options ...fulmar.CallOption) error {
-	args := CommandsRunArgs{Command: command, Target: target}
-	var result CommandsRunResult
-	return c.caller.Call(ctx, commandsRunMethod, &args, &result, options...)
+	var both struct {
+		args   CommandsRunArgs
+		result CommandsRunResult
+	}
+	both.args = CommandsRunArgs{Command: command, Target: target}
+	return c.caller.Call(ctx, commandsRunMethod, &both.args, &both.result, options...)
 }
 
 // CommandsServiceDesc describes the service Commands to the runtime.

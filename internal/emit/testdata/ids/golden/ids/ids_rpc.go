@@ -48,12 +48,15 @@ func NewNegativeClient(caller fulmar.Caller) NegativeClient {
 type negativeClient struct{ caller fulmar.Caller }
 
 func (c *negativeClient) Swap(ctx context.Context, first int32, second *Either, options ...fulmar.CallOption) (int32, error) {
-	args := NegativeSwapArgs{First: first, Second: second}
-	var result NegativeSwapResult
-	if err := c.caller.Call(ctx, negativeSwapMethod, &args, &result, options...); err != nil {
+	var both struct {
+		args   NegativeSwapArgs
+		result NegativeSwapResult
+	}
+	both.args = NegativeSwapArgs{First: first, Second: second}
+	if err := c.caller.Call(ctx, negativeSwapMethod, &both.args, &both.result, options...); err != nil {
 		return 0, err
 	}
-	return result.Success.Or(0), nil
+	return both.result.Success.Or(0), nil
 }
 
 // NegativeServiceDesc describes the service Negative to the runtime.

@@ -69,18 +69,23 @@ func NewChildClient(caller fulmar.Caller) ChildClient {
 type childClient struct{ caller fulmar.Caller }
 
 func (c *childClient) Ping(ctx context.Context, options ...fulmar.CallOption) error {
-	args := inheritthrift.BasePingArgs{}
-	var result inheritthrift.BasePingResult
-	return c.caller.Call(ctx, childPingMethod, &args, &result, options...)
+	var both struct {
+		args   inheritthrift.BasePingArgs
+		result inheritthrift.BasePingResult
+	}
+	return c.caller.Call(ctx, childPingMethod, &both.args, &both.result, options...)
 }
 
 func (c *childClient) Get(ctx context.Context, id int32, options ...fulmar.CallOption) (*inheritthrift.Common, error) {
-	args := inheritthrift.BaseGetArgs{ID: id}
-	var result inheritthrift.BaseGetResult
-	if err := c.caller.Call(ctx, childGetMethod, &args, &result, options...); err != nil {
+	var both struct {
+		args   inheritthrift.BaseGetArgs
+		result inheritthrift.BaseGetResult
+	}
+	both.args = inheritthrift.BaseGetArgs{ID: id}
+	if err := c.caller.Call(ctx, childGetMethod, &both.args, &both.result, options...); err != nil {
 		return nil, err
 	}
-	return result.Success, nil
+	return both.result.Success, nil
 }
 
 func (c *childClient) Touch(ctx context.Context, common *inheritthrift.Common, options ...fulmar.CallOption) error {
@@ -89,21 +94,27 @@ func (c *childClient) Touch(ctx context.Context, common *inheritthrift.Common, o
 }
 
 func (c *childClient) Combine(ctx context.Context, value *inheritvalue.Value, common *inheritthrift.Common, kind inheritvalue.Kind, options ...fulmar.CallOption) (*inheritvalue.Value, error) {
-	args := ChildCombineArgs{Value: value, Common: common, Kind: kind}
-	var result ChildCombineResult
-	if err := c.caller.Call(ctx, childCombineMethod, &args, &result, options...); err != nil {
+	var both struct {
+		args   ChildCombineArgs
+		result ChildCombineResult
+	}
+	both.args = ChildCombineArgs{Value: value, Common: common, Kind: kind}
+	if err := c.caller.Call(ctx, childCombineMethod, &both.args, &both.result, options...); err != nil {
 		return nil, err
 	}
-	return result.Success, nil
+	return both.result.Success, nil
 }
 
 func (c *childClient) All(ctx context.Context, value map[string]*inheritvalue.Value, options ...fulmar.CallOption) (inheritthrift.Commons, error) {
-	args := ChildAllArgs{Value: value}
-	var result ChildAllResult
-	if err := c.caller.Call(ctx, childAllMethod, &args, &result, options...); err != nil {
+	var both struct {
+		args   ChildAllArgs
+		result ChildAllResult
+	}
+	both.args = ChildAllArgs{Value: value}
+	if err := c.caller.Call(ctx, childAllMethod, &both.args, &both.result, options...); err != nil {
 		return nil, err
 	}
-	return result.Success, nil
+	return both.result.Success, nil
 }
 
 // ChildServiceDesc describes the service Child to the runtime.
@@ -305,18 +316,23 @@ func NewGrandchildClient(caller fulmar.Caller) GrandchildClient {
 type grandchildClient struct{ caller fulmar.Caller }
 
 func (c *grandchildClient) Ping(ctx context.Context, options ...fulmar.CallOption) error {
-	args := inheritthrift.BasePingArgs{}
-	var result inheritthrift.BasePingResult
-	return c.caller.Call(ctx, grandchildPingMethod, &args, &result, options...)
+	var both struct {
+		args   inheritthrift.BasePingArgs
+		result inheritthrift.BasePingResult
+	}
+	return c.caller.Call(ctx, grandchildPingMethod, &both.args, &both.result, options...)
 }
 
 func (c *grandchildClient) Get(ctx context.Context, id int32, options ...fulmar.CallOption) (*inheritthrift.Common, error) {
-	args := inheritthrift.BaseGetArgs{ID: id}
-	var result inheritthrift.BaseGetResult
-	if err := c.caller.Call(ctx, grandchildGetMethod, &args, &result, options...); err != nil {
+	var both struct {
+		args   inheritthrift.BaseGetArgs
+		result inheritthrift.BaseGetResult
+	}
+	both.args = inheritthrift.BaseGetArgs{ID: id}
+	if err := c.caller.Call(ctx, grandchildGetMethod, &both.args, &both.result, options...); err != nil {
 		return nil, err
 	}
-	return result.Success, nil
+	return both.result.Success, nil
 }
 
 func (c *grandchildClient) Touch(ctx context.Context, common *inheritthrift.Common, options ...fulmar.CallOption) error {
@@ -325,21 +341,27 @@ func (c *grandchildClient) Touch(ctx context.Context, common *inheritthrift.Comm
 }
 
 func (c *grandchildClient) Combine(ctx context.Context, value *inheritvalue.Value, common *inheritthrift.Common, kind inheritvalue.Kind, options ...fulmar.CallOption) (*inheritvalue.Value, error) {
-	args := ChildCombineArgs{Value: value, Common: common, Kind: kind}
-	var result ChildCombineResult
-	if err := c.caller.Call(ctx, grandchildCombineMethod, &args, &result, options...); err != nil {
+	var both struct {
+		args   ChildCombineArgs
+		result ChildCombineResult
+	}
+	both.args = ChildCombineArgs{Value: value, Common: common, Kind: kind}
+	if err := c.caller.Call(ctx, grandchildCombineMethod, &both.args, &both.result, options...); err != nil {
 		return nil, err
 	}
-	return result.Success, nil
+	return both.result.Success, nil
 }
 
 func (c *grandchildClient) All(ctx context.Context, value map[string]*inheritvalue.Value, options ...fulmar.CallOption) (inheritthrift.Commons, error) {
-	args := ChildAllArgs{Value: value}
-	var result ChildAllResult
-	if err := c.caller.Call(ctx, grandchildAllMethod, &args, &result, options...); err != nil {
+	var both struct {
+		args   ChildAllArgs
+		result ChildAllResult
+	}
+	both.args = ChildAllArgs{Value: value}
+	if err := c.caller.Call(ctx, grandchildAllMethod, &both.args, &both.result, options...); err != nil {
 		return nil, err
 	}
-	return result.Success, nil
+	return both.result.Success, nil
 }
 
 // GrandchildServiceDesc describes the service Grandchild to the runtime.

@@ -50,12 +50,14 @@ func NewHealthClient(caller fulmar.Caller) HealthClient {
 type healthClient struct{ caller fulmar.Caller }
 
 func (c *healthClient) Alive(ctx context.Context, options ...fulmar.CallOption) (bool, error) {
-	args := HealthAliveArgs{}
-	var result HealthAliveResult
-	if err := c.caller.Call(ctx, healthAliveMethod, &args, &result, options...); err != nil {
+	var both struct {
+		args   HealthAliveArgs
+		result HealthAliveResult
+	}
+	if err := c.caller.Call(ctx, healthAliveMethod, &both.args, &both.result, options...); err != nil {
 		return false, err
 	}
-	return result.Success.Or(false), nil
+	return both.result.Success.Or(false), nil
 }
 
 // HealthServiceDesc describes the service Health to the runtime.

@@ -89,63 +89,83 @@ func NewForestClient(caller fulmar.Caller) ForestClient {
 type forestClient struct{ caller fulmar.Caller }
 
 func (c *forestClient) Alive(ctx context.Context, options ...fulmar.CallOption) (bool, error) {
-	args := common.HealthAliveArgs{}
-	var result common.HealthAliveResult
-	if err := c.caller.Call(ctx, forestAliveMethod, &args, &result, options...); err != nil {
+	var both struct {
+		args   common.HealthAliveArgs
+		result common.HealthAliveResult
+	}
+	if err := c.caller.Call(ctx, forestAliveMethod, &both.args, &both.result, options...); err != nil {
 		return false, err
 	}
-	return result.Success.Or(false), nil
+	return both.result.Success.Or(false), nil
 }
 
 func (c *forestClient) Pick(ctx context.Context, leaf *Leaf, number int32, options ...fulmar.CallOption) (*Leaf, error) {
-	args := ForestPickArgs{Leaf: leaf, Number: number}
-	var result ForestPickResult
-	if err := c.caller.Call(ctx, forestPickMethod, &args, &result, options...); err != nil {
+	var both struct {
+		args   ForestPickArgs
+		result ForestPickResult
+	}
+	both.args = ForestPickArgs{Leaf: leaf, Number: number}
+	if err := c.caller.Call(ctx, forestPickMethod, &both.args, &both.result, options...); err != nil {
 		return nil, err
 	}
-	return result.Success, nil
+	return both.result.Success, nil
 }
 
 func (c *forestClient) Name(ctx context.Context, word Word, options ...fulmar.CallOption) (string, error) {
-	args := ForestNameArgs{Word: word}
-	var result ForestNameResult
-	if err := c.caller.Call(ctx, forestNameMethod, &args, &result, options...); err != nil {
+	var both struct {
+		args   ForestNameArgs
+		result ForestNameResult
+	}
+	both.args = ForestNameArgs{Word: word}
+	if err := c.caller.Call(ctx, forestNameMethod, &both.args, &both.result, options...); err != nil {
 		return "", err
 	}
-	return result.Success.Or(""), nil
+	return both.result.Success.Or(""), nil
 }
 
 func (c *forestClient) All(ctx context.Context, names []string, known map[string]*Leaf, options ...fulmar.CallOption) ([]*Leaf, error) {
-	args := ForestAllArgs{Names: names, Known: known}
-	var result ForestAllResult
-	if err := c.caller.Call(ctx, forestAllMethod, &args, &result, options...); err != nil {
+	var both struct {
+		args   ForestAllArgs
+		result ForestAllResult
+	}
+	both.args = ForestAllArgs{Names: names, Known: known}
+	if err := c.caller.Call(ctx, forestAllMethod, &both.args, &both.result, options...); err != nil {
 		return nil, err
 	}
-	return result.Success, nil
+	return both.result.Success, nil
 }
 
 func (c *forestClient) Paint(ctx context.Context, color Color, options ...fulmar.CallOption) (Color, error) {
-	args := ForestPaintArgs{Color: color}
-	var result ForestPaintResult
-	if err := c.caller.Call(ctx, forestPaintMethod, &args, &result, options...); err != nil {
+	var both struct {
+		args   ForestPaintArgs
+		result ForestPaintResult
+	}
+	both.args = ForestPaintArgs{Color: color}
+	if err := c.caller.Call(ctx, forestPaintMethod, &both.args, &both.result, options...); err != nil {
 		return 0, err
 	}
-	return result.Success.Or(0), nil
+	return both.result.Success.Or(0), nil
 }
 
 func (c *forestClient) Raw(ctx context.Context, bytes []byte, options ...fulmar.CallOption) ([]byte, error) {
-	args := ForestRawArgs{Bytes: bytes}
-	var result ForestRawResult
-	if err := c.caller.Call(ctx, forestRawMethod, &args, &result, options...); err != nil {
+	var both struct {
+		args   ForestRawArgs
+		result ForestRawResult
+	}
+	both.args = ForestRawArgs{Bytes: bytes}
+	if err := c.caller.Call(ctx, forestRawMethod, &both.args, &both.result, options...); err != nil {
 		return nil, err
 	}
-	return result.Success, nil
+	return both.result.Success, nil
 }
 
 func (c *forestClient) Plant(ctx context.Context, tree *Tree, options ...fulmar.CallOption) error {
-	args := ForestPlantArgs{Tree: tree}
-	var result ForestPlantResult
-	return c.caller.Call(ctx, forestPlantMethod, &args, &result, options...)
+	var both struct {
+		args   ForestPlantArgs
+		result ForestPlantResult
+	}
+	both.args = ForestPlantArgs{Tree: tree}
+	return c.caller.Call(ctx, forestPlantMethod, &both.args, &both.result, options...)
 }
 
 func (c *forestClient) Forget(ctx context.Context, id int64, options ...fulmar.CallOption) error {
@@ -154,21 +174,26 @@ func (c *forestClient) Forget(ctx context.Context, id int64, options ...fulmar.C
 }
 
 func (c *forestClient) Choose(ctx context.Context, choice *Choice, options ...fulmar.CallOption) (*Choice, error) {
-	args := ForestChooseArgs{Choice: choice}
-	var result ForestChooseResult
-	if err := c.caller.Call(ctx, forestChooseMethod, &args, &result, options...); err != nil {
+	var both struct {
+		args   ForestChooseArgs
+		result ForestChooseResult
+	}
+	both.args = ForestChooseArgs{Choice: choice}
+	if err := c.caller.Call(ctx, forestChooseMethod, &both.args, &both.result, options...); err != nil {
 		return nil, err
 	}
-	return result.Success, nil
+	return both.result.Success, nil
 }
 
 func (c *forestClient) Count(ctx context.Context, options ...fulmar.CallOption) (int64, error) {
-	args := ForestCountArgs{}
-	var result ForestCountResult
-	if err := c.caller.Call(ctx, forestCountMethod, &args, &result, options...); err != nil {
+	var both struct {
+		args   ForestCountArgs
+		result ForestCountResult
+	}
+	if err := c.caller.Call(ctx, forestCountMethod, &both.args, &both.result, options...); err != nil {
 		return 0, err
 	}
-	return result.Success.Or(0), nil
+	return both.result.Success.Or(0), nil
 }
 
 // ForestServiceDesc describes the service Forest to the runtime.

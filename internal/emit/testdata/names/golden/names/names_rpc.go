@@ -33,7 +33,7 @@ const (
 
 // Orders_Server is what a server of the service Orders does.
 type Orders_Server interface {
-	Place(ctx context.Context, ctx_ int32, options_ int32, args_ int32, err_ int32, c_ int32, result_ int32, fulmar_ int32) (int32, error)
+	Place(ctx context.Context, ctx_ int32, options_ int32, args_ int32, err_ int32, c_ int32, result int32, fulmar_ int32) (int32, error)
 	Place_(ctx context.Context, func_ int32, type_ int32, string_ int32, nil_ int32, urlPath int32, urlPath_ int32, urlPath_2 int32) (int32, error)
 	Register(ctx context.Context, thrift_ *Thrift, context_ int32, x int32) error
 	GetX(ctx context.Context) error
@@ -48,7 +48,7 @@ func RegisterOrders_Server(registrar fulmar.Registrar, implementation Orders_Ser
 
 // Orders_Client calls the service Orders.
 type Orders_Client interface {
-	Place(ctx context.Context, ctx_ int32, options_ int32, args_ int32, err_ int32, c_ int32, result_ int32, fulmar_ int32, options ...fulmar.CallOption) (int32, error)
+	Place(ctx context.Context, ctx_ int32, options_ int32, args_ int32, err_ int32, c_ int32, result int32, fulmar_ int32, options ...fulmar.CallOption) (int32, error)
 	Place_(ctx context.Context, func_ int32, type_ int32, string_ int32, nil_ int32, urlPath int32, urlPath_ int32, urlPath_2 int32, options ...fulmar.CallOption) (int32, error)
 	Register(ctx context.Context, thrift_ *Thrift, context_ int32, x int32, options ...fulmar.CallOption) error
 	GetX(ctx context.Context, options ...fulmar.CallOption) error
@@ -63,25 +63,24 @@ func NewOrders_Client(caller fulmar.Caller) Orders_Client {
 
 type orders_Client struct{ caller fulmar.Caller }
 
-func (c *orders_Client) Place(ctx context.Context, ctx_ int32, options_ int32, args_ int32, err_ int32, c_ int32, result_ int32, fulmar_ int32, options ...fulmar.CallOption) (int32, error) {
-	args := Orders_PlaceArgs{
-		Ctx:     ctx_,
-		Options: options_,
-		Args:    args_,
-		Err:     err_,
-		C:       c_,
-		Result:  result_,
-		Fulmar:  fulmar_,
+func (c *orders_Client) Place(ctx context.Context, ctx_ int32, options_ int32, args_ int32, err_ int32, c_ int32, result int32, fulmar_ int32, options ...fulmar.CallOption) (int32, error) {
+	var both struct {
+		args   Orders_PlaceArgs
+		result Orders_PlaceResult
 	}
-	var result Orders_PlaceResult
-	if err := c.caller.Call(ctx, orders_PlaceMethod, &args, &result, options...); err != nil {
+	both.args = Orders_PlaceArgs{Ctx: ctx_, Options: options_, Args: args_, Err: err_, C: c_, Result: result, Fulmar: fulmar_}
+	if err := c.caller.Call(ctx, orders_PlaceMethod, &both.args, &both.result, options...); err != nil {
 		return 0, err
 	}
-	return result.Success.Or(0), nil
+	return both.result.Success.Or(0), nil
 }
 
 func (c *orders_Client) Place_(ctx context.Context, func_ int32, type_ int32, string_ int32, nil_ int32, urlPath int32, urlPath_ int32, urlPath_2 int32, options ...fulmar.CallOption) (int32, error) {
-	args := Orders_Place_Args{
+	var both struct {
+		args   Orders_Place_Args
+		result Orders_Place_Result
+	}
+	both.args = Orders_Place_Args{
 		Func:      func_,
 		Type:      type_,
 		String_:   string_,
@@ -90,29 +89,35 @@ func (c *orders_Client) Place_(ctx context.Context, func_ int32, type_ int32, st
 		URLPath_:  urlPath_,
 		URLPath_2: urlPath_2,
 	}
-	var result Orders_Place_Result
-	if err := c.caller.Call(ctx, orders_Place_Method, &args, &result, options...); err != nil {
+	if err := c.caller.Call(ctx, orders_Place_Method, &both.args, &both.result, options...); err != nil {
 		return 0, err
 	}
-	return result.Success.Or(0), nil
+	return both.result.Success.Or(0), nil
 }
 
 func (c *orders_Client) Register(ctx context.Context, thrift_ *Thrift, context_ int32, x int32, options ...fulmar.CallOption) error {
-	args := Orders_RegisterArgs{Thrift: thrift_, Context: context_, X: x}
-	var result Orders_RegisterResult
-	return c.caller.Call(ctx, orders_RegisterMethod, &args, &result, options...)
+	var both struct {
+		args   Orders_RegisterArgs
+		result Orders_RegisterResult
+	}
+	both.args = Orders_RegisterArgs{Thrift: thrift_, Context: context_, X: x}
+	return c.caller.Call(ctx, orders_RegisterMethod, &both.args, &both.result, options...)
 }
 
 func (c *orders_Client) GetX(ctx context.Context, options ...fulmar.CallOption) error {
-	args := Orders_GetXArgs{}
-	var result Orders_GetXResult
-	return c.caller.Call(ctx, orders_GetXMethod, &args, &result, options...)
+	var both struct {
+		args   Orders_GetXArgs
+		result Orders_GetXResult
+	}
+	return c.caller.Call(ctx, orders_GetXMethod, &both.args, &both.result, options...)
 }
 
 func (c *orders_Client) GetX_(ctx context.Context, options ...fulmar.CallOption) error {
-	args := Orders_GetX_Args{}
-	var result Orders_GetX_Result
-	return c.caller.Call(ctx, orders_GetX_Method, &args, &result, options...)
+	var both struct {
+		args   Orders_GetX_Args
+		result Orders_GetX_Result
+	}
+	return c.caller.Call(ctx, orders_GetX_Method, &both.args, &both.result, options...)
 }
 
 // Orders_ServiceDesc describes the service Orders to the runtime.
@@ -355,18 +360,23 @@ func NewOrdersPlaceClient(caller fulmar.Caller) OrdersPlaceClient {
 type ordersPlaceClient struct{ caller fulmar.Caller }
 
 func (c *ordersPlaceClient) It(ctx context.Context, options ...fulmar.CallOption) error {
-	args := OrdersPlaceItArgs{}
-	var result OrdersPlaceItResult
-	return c.caller.Call(ctx, ordersPlaceItMethod, &args, &result, options...)
+	var both struct {
+		args   OrdersPlaceItArgs
+		result OrdersPlaceItResult
+	}
+	return c.caller.Call(ctx, ordersPlaceItMethod, &both.args, &both.result, options...)
 }
 
 func (c *ordersPlaceClient) Other(ctx context.Context, ordersPlaceOtherMethod_ int32, ordersPlaceClient_ int32, options ...fulmar.CallOption) error {
-	args := OrdersPlaceOtherArgs{
+	var both struct {
+		args   OrdersPlaceOtherArgs
+		result OrdersPlaceOtherResult
+	}
+	both.args = OrdersPlaceOtherArgs{
 		OrdersPlaceOtherMethod: ordersPlaceOtherMethod_,
 		OrdersPlaceClient:      ordersPlaceClient_,
 	}
-	var result OrdersPlaceOtherResult
-	return c.caller.Call(ctx, ordersPlaceOtherMethod, &args, &result, options...)
+	return c.caller.Call(ctx, ordersPlaceOtherMethod, &both.args, &both.result, options...)
 }
 
 // OrdersPlaceServiceDesc describes the service OrdersPlace to the runtime.
@@ -468,9 +478,11 @@ func NewOrders_2Client(caller fulmar.Caller) Orders_2Client {
 type orders_2Client struct{ caller fulmar.Caller }
 
 func (c *orders_2Client) PlaceIt(ctx context.Context, options ...fulmar.CallOption) error {
-	args := Orders_2PlaceItArgs{}
-	var result Orders_2PlaceItResult
-	return c.caller.Call(ctx, orders_2PlaceItMethod, &args, &result, options...)
+	var both struct {
+		args   Orders_2PlaceItArgs
+		result Orders_2PlaceItResult
+	}
+	return c.caller.Call(ctx, orders_2PlaceItMethod, &both.args, &both.result, options...)
 }
 
 // Orders_2ServiceDesc describes the service orders to the runtime.
@@ -541,12 +553,15 @@ func NewURLShortenerClient(caller fulmar.Caller) URLShortenerClient {
 type urlShortenerClient struct{ caller fulmar.Caller }
 
 func (c *urlShortenerClient) Shorten(ctx context.Context, url string, options ...fulmar.CallOption) (string, error) {
-	args := URLShortenerShortenArgs{URL: url}
-	var result URLShortenerShortenResult
-	if err := c.caller.Call(ctx, urlShortenerShortenMethod, &args, &result, options...); err != nil {
+	var both struct {
+		args   URLShortenerShortenArgs
+		result URLShortenerShortenResult
+	}
+	both.args = URLShortenerShortenArgs{URL: url}
+	if err := c.caller.Call(ctx, urlShortenerShortenMethod, &both.args, &both.result, options...); err != nil {
 		return "", err
 	}
-	return result.Success.Or(""), nil
+	return both.result.Success.Or(""), nil
 }
 
 // URLShortenerServiceDesc describes the service URLShortener to the runtime.

@@ -90,12 +90,15 @@ func NewOrdersClient(caller fulmar.Caller) OrdersClient {
 type ordersClient struct{ caller fulmar.Caller }
 
 func (c *ordersClient) Place(ctx context.Context, request *PlaceRequest, options ...fulmar.CallOption) (*Order, error) {
-	args := OrdersPlaceArgs{Request: request}
-	var result OrdersPlaceResult
-	if err := c.caller.Call(ctx, ordersPlaceMethod, &args, &result, options...); err != nil {
+	var both struct {
+		args   OrdersPlaceArgs
+		result OrdersPlaceResult
+	}
+	both.args = OrdersPlaceArgs{Request: request}
+	if err := c.caller.Call(ctx, ordersPlaceMethod, &both.args, &both.result, options...); err != nil {
 		return nil, err
 	}
-	return result.Success, nil
+	return both.result.Success, nil
 }
 
 func (c *ordersClient) Viewed(ctx context.Context, orderID OrderID, options ...fulmar.CallOption) error {
@@ -104,57 +107,75 @@ func (c *ordersClient) Viewed(ctx context.Context, orderID OrderID, options ...f
 }
 
 func (c *ordersClient) Count(ctx context.Context, status Status, skus []string, options ...fulmar.CallOption) (int64, error) {
-	args := OrdersCountArgs{Status: status, Skus: skus}
-	var result OrdersCountResult
-	if err := c.caller.Call(ctx, ordersCountMethod, &args, &result, options...); err != nil {
+	var both struct {
+		args   OrdersCountArgs
+		result OrdersCountResult
+	}
+	both.args = OrdersCountArgs{Status: status, Skus: skus}
+	if err := c.caller.Call(ctx, ordersCountMethod, &both.args, &both.result, options...); err != nil {
 		return 0, err
 	}
-	return result.Success.Or(0), nil
+	return both.result.Success.Or(0), nil
 }
 
 func (c *ordersClient) All(ctx context.Context, options ...fulmar.CallOption) ([]Order, error) {
-	args := OrdersAllArgs{}
-	var result OrdersAllResult
-	if err := c.caller.Call(ctx, ordersAllMethod, &args, &result, options...); err != nil {
+	var both struct {
+		args   OrdersAllArgs
+		result OrdersAllResult
+	}
+	if err := c.caller.Call(ctx, ordersAllMethod, &both.args, &both.result, options...); err != nil {
 		return nil, err
 	}
-	return result.Success, nil
+	return both.result.Success, nil
 }
 
 func (c *ordersClient) Cancel(ctx context.Context, id OrderID, reason string, options ...fulmar.CallOption) error {
-	args := OrdersCancelArgs{ID: id, Reason: reason}
-	var result OrdersCancelResult
-	return c.caller.Call(ctx, ordersCancelMethod, &args, &result, options...)
+	var both struct {
+		args   OrdersCancelArgs
+		result OrdersCancelResult
+	}
+	both.args = OrdersCancelArgs{ID: id, Reason: reason}
+	return c.caller.Call(ctx, ordersCancelMethod, &both.args, &both.result, options...)
 }
 
 func (c *ordersClient) Ping(ctx context.Context, options ...fulmar.CallOption) error {
-	args := OrdersPingArgs{}
-	var result OrdersPingResult
-	return c.caller.Call(ctx, ordersPingMethod, &args, &result, options...)
+	var both struct {
+		args   OrdersPingArgs
+		result OrdersPingResult
+	}
+	return c.caller.Call(ctx, ordersPingMethod, &both.args, &both.result, options...)
 }
 
 func (c *ordersClient) Touch(ctx context.Context, options ...fulmar.CallOption) error {
-	args := OrdersTouchArgs{}
-	var result OrdersTouchResult
-	return c.caller.Call(ctx, ordersTouchMethod, &args, &result, options...)
+	var both struct {
+		args   OrdersTouchArgs
+		result OrdersTouchResult
+	}
+	return c.caller.Call(ctx, ordersTouchMethod, &both.args, &both.result, options...)
 }
 
 func (c *ordersClient) StatusOf(ctx context.Context, id OrderID, options ...fulmar.CallOption) (Status, error) {
-	args := OrdersStatusOfArgs{ID: id}
-	var result OrdersStatusOfResult
-	if err := c.caller.Call(ctx, ordersStatusOfMethod, &args, &result, options...); err != nil {
+	var both struct {
+		args   OrdersStatusOfArgs
+		result OrdersStatusOfResult
+	}
+	both.args = OrdersStatusOfArgs{ID: id}
+	if err := c.caller.Call(ctx, ordersStatusOfMethod, &both.args, &both.result, options...); err != nil {
 		return 0, err
 	}
-	return result.Success.Or(0), nil
+	return both.result.Success.Or(0), nil
 }
 
 func (c *ordersClient) Invoice(ctx context.Context, id OrderID, options ...fulmar.CallOption) ([]byte, error) {
-	args := OrdersInvoiceArgs{ID: id}
-	var result OrdersInvoiceResult
-	if err := c.caller.Call(ctx, ordersInvoiceMethod, &args, &result, options...); err != nil {
+	var both struct {
+		args   OrdersInvoiceArgs
+		result OrdersInvoiceResult
+	}
+	both.args = OrdersInvoiceArgs{ID: id}
+	if err := c.caller.Call(ctx, ordersInvoiceMethod, &both.args, &both.result, options...); err != nil {
 		return nil, err
 	}
-	return result.Success, nil
+	return both.result.Success, nil
 }
 
 // OrdersServiceDesc describes the service Orders to the runtime.

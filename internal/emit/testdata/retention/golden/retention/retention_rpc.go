@@ -51,18 +51,24 @@ func NewCacheClient(caller fulmar.Caller) CacheClient {
 type cacheClient struct{ caller fulmar.Caller }
 
 func (c *cacheClient) Put(ctx context.Context, value *Kept, options ...fulmar.CallOption) error {
-	args := CachePutArgs{Value: value}
-	var result CachePutResult
-	return c.caller.Call(ctx, cachePutMethod, &args, &result, options...)
+	var both struct {
+		args   CachePutArgs
+		result CachePutResult
+	}
+	both.args = CachePutArgs{Value: value}
+	return c.caller.Call(ctx, cachePutMethod, &both.args, &both.result, options...)
 }
 
 func (c *cacheClient) Get(ctx context.Context, key string, options ...fulmar.CallOption) (*Kept, error) {
-	args := CacheGetArgs{Key: key}
-	var result CacheGetResult
-	if err := c.caller.Call(ctx, cacheGetMethod, &args, &result, options...); err != nil {
+	var both struct {
+		args   CacheGetArgs
+		result CacheGetResult
+	}
+	both.args = CacheGetArgs{Key: key}
+	if err := c.caller.Call(ctx, cacheGetMethod, &both.args, &both.result, options...); err != nil {
 		return nil, err
 	}
-	return result.Success, nil
+	return both.result.Success, nil
 }
 
 // CacheServiceDesc describes the service Cache to the runtime.
@@ -181,27 +187,36 @@ func NewPlainClient(caller fulmar.Caller) PlainClient {
 type plainClient struct{ caller fulmar.Caller }
 
 func (c *plainClient) Put(ctx context.Context, value *Kept, options ...fulmar.CallOption) error {
-	args := CachePutArgs{Value: value}
-	var result CachePutResult
-	return c.caller.Call(ctx, plainPutMethod, &args, &result, options...)
+	var both struct {
+		args   CachePutArgs
+		result CachePutResult
+	}
+	both.args = CachePutArgs{Value: value}
+	return c.caller.Call(ctx, plainPutMethod, &both.args, &both.result, options...)
 }
 
 func (c *plainClient) Get(ctx context.Context, key string, options ...fulmar.CallOption) (*Kept, error) {
-	args := CacheGetArgs{Key: key}
-	var result CacheGetResult
-	if err := c.caller.Call(ctx, plainGetMethod, &args, &result, options...); err != nil {
+	var both struct {
+		args   CacheGetArgs
+		result CacheGetResult
+	}
+	both.args = CacheGetArgs{Key: key}
+	if err := c.caller.Call(ctx, plainGetMethod, &both.args, &both.result, options...); err != nil {
 		return nil, err
 	}
-	return result.Success, nil
+	return both.result.Success, nil
 }
 
 func (c *plainClient) Find(ctx context.Context, key string, options ...fulmar.CallOption) (*Kept, error) {
-	args := PlainFindArgs{Key: key}
-	var result PlainFindResult
-	if err := c.caller.Call(ctx, plainFindMethod, &args, &result, options...); err != nil {
+	var both struct {
+		args   PlainFindArgs
+		result PlainFindResult
+	}
+	both.args = PlainFindArgs{Key: key}
+	if err := c.caller.Call(ctx, plainFindMethod, &both.args, &both.result, options...); err != nil {
 		return nil, err
 	}
-	return result.Success, nil
+	return both.result.Success, nil
 }
 
 // PlainServiceDesc describes the service Plain to the runtime.

@@ -47,12 +47,15 @@ func NewNodesClient(caller fulmar.Caller) NodesClient {
 type nodesClient struct{ caller fulmar.Caller }
 
 func (c *nodesClient) Swap(ctx context.Context, node *Node, nodes []Node, options ...fulmar.CallOption) (*Node, error) {
-	args := NodesSwapArgs{Node: node, Nodes: nodes}
-	var result NodesSwapResult
-	if err := c.caller.Call(ctx, nodesSwapMethod, &args, &result, options...); err != nil {
+	var both struct {
+		args   NodesSwapArgs
+		result NodesSwapResult
+	}
+	both.args = NodesSwapArgs{Node: node, Nodes: nodes}
+	if err := c.caller.Call(ctx, nodesSwapMethod, &both.args, &both.result, options...); err != nil {
 		return nil, err
 	}
-	return result.Success, nil
+	return both.result.Success, nil
 }
 
 // NodesServiceDesc describes the service Nodes to the runtime.

@@ -98,129 +98,171 @@ func NewEchoClient(caller fulmar.Caller) EchoClient {
 type echoClient struct{ caller fulmar.Caller }
 
 func (c *echoClient) ABool(ctx context.Context, v bool, options ...fulmar.CallOption) (bool, error) {
-	args := EchoABoolArgs{V: v}
-	var result EchoABoolResult
-	if err := c.caller.Call(ctx, echoABoolMethod, &args, &result, options...); err != nil {
+	var both struct {
+		args   EchoABoolArgs
+		result EchoABoolResult
+	}
+	both.args = EchoABoolArgs{V: v}
+	if err := c.caller.Call(ctx, echoABoolMethod, &both.args, &both.result, options...); err != nil {
 		return false, err
 	}
-	return result.Success.Or(false), nil
+	return both.result.Success.Or(false), nil
 }
 
 func (c *echoClient) AnI8(ctx context.Context, v int8, options ...fulmar.CallOption) (int8, error) {
-	args := EchoAnI8Args{V: v}
-	var result EchoAnI8Result
-	if err := c.caller.Call(ctx, echoAnI8Method, &args, &result, options...); err != nil {
+	var both struct {
+		args   EchoAnI8Args
+		result EchoAnI8Result
+	}
+	both.args = EchoAnI8Args{V: v}
+	if err := c.caller.Call(ctx, echoAnI8Method, &both.args, &both.result, options...); err != nil {
 		return 0, err
 	}
-	return result.Success.Or(0), nil
+	return both.result.Success.Or(0), nil
 }
 
 func (c *echoClient) ADouble(ctx context.Context, v float64, options ...fulmar.CallOption) (float64, error) {
-	args := EchoADoubleArgs{V: v}
-	var result EchoADoubleResult
-	if err := c.caller.Call(ctx, echoADoubleMethod, &args, &result, options...); err != nil {
+	var both struct {
+		args   EchoADoubleArgs
+		result EchoADoubleResult
+	}
+	both.args = EchoADoubleArgs{V: v}
+	if err := c.caller.Call(ctx, echoADoubleMethod, &both.args, &both.result, options...); err != nil {
 		return 0, err
 	}
-	return result.Success.Or(0), nil
+	return both.result.Success.Or(0), nil
 }
 
 func (c *echoClient) AString(ctx context.Context, v string, options ...fulmar.CallOption) (string, error) {
-	args := EchoAStringArgs{V: v}
-	var result EchoAStringResult
-	if err := c.caller.Call(ctx, echoAStringMethod, &args, &result, options...); err != nil {
+	var both struct {
+		args   EchoAStringArgs
+		result EchoAStringResult
+	}
+	both.args = EchoAStringArgs{V: v}
+	if err := c.caller.Call(ctx, echoAStringMethod, &both.args, &both.result, options...); err != nil {
 		return "", err
 	}
-	return result.Success.Or(""), nil
+	return both.result.Success.Or(""), nil
 }
 
 func (c *echoClient) ABinary(ctx context.Context, v Blob, options ...fulmar.CallOption) ([]byte, error) {
-	args := EchoABinaryArgs{V: v}
-	var result EchoABinaryResult
-	if err := c.caller.Call(ctx, echoABinaryMethod, &args, &result, options...); err != nil {
+	var both struct {
+		args   EchoABinaryArgs
+		result EchoABinaryResult
+	}
+	both.args = EchoABinaryArgs{V: v}
+	if err := c.caller.Call(ctx, echoABinaryMethod, &both.args, &both.result, options...); err != nil {
 		return nil, err
 	}
-	return result.Success, nil
+	return both.result.Success, nil
 }
 
 func (c *echoClient) AUUID(ctx context.Context, v thrift.UUID, options ...fulmar.CallOption) (thrift.UUID, error) {
-	args := EchoAUUIDArgs{V: v}
-	var result EchoAUUIDResult
-	if err := c.caller.Call(ctx, echoAUUIDMethod, &args, &result, options...); err != nil {
+	var both struct {
+		args   EchoAUUIDArgs
+		result EchoAUUIDResult
+	}
+	both.args = EchoAUUIDArgs{V: v}
+	if err := c.caller.Call(ctx, echoAUUIDMethod, &both.args, &both.result, options...); err != nil {
 		return thrift.UUID{}, err
 	}
-	return result.Success.Or(thrift.UUID{}), nil
+	return both.result.Success.Or(thrift.UUID{}), nil
 }
 
 func (c *echoClient) AnEnum(ctx context.Context, v Colour, options ...fulmar.CallOption) (Colour, error) {
-	args := EchoAnEnumArgs{V: v}
-	var result EchoAnEnumResult
-	if err := c.caller.Call(ctx, echoAnEnumMethod, &args, &result, options...); err != nil {
+	var both struct {
+		args   EchoAnEnumArgs
+		result EchoAnEnumResult
+	}
+	both.args = EchoAnEnumArgs{V: v}
+	if err := c.caller.Call(ctx, echoAnEnumMethod, &both.args, &both.result, options...); err != nil {
 		return 0, err
 	}
-	return result.Success.Or(0), nil
+	return both.result.Success.Or(0), nil
 }
 
 func (c *echoClient) AStruct(ctx context.Context, v *Point, options ...fulmar.CallOption) (*Point, error) {
-	args := EchoAStructArgs{V: v}
-	var result EchoAStructResult
-	if err := c.caller.Call(ctx, echoAStructMethod, &args, &result, options...); err != nil {
+	var both struct {
+		args   EchoAStructArgs
+		result EchoAStructResult
+	}
+	both.args = EchoAStructArgs{V: v}
+	if err := c.caller.Call(ctx, echoAStructMethod, &both.args, &both.result, options...); err != nil {
 		return nil, err
 	}
-	return result.Success, nil
+	return both.result.Success, nil
 }
 
 func (c *echoClient) AList(ctx context.Context, v Path, options ...fulmar.CallOption) (Path, error) {
-	args := EchoAListArgs{V: v}
-	var result EchoAListResult
-	if err := c.caller.Call(ctx, echoAListMethod, &args, &result, options...); err != nil {
+	var both struct {
+		args   EchoAListArgs
+		result EchoAListResult
+	}
+	both.args = EchoAListArgs{V: v}
+	if err := c.caller.Call(ctx, echoAListMethod, &both.args, &both.result, options...); err != nil {
 		return nil, err
 	}
-	return result.Success, nil
+	return both.result.Success, nil
 }
 
 func (c *echoClient) ASet(ctx context.Context, v []string, options ...fulmar.CallOption) ([]string, error) {
-	args := EchoASetArgs{V: v}
-	var result EchoASetResult
-	if err := c.caller.Call(ctx, echoASetMethod, &args, &result, options...); err != nil {
+	var both struct {
+		args   EchoASetArgs
+		result EchoASetResult
+	}
+	both.args = EchoASetArgs{V: v}
+	if err := c.caller.Call(ctx, echoASetMethod, &both.args, &both.result, options...); err != nil {
 		return nil, err
 	}
-	return result.Success, nil
+	return both.result.Success, nil
 }
 
 func (c *echoClient) AMap(ctx context.Context, v Painting, options ...fulmar.CallOption) (Painting, error) {
-	args := EchoAMapArgs{V: v}
-	var result EchoAMapResult
-	if err := c.caller.Call(ctx, echoAMapMethod, &args, &result, options...); err != nil {
+	var both struct {
+		args   EchoAMapArgs
+		result EchoAMapResult
+	}
+	both.args = EchoAMapArgs{V: v}
+	if err := c.caller.Call(ctx, echoAMapMethod, &both.args, &both.result, options...); err != nil {
 		return nil, err
 	}
-	return result.Success, nil
+	return both.result.Success, nil
 }
 
 func (c *echoClient) Pairs(ctx context.Context, v []thrift.Pair[[]int32, string], options ...fulmar.CallOption) ([]thrift.Pair[[]int32, string], error) {
-	args := EchoPairsArgs{V: v}
-	var result EchoPairsResult
-	if err := c.caller.Call(ctx, echoPairsMethod, &args, &result, options...); err != nil {
+	var both struct {
+		args   EchoPairsArgs
+		result EchoPairsResult
+	}
+	both.args = EchoPairsArgs{V: v}
+	if err := c.caller.Call(ctx, echoPairsMethod, &both.args, &both.result, options...); err != nil {
 		return nil, err
 	}
-	return result.Success, nil
+	return both.result.Success, nil
 }
 
 func (c *echoClient) AUnion(ctx context.Context, v *Shape, options ...fulmar.CallOption) (*Shape, error) {
-	args := EchoAUnionArgs{V: v}
-	var result EchoAUnionResult
-	if err := c.caller.Call(ctx, echoAUnionMethod, &args, &result, options...); err != nil {
+	var both struct {
+		args   EchoAUnionArgs
+		result EchoAUnionResult
+	}
+	both.args = EchoAUnionArgs{V: v}
+	if err := c.caller.Call(ctx, echoAUnionMethod, &both.args, &both.result, options...); err != nil {
 		return nil, err
 	}
-	return result.Success, nil
+	return both.result.Success, nil
 }
 
 func (c *echoClient) AnException(ctx context.Context, v *Failure, options ...fulmar.CallOption) (*Failure, error) {
-	args := EchoAnExceptionArgs{V: v}
-	var result EchoAnExceptionResult
-	if err := c.caller.Call(ctx, echoAnExceptionMethod, &args, &result, options...); err != nil {
+	var both struct {
+		args   EchoAnExceptionArgs
+		result EchoAnExceptionResult
+	}
+	both.args = EchoAnExceptionArgs{V: v}
+	if err := c.caller.Call(ctx, echoAnExceptionMethod, &both.args, &both.result, options...); err != nil {
 		return nil, err
 	}
-	return result.Success, nil
+	return both.result.Success, nil
 }
 
 // EchoServiceDesc describes the service Echo to the runtime.

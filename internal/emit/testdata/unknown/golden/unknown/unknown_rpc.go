@@ -48,12 +48,15 @@ func NewRelayClient(caller fulmar.Caller) RelayClient {
 type relayClient struct{ caller fulmar.Caller }
 
 func (c *relayClient) Relay(ctx context.Context, message *Message, options ...fulmar.CallOption) (*Message, error) {
-	args := RelayRelayArgs{Message: message}
-	var result RelayRelayResult
-	if err := c.caller.Call(ctx, relayRelayMethod, &args, &result, options...); err != nil {
+	var both struct {
+		args   RelayRelayArgs
+		result RelayRelayResult
+	}
+	both.args = RelayRelayArgs{Message: message}
+	if err := c.caller.Call(ctx, relayRelayMethod, &both.args, &both.result, options...); err != nil {
 		return nil, err
 	}
-	return result.Success, nil
+	return both.result.Success, nil
 }
 
 // RelayServiceDesc describes the service Relay to the runtime.

@@ -48,12 +48,15 @@ func NewDefaultsClient(caller fulmar.Caller) DefaultsClient {
 type defaultsClient struct{ caller fulmar.Caller }
 
 func (c *defaultsClient) Get(ctx context.Context, id int32, level Level, settings *Settings, names []string, point *Point, options ...fulmar.CallOption) (*Settings, error) {
-	args := DefaultsGetArgs{ID: id, Level: level, Settings: settings, Names: names, Point: point}
-	var result DefaultsGetResult
-	if err := c.caller.Call(ctx, defaultsGetMethod, &args, &result, options...); err != nil {
+	var both struct {
+		args   DefaultsGetArgs
+		result DefaultsGetResult
+	}
+	both.args = DefaultsGetArgs{ID: id, Level: level, Settings: settings, Names: names, Point: point}
+	if err := c.caller.Call(ctx, defaultsGetMethod, &both.args, &both.result, options...); err != nil {
 		return nil, err
 	}
-	return result.Success, nil
+	return both.result.Success, nil
 }
 
 // DefaultsServiceDesc describes the service Defaults to the runtime.

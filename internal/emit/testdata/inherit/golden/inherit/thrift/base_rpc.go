@@ -51,18 +51,23 @@ func NewBaseClient(caller fulmar.Caller) BaseClient {
 type baseClient struct{ caller fulmar.Caller }
 
 func (c *baseClient) Ping(ctx context.Context, options ...fulmar.CallOption) error {
-	args := BasePingArgs{}
-	var result BasePingResult
-	return c.caller.Call(ctx, basePingMethod, &args, &result, options...)
+	var both struct {
+		args   BasePingArgs
+		result BasePingResult
+	}
+	return c.caller.Call(ctx, basePingMethod, &both.args, &both.result, options...)
 }
 
 func (c *baseClient) Get(ctx context.Context, id int32, options ...fulmar.CallOption) (*Common, error) {
-	args := BaseGetArgs{ID: id}
-	var result BaseGetResult
-	if err := c.caller.Call(ctx, baseGetMethod, &args, &result, options...); err != nil {
+	var both struct {
+		args   BaseGetArgs
+		result BaseGetResult
+	}
+	both.args = BaseGetArgs{ID: id}
+	if err := c.caller.Call(ctx, baseGetMethod, &both.args, &both.result, options...); err != nil {
 		return nil, err
 	}
-	return result.Success, nil
+	return both.result.Success, nil
 }
 
 // BaseServiceDesc describes the service Base to the runtime.
@@ -188,18 +193,23 @@ func NewMiddleClient(caller fulmar.Caller) MiddleClient {
 type middleClient struct{ caller fulmar.Caller }
 
 func (c *middleClient) Ping(ctx context.Context, options ...fulmar.CallOption) error {
-	args := BasePingArgs{}
-	var result BasePingResult
-	return c.caller.Call(ctx, middlePingMethod, &args, &result, options...)
+	var both struct {
+		args   BasePingArgs
+		result BasePingResult
+	}
+	return c.caller.Call(ctx, middlePingMethod, &both.args, &both.result, options...)
 }
 
 func (c *middleClient) Get(ctx context.Context, id int32, options ...fulmar.CallOption) (*Common, error) {
-	args := BaseGetArgs{ID: id}
-	var result BaseGetResult
-	if err := c.caller.Call(ctx, middleGetMethod, &args, &result, options...); err != nil {
+	var both struct {
+		args   BaseGetArgs
+		result BaseGetResult
+	}
+	both.args = BaseGetArgs{ID: id}
+	if err := c.caller.Call(ctx, middleGetMethod, &both.args, &both.result, options...); err != nil {
 		return nil, err
 	}
-	return result.Success, nil
+	return both.result.Success, nil
 }
 
 func (c *middleClient) Touch(ctx context.Context, common *Common, options ...fulmar.CallOption) error {
