@@ -48,6 +48,7 @@ func serverAdmission() map[string]field[fulmar.ServerConfig] {
 // handlers while none returns.
 func observeConnectionCalls(t *testing.T, config fulmar.ServerConfig) any {
 	var held holder
+	var started int64
 	simulate(t, simnet.Config{}, config, fulmar.ClientConfig{}, held.stub(), func(s *simulation) {
 		defer held.begin()()
 		conn := s.connect()
@@ -56,8 +57,10 @@ func observeConnectionCalls(t *testing.T, config fulmar.ServerConfig) any {
 			write(t, conn, headed(t, flagged(i), message(thriftwire.Call, "nothing", 1, []byte{0})))
 			synctest.Wait()
 		}
+		// Not at the end: what waits may run when what runs returns.
+		started = held.started.Load()
 	})
-	return fmt.Sprintf("%d of 8", held.started.Load())
+	return fmt.Sprintf("%d of 8", started)
 }
 
 // observeQueued returns how many calls are refused while one runs.
