@@ -2,12 +2,14 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -20,9 +22,10 @@ import (
 type tally struct {
 	mu      sync.Mutex
 	results map[string]string // name -> pass, fail or skip
+	reasons map[string]string // name -> why a run of it was skipped
 }
 
-func newTally() *tally { return &tally{results: map[string]string{}} }
+func newTally() *tally { return &tally{results: map[string]string{}, reasons: map[string]string{}} }
 
 func (t *tally) add(name, result string) {
 	t.mu.Lock()
@@ -47,16 +50,42 @@ func (t *tally) count() (passed, failed, skipped int) {
 	return passed, failed, skipped
 }
 
-func (t *tally) failures() []string {
+// named returns the tests with a result, sorted.
+func (t *tally) named(result string) []string {
 	var names []string
-	for name, result := range t.results {
-		if result == "fail" {
+	for name, got := range t.results {
+		if got == result {
 			names = append(names, name)
 		}
 	}
 	slices.Sort(names)
 	return names
 }
+
+// skips returns the tests that no run executed, each with what it said.
+func (t *tally) skips() []string {
+	skips := t.named("skip")
+	for i, name := range skips {
+		skips[i] = fmt.Sprintf("%s: %s", name, cmp.Or(t.reasons[name], "no reason given"))
+	}
+	return skips
+}
+
+// because keeps why a test was skipped, which stands behind the place in what it printed.
+func (t *tally) because(name, printed string) {
+	var reason []string
+	for line := range strings.Lines(printed) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "=== ") && !strings.HasPrefix(line, "--- SKIP: ") {
+			reason = append(reason, skipPlace.ReplaceAllString(line, ""))
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.reasons[name] = strings.Join(reason, " ")
+}
+
+// skipPlace is the file and line in front of what a test prints.
+var skipPlace = regexp.MustCompile(`^\S+\.go:\d+: `)
 
 // testEvent is a line of `go test -json`; see `go doc test2json`.
 type testEvent struct {
@@ -163,14 +192,17 @@ func (t *tally) read(events io.Reader, log io.Writer) (tests int, err error) {
 		case "build-output":
 			fmt.Fprint(log, event.Output)
 		case "pass", "fail", "skip":
-			if text := outputs[key]; text != nil && event.Action == "fail" {
+			text := outputs[key]
+			if text != nil && event.Action == "fail" {
 				fmt.Fprint(log, text)
 			}
 			delete(outputs, key)
 			if event.Test != "" {
 				tests++
 				failed[event.Package] = failed[event.Package] || event.Action == "fail"
-				t.add(key, event.Action)
+				if t.add(key, event.Action); event.Action == "skip" && text != nil {
+					t.because(key, text.String())
+				}
 				continue
 			}
 			if event.Action == "fail" {

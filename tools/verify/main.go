@@ -127,7 +127,7 @@ func (v *verifier) fail(name string, err error) {
 	v.failed = append(v.failed, name)
 }
 
-// summary prints the closing line. A step that failed without a failing test
+// summary prints the counts, and below them which tests were skipped and why. A step that failed without a failing test
 // (a lint step, say) counts as one failure, so the line never says 0 when
 // something is wrong.
 func (v *verifier) summary(suite string) error {
@@ -137,13 +137,16 @@ func (v *verifier) summary(suite string) error {
 	}
 	if passed+failed > 0 || suite == "test" {
 		fmt.Fprintln(v.out)
-		for _, name := range v.tally.failures() {
+		for _, name := range v.tally.named("fail") {
 			fmt.Fprintln(v.out, "failed:", name)
 		}
 		if skipped > 0 {
 			fmt.Fprintf(v.out, "%d passed, %d failed, %d skipped\n", passed, failed, skipped)
 		} else {
 			fmt.Fprintf(v.out, "%d passed, %d failed\n", passed, failed)
+		}
+		for _, skip := range v.tally.skips() {
+			fmt.Fprintln(v.out, "skipped:", skip)
 		}
 	}
 	switch {

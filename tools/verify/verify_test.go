@@ -23,6 +23,9 @@ const events = `
 {"Action":"output","Package":"p","Test":"TestB/case","Output":"broken here\n"}
 {"Action":"fail","Package":"p","Test":"TestB/case"}
 {"Action":"fail","Package":"p","Test":"TestB"}
+{"Action":"output","Package":"p","Test":"TestC","Output":"=== RUN   TestC\n"}
+{"Action":"output","Package":"p","Test":"TestC","Output":"    c_test.go:7: needs a network: none here\n"}
+{"Action":"output","Package":"p","Test":"TestC","Output":"--- SKIP: TestC (0.00s)\n"}
 {"Action":"skip","Package":"p","Test":"TestC"}
 {"Action":"fail","Package":"p"}
 {"ImportPath":"q","Action":"build-output","Output":"q.go:1: undefined\n"}
@@ -46,6 +49,9 @@ func TestTally_CountsTestsAndPackagesThatFail(t *testing.T) {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log lacks %q", want)
 		}
+	}
+	if got, want := fmt.Sprint(tests.skips()), "[p TestC: needs a network: none here]"; got != want {
+		t.Errorf("skipped: %s, want %s", got, want)
 	}
 	if strings.Contains(log.String(), "all well") {
 		t.Error("the log has the output of a test that passed")
@@ -103,6 +109,14 @@ func TestSummary_SaysWhatHappened(t *testing.T) {
 	printed, err = runSteps(t, passing, outcome("absent", "", fmt.Errorf("bench: %w", errAbsent)))
 	if err != nil || !strings.Contains(printed, "none absent") {
 		t.Errorf("a step with nothing to do: %v\n%s", err, printed)
+	}
+	passing.add("p TestB", "skip")
+	passing.add("p TestC", "skip")
+	passing.because("p TestC", "    c_test.go:7: elsewhere\n        only\n")
+	passing.add("p TestA", "skip") // in one of its runs
+	printed, err = runSteps(t, passing, outcome("good", "", nil))
+	if want := "\n1 passed, 0 failed, 2 skipped\nskipped: p TestB: no reason given\nskipped: p TestC: elsewhere only\n"; err != nil || !strings.HasSuffix(printed, want) {
+		t.Errorf("tests that were skipped: %v\n%s\nwant%s", err, printed, want)
 	}
 	if printed, err = runSteps(t, newTally()); err == nil {
 		t.Errorf("a suite that ran no test succeeds:\n%s", printed)
