@@ -2,6 +2,7 @@ package fulmar_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -84,9 +85,14 @@ func dial(t *testing.T, config fulmar.ClientConfig) testservice.EchoClient {
 	return testservice.NewEchoClient(dialAny(t, config))
 }
 
-// dialAny is dial for any service.
+// dialAny is dial for any service. The defaults for times are tested where time is
+// virtual: on a busy machine a test would fail by them, so here they are longer.
 func dialAny(t *testing.T, config fulmar.ClientConfig) *fulmar.Client {
 	t.Helper()
+	if config.Dial == nil {
+		config.ConnectTimeout = cmp.Or(config.ConnectTimeout, time.Minute)
+		config.Timeout = cmp.Or(config.Timeout, time.Minute)
+	}
 	client, err := fulmar.NewClient(config)
 	if err != nil {
 		t.Fatal(err)

@@ -192,16 +192,16 @@ func TestTLS_ServersWithoutIt(t *testing.T) {
 
 // TestTLS_SilentServers: the error says that it was the handshake that took too long.
 func TestTLS_SilentServers(t *testing.T) {
-	socket, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer socket.Close()
-	api := dial(t, fulmar.ClientConfig{Target: socket.Addr().String(), ConnectTimeout: 50 * time.Millisecond, TLS: fulmar.ClientTLS{Enable: true}})
-	e := asError(t, api.Nothing(t.Context()))
-	if !strings.Contains(e.Message(), "connect timeout of 50ms") || e.Phase() != fulmar.PhaseHandshake || e.Executed() != fulmar.ExecutedNo {
-		t.Error(e)
-	}
+	withPeer(t, fulmar.ClientConfig{ConnectTimeout: time.Second, TLS: fulmar.ClientTLS{Enable: true}}, func(client *fulmar.Client, accept func() net.Conn) {
+		called := make(chan error, 1)
+		go func() { called <- testservice.NewEchoClient(client).Nothing(context.Background()) }()
+		silent := accept()
+		e := asError(t, <-called)
+		if !strings.Contains(e.Message(), "connect timeout of 1s") || e.Phase() != fulmar.PhaseHandshake || e.Executed() != fulmar.ExecutedNo {
+			t.Error(e)
+		}
+		_ = silent.Close()
+	})
 }
 
 // TestTLS_HalfHandshakes: clients that begin and do not go on hold up others for a

@@ -219,25 +219,25 @@ func TestForward_ShortensDeadlines(t *testing.T) {
 			return nil
 		}})
 		var between time.Time
-		forward := fulmar.Forward(dialAny(t, fulmar.ClientConfig{Target: second.address, Protocol: protocol}))
+		forward := fulmar.Forward(dialAny(t, fulmar.ClientConfig{Target: second.address, Protocol: protocol, Timeout: limits.CallTimeout}))
 		first := unknown(t, func(ctx context.Context, request fulmar.Raw) (fulmar.Raw, error) {
 			call, _ := fulmar.CallFrom(ctx)
 			between, _ = call.Deadline()
 			return forward(ctx, request)
 		})
 		api := dial(t, fulmar.ClientConfig{Target: first.address, Protocol: protocol, Timeout: -1})
-		const long = 3 * time.Second // less than the default of the clients in between
+		const long = 3 * time.Second // less than the timeout of the client in between
 		if err := api.Nothing(t.Context(), fulmar.Timeout(long)); err != nil {
 			t.Fatal(err)
 		}
 		// What is told is how long, so the way adds to the time; but no hop begins anew with
-		// the default of its client.
+		// the timeout of its client.
 		if between.IsZero() || last.IsZero() || last.After(time.Now().Add(long)) {
 			t.Errorf("deadlines %v and then %v", between, last)
 		}
 		err := api.Nothing(t.Context(), fulmar.Timeout(-1))
 		if left := time.Until(last); err != nil || left > limits.CallTimeout {
-			t.Errorf("without a deadline of the caller the last handler has %v, want the default of a client; %v", left, err)
+			t.Errorf("without a deadline of the caller the last handler has %v, want the timeout of the client in between; %v", left, err)
 		}
 	})
 }

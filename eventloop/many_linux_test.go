@@ -68,9 +68,8 @@ func TestListener_ManyConnections(t *testing.T) {
 	if stats := s.Stats(); stats.Open != uint64(connections) || stats.Refused != 0 || stats.AcceptErrors != 0 {
 		t.Errorf("%d of %d connections are open, %d were refused, %d accepts failed", stats.Open, connections, stats.Refused, stats.AcceptErrors)
 	}
-	if more := runtime.NumGoroutine() - goroutines; more > connections/100 {
-		t.Errorf("%d goroutines more for %d idle connections", more, connections)
-	}
+	// Those that wrote the last replies may be about to end.
+	eventually(t, "no goroutine for an idle connection", func() bool { return runtime.NumGoroutine()-goroutines <= connections/100 })
 	open := heap() - before
 
 	for _, client := range clients {
