@@ -169,6 +169,34 @@ func TestSteps_FindModulesAndFuzzTargets(t *testing.T) {
 	}
 }
 
+// TestModels_AreThere: what the steps leave out are tests of the event loop that exist,
+// and there is another one that compares the model with the code.
+func TestModels_AreThere(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join("..", "..", "eventloop", "*model*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := regexp.MustCompile(eventLoopModels)
+	var skipped []string
+	for _, name := range files {
+		content, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(content), "fulmar/eventloop\"") {
+			continue
+		}
+		for _, function := range regexp.MustCompile(`(?m)^func (Test\w*)`).FindAllStringSubmatch(string(content), -1) {
+			if left.MatchString(function[1]) {
+				skipped = append(skipped, function[1])
+			}
+		}
+	}
+	if len(skipped) != 4 {
+		t.Errorf("%q leaves out %v, want four tests in files that do not use the event loop", eventLoopModels, skipped)
+	}
+}
+
 func TestNarrow_SaysWhyNothingRan(t *testing.T) {
 	foreign := filepath.Join(t.TempDir(), "foreign")
 	if err := os.WriteFile(foreign, []byte("\x7fELF of no machine"), 0o755); err != nil {
