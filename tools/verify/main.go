@@ -19,7 +19,9 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -45,6 +47,9 @@ type verifier struct {
 	ledger bool
 	only   string
 	tally  *tally
+	// mu guards what steps that run beside each other add to: failed, and the
+	// lines of one step in out.
+	mu     sync.Mutex
 	failed []string
 	out    io.Writer
 }
@@ -64,8 +69,8 @@ func run(ctx context.Context, arguments []string) error {
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
-	suites := map[string][]step{"test": testSteps(), "lint": lintSteps(), "fuzz": fuzzSteps()}
-	steps, ok := suites[flags.Arg(0)]
+	suites := map[string][]stage{"test": testStages(), "lint": inOrder(lintSteps()), "fuzz": inOrder(fuzzSteps())}
+	stages, ok := suites[flags.Arg(0)]
 	if !ok {
 		return fmt.Errorf("want one of test, lint, fuzz (got %q)", flags.Arg(0))
 	}
@@ -76,13 +81,11 @@ func run(ctx context.Context, arguments []string) error {
 	if v.modules, err = findModules(v.root); err != nil {
 		return err
 	}
-	for _, s := range steps {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if strings.Contains(s.name, v.only) {
-			v.step(ctx, s)
-		}
+	for _, s := range stages {
+		v.stage(ctx, s)
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
 	}
 	return v.summary(flags.Arg(0))
 }
@@ -91,6 +94,29 @@ func run(ctx context.Context, arguments []string) error {
 type step struct {
 	name string
 	run  func(ctx context.Context, v *verifier, log *log) error
+}
+
+// stage is steps that may run beside each other.
+type stage []step
+
+// inOrder makes stages of one step each.
+func inOrder(steps []step) []stage {
+	var stages []stage
+	for _, s := range steps {
+		stages = append(stages, stage{s})
+	}
+	return stages
+}
+
+// stage runs steps two at a time, those that are wanted.
+func (v *verifier) stage(ctx context.Context, steps stage) {
+	steps = slices.DeleteFunc(slices.Clone(steps), func(s step) bool { return !strings.Contains(s.name, v.only) })
+	_ = inPairs(len(steps), func(i int) error {
+		if ctx.Err() == nil {
+			v.step(ctx, steps[i])
+		}
+		return nil
+	})
 }
 
 // errAbsent says that what a step needs is not part of the tree.
@@ -110,6 +136,8 @@ func (v *verifier) step(ctx context.Context, s step) {
 	start := time.Now()
 	err = s.run(ctx, v, log)
 	seconds := time.Since(start).Seconds()
+	v.mu.Lock()
+	defer v.mu.Unlock()
 	switch {
 	case errors.Is(err, errAbsent):
 		fmt.Fprintf(v.out, "none %-40s %s\n", s.name, err)
@@ -123,6 +151,8 @@ func (v *verifier) step(ctx context.Context, s step) {
 }
 
 func (v *verifier) fail(name string, err error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
 	fmt.Fprintf(v.out, "FAIL %-40s %v\n", name, err)
 	v.failed = append(v.failed, name)
 }

@@ -16,24 +16,27 @@ import (
 	"strings"
 )
 
-// testSteps is what `make test` promises, cheap checks first.
-func testSteps() []step {
+// testStages is what `make test` promises, cheap checks first.
+func testStages() []stage {
 	return slices.Concat(
-		[]step{{"generated code is up to date", checkGenerated}},
-		lintSteps(),
-		buildSteps(),
-		[]step{
-			{"tests", plainTests},
+		inOrder([]step{{"generated code is up to date", checkGenerated}}),
+		inOrder(lintSteps()),
+		inOrder(buildSteps()),
+		// Alone, because it runs as many packages at a time as two of the others.
+		inOrder([]step{{"tests", plainTests}}),
+		// The longest first. Beside each other, because half of the time they wait: for
+		// deadlines, for peers, for the last package.
+		[]stage{{
 			{"tests with -race", raceTests},
-			{"tests with -tags invariants", invariantsTests},
 			{"tests with 32 bits", narrowTests},
-			{"tests with -tags purego", puregoTests},
 			{"event loop on each engine", engineTests},
-			{"simulation seeds", simulation},
+			{"tests with -tags invariants", invariantsTests},
 			{"interop", interop},
+			{"simulation seeds", simulation},
+			{"tests with -tags purego", puregoTests},
 			{"examples", examples},
-		},
-		fuzzSteps(),
+		}},
+		inOrder(fuzzSteps()),
 	)
 }
 

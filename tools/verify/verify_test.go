@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -120,6 +121,42 @@ func TestSummary_SaysWhatHappened(t *testing.T) {
 	}
 	if printed, err = runSteps(t, newTally()); err == nil {
 		t.Errorf("a suite that ran no test succeeds:\n%s", printed)
+	}
+}
+
+// TestStage_RunsStepsBesideEachOther: each of two steps waits for the other one, and what
+// one of them prints stays together.
+func TestStage_RunsStepsBesideEachOther(t *testing.T) {
+	first, second := make(chan struct{}), make(chan struct{})
+	meets := func(name string, mine chan<- struct{}, other <-chan struct{}) step {
+		return step{name, func(ctx context.Context, _ *verifier, _ *log) error {
+			close(mine)
+			select {
+			case <-other:
+				return errors.New("no " + name)
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}}
+	}
+	var out strings.Builder
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	v := &verifier{root: t.TempDir(), tally: newTally(), out: &out, only: "wanted"}
+	v.stage(ctx, stage{meets("wanted 1", first, second), outcome("other", "", errors.New("it ran")), meets("wanted 2", second, first)})
+	slices.Sort(v.failed)
+	if got := fmt.Sprint(v.failed); got != "[wanted 1 wanted 2]" {
+		t.Errorf("failed: %s\n%s", got, out.String())
+	}
+	for _, name := range []string{"wanted 1", "wanted 2"} {
+		if want := fmt.Sprintf("--- %s: no %s (whole log: ", name, name); !strings.Contains(out.String(), want) {
+			t.Errorf("%q is missing:\n%s", want, out.String())
+		}
+	}
+	cancel()
+	v.stage(ctx, stage{outcome("wanted 3", "", errors.New("it ran"))})
+	if len(v.failed) != 2 {
+		t.Errorf("after the end of the run: %v", v.failed)
 	}
 }
 
