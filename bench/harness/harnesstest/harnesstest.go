@@ -38,3 +38,22 @@ func Measure(t *testing.T, root string, suite harness.Suite, window time.Duratio
 	}
 	return results.Cases
 }
+
+// ProcessorTimes wants that the kernel accounted processor time to the servers and to the
+// clients of each contestant, over all cases. In the short window of one case a server may
+// not run: on a busy machine the clients read what it has answered before.
+func ProcessorTimes(t *testing.T, results []harness.CaseResult) {
+	t.Helper()
+	servers, clients := map[string]int64{}, map[string]int64{}
+	for _, result := range results {
+		for _, run := range result.Runs {
+			servers[run.Contestant] += run.ServerCPU
+			clients[run.Contestant] += run.ClientCPU
+		}
+	}
+	for name := range servers {
+		if servers[name] <= 0 || clients[name] <= 0 {
+			t.Errorf("%s: the servers took %d ns of processor time, the clients %d", name, servers[name], clients[name])
+		}
+	}
+}
