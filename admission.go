@@ -70,20 +70,20 @@ func newAdmission(config ServerConfig) *admission {
 func (a *admission) queues() bool { return a.runningMost < a.callsMost }
 
 // enter returns when a call may run, or why it may not. A call that entered must
-// leave, with the time that enter returned.
+// leave, with the time that enter returned. All times count from when its message had
+// arrived: it may have waited for a processor.
 func (a *admission) enter(ctx context.Context, in *transport.Inbound, deadline time.Time) (started time.Time, err error) {
 	if n := a.inProgress.Add(1); n > int64(a.callsMost) {
 		a.inProgress.Add(-1)
 		return started, overloadedf("%d calls are running (limit %d)", n-1, a.callsMost)
 	}
-	if !a.queues() {
+	if !a.queues() && deadline.IsZero() {
 		return started, nil
 	}
 	started = time.Now()
-	call, err := a.join(started, deadline)
-	if call != nil {
-		in.WillWait()
-		started, err = a.wait(ctx, call, started, deadline)
+	err = expired(in.Arrived, started, deadline)
+	if err == nil && a.queues() {
+		started, err = a.queue(ctx, in, started, deadline)
 	}
 	if err != nil {
 		a.inProgress.Add(-1)
@@ -91,9 +91,23 @@ func (a *admission) enter(ctx context.Context, in *transport.Inbound, deadline t
 	return started, err
 }
 
+// queue is enter where calls wait for each other.
+func (a *admission) queue(ctx context.Context, in *transport.Inbound, now, deadline time.Time) (started time.Time, err error) {
+	until := in.Arrived.Add(a.waitMost)
+	if !deadline.IsZero() && deadline.Before(until) {
+		until = deadline
+	}
+	call, err := a.join(now, until)
+	if call == nil {
+		return now, err
+	}
+	in.WillWait()
+	return a.wait(ctx, call, in.Arrived, now, until, deadline)
+}
+
 // join takes a place among those that run, and returns nil, or one among those
-// that wait.
-func (a *admission) join(now, deadline time.Time) (*list.Element, error) {
+// that wait, which may be until then.
+func (a *admission) join(now, until time.Time) (*list.Element, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.running < a.runningMost && a.waiting.Len() == 0 {
@@ -109,25 +123,17 @@ func (a *admission) join(now, deadline time.Time) (*list.Element, error) {
 	// wait: as many as may run.
 	if n >= a.runningMost {
 		expected := time.Duration(n+1) * a.interval
-		if most := a.patience(now, deadline); expected > most/100*hopeful {
+		if most := until.Sub(now); expected > most/100*hopeful {
 			return nil, overloadedf("%d calls wait, the last one for about %v (limit %v)", n, expected, most)
 		}
 	}
 	return a.waiting.PushBack(&waitingCall{granted: make(chan struct{}, 1)}), nil
 }
 
-// patience returns how long a call may wait.
-func (a *admission) patience(now, deadline time.Time) time.Duration {
-	if deadline.IsZero() {
-		return a.waitMost
-	}
-	return min(a.waitMost, deadline.Sub(now))
-}
-
 // wait returns when a call that waits may run, or why it will not.
-func (a *admission) wait(ctx context.Context, place *list.Element, since, deadline time.Time) (started time.Time, err error) {
+func (a *admission) wait(ctx context.Context, place *list.Element, arrived, now, until, deadline time.Time) (started time.Time, err error) {
 	call := place.Value.(*waitingCall)
-	timer := time.NewTimer(a.patience(since, deadline))
+	timer := time.NewTimer(until.Sub(now))
 	defer timer.Stop()
 	granted, gone := false, false
 	select {
@@ -142,20 +148,27 @@ func (a *admission) wait(ctx context.Context, place *list.Element, since, deadli
 	case <-ctx.Done():
 		gone = true
 	}
-	now := time.Now()
-	switch waited := now.Sub(since); {
+	now = time.Now()
+	err = expired(arrived, now, deadline)
+	switch {
 	case gone:
 		err = &Error{code: Canceled, message: "the connection ended before the call could run", executed: ExecutedNo}
-	case !deadline.IsZero() && !now.Before(deadline):
-		// Nobody waits for the answer of a call that expired, so it is not run.
-		err = &Error{code: DeadlineExceeded, message: fmt.Sprintf("expired after %v, before it could run", waited), executed: ExecutedNo}
-	case !granted:
-		err = overloadedf("it waited for %v to run (limit %v)", waited, a.waitMost)
-	default:
-		return now, nil
+	case err == nil && !granted:
+		err = overloadedf("it waited for %v to run (limit %v)", now.Sub(arrived), a.waitMost)
 	}
-	a.giveUp(place, granted)
-	return started, err
+	if err != nil {
+		a.giveUp(place, granted)
+	}
+	return now, err
+}
+
+// expired is the error for a call whose caller has stopped waiting: nobody is there for
+// its answer, so it is not run.
+func expired(arrived, now, deadline time.Time) error {
+	if deadline.IsZero() || now.Before(deadline) {
+		return nil
+	}
+	return &Error{code: DeadlineExceeded, message: fmt.Sprintf("expired after %v, before it could run", now.Sub(arrived)), executed: ExecutedNo}
 }
 
 // giveUp ends the wait of a call that will not run, and passes on the place that it

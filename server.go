@@ -238,7 +238,7 @@ func (s *Server) lookup(service, method []byte) any {
 func (s *Server) handle(ctx context.Context, in *transport.Inbound) {
 	var deadline time.Time
 	if timeout := in.Head.Timeout; timeout > 0 {
-		deadline = time.Now().Add(timeout)
+		deadline = in.Arrived.Add(timeout)
 	}
 	entry, err := s.resolve(in)
 	var started time.Time

@@ -130,7 +130,7 @@ func (s *connState) conn(l *Listener, config *Config) *Conn {
 	l.draining.Store(s.draining)
 	c := &Conn{listener: l, config: config, closed: s.finishing, served: &served{
 		fresh: s.fresh, again: s.again, wake: s.wake, released: s.released, looked: s.looked, idle: s.idle,
-		left:   int(s.left),
+		left:   int32(s.left),
 		paused: s.paused, holds: int32(s.holds), eof: s.eof, eofTold: s.eofTold, failed: s.failed,
 	}}
 	c.reader.end = int(s.buffered)

@@ -123,7 +123,7 @@ func (c *Conn) leave(err error) {
 	if err != nil {
 		c.failLocked(err)
 	}
-	waits := c.served.left >= c.config.MaxDetached
+	waits := int(c.served.left) >= c.config.MaxDetached
 	c.served.left--
 	if err != nil || waits {
 		c.engine().poke(c)

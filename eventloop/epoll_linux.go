@@ -276,7 +276,7 @@ func (e *epollEngine) run(c *Conn, l *leader, next action) (leads bool) {
 		switch {
 		case next == actionRead:
 			reads++
-			next = e.read(c, l, leads, leads && reads >= turnReads)
+			next = e.read(c, l, leads, reads)
 			continue
 		case next == actionLook:
 			c.look()
@@ -458,8 +458,9 @@ func (e *epollEngine) awaitLocked(c *Conn, turnOver bool) action {
 	return next
 }
 
-// read reads once, without waiting, and returns what await does.
-func (e *epollEngine) read(c *Conn, l *leader, leads, turnOver bool) action {
+// read reads once, without waiting, and returns what await does. reads counts the reads
+// since the connection's event.
+func (e *epollEngine) read(c *Conn, l *leader, leads bool, reads int) action {
 	loop := &c.served.loop
 	if leads {
 		c.reader.borrow(l.buffer)
@@ -475,10 +476,18 @@ func (e *epollEngine) read(c *Conn, l *leader, leads, turnOver bool) action {
 	}
 	c.reader.end += n
 	c.countRead(n)
+	switch {
+	case n == 0:
+	case leads && reads == 1:
+		// What its event was about had arrived then: one look at the clock for all.
+		c.served.readAt = l.woken
+	default:
+		c.served.readAt = time.Now()
+	}
 	c.mu.Lock()
 	c.served.drained = drained
 	c.served.arrived(n, err)
-	next := e.awaitLocked(c, turnOver)
+	next := e.awaitLocked(c, leads && reads >= turnReads)
 	c.mu.Unlock()
 	return next
 }

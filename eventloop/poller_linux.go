@@ -188,6 +188,8 @@ type leader struct {
 	events [batchEvents]unix.EpollEvent
 	// next is the event to look at, count how many there are.
 	next, count int
+	// woken is when the poller saw them.
+	woken time.Time
 	// attempt polls once, for raw.Read; made once instead of for every wait.
 	attempt func(uintptr) bool
 	pollErr error
@@ -312,6 +314,8 @@ func (l *leader) wait() (err error) {
 		if err := l.waitLonger(); err != nil {
 			return err
 		}
+	} else {
+		l.woken = time.Now()
 	}
 	stats.wakeups.Add(1)
 	stats.events.Add(uint64(l.count))
@@ -342,7 +346,8 @@ func (l *leader) waitLonger() (err error) {
 			return err
 		}
 	}
-	p.spinner.waited(time.Since(began), l.count)
+	l.woken = time.Now()
+	p.spinner.waited(l.woken.Sub(began), l.count)
 	return nil
 }
 
@@ -441,6 +446,7 @@ func (l *leader) lose(state uint64, rescued bool) bool {
 	// l is in that call, or will find that it has lost the role.
 	successor.busy = true
 	successor.count = copy(successor.events[:], l.events[l.next:l.count])
+	successor.woken = l.woken
 	p.leader.Store(successor)
 	go successor.lead()
 	return true

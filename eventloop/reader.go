@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
 )
@@ -82,6 +83,17 @@ type search struct {
 
 // Len returns how many bytes can be read without waiting.
 func (r *Reader) Len() int { return r.end - r.start }
+
+// Arrived returns when the last of the bytes that are there were read, or when the
+// poller was told of them: not when the handler is called, which may have waited for a
+// processor. Bytes that the handler has left may be older. It is zero on a dialled
+// connection, and before the first byte.
+func (r *Reader) Arrived() time.Time {
+	if s := r.conn.served; s != nil {
+		return s.readAt
+	}
+	return time.Time{}
+}
 
 // Buffered returns all bytes that can be read without waiting, and consumes
 // none.

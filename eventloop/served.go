@@ -68,12 +68,14 @@ type served struct {
 	// handshake is that of TLS; nil when it is over, or there is none.
 	handshake func(context.Context) error
 	readErr   error // other than EOF
+	// readAt is when the last bytes were read.
+	readAt time.Time
 
 	// Small fields stand together: this struct just fits into a class of the
 	// allocator's.
 	holds int32
 	// left counts calls that the connection has gone on without.
-	left int
+	left int32
 	// turn numbers who owns the connection, in steps of two. It is odd while its
 	// handler has let go of it and nobody has taken it: see Detach.
 	turn atomic.Uint32
@@ -216,7 +218,7 @@ func (c *Conn) change(set func(*served)) {
 func (c *Conn) next() action {
 	s := c.served
 	unread := c.reader.Len()
-	full := s.left >= c.config.MaxDetached
+	full := int(s.left) >= c.config.MaxDetached
 	quiet := unread == 0 && s.holds == 0 && c.listener.draining.Load()
 	// A handler would not know the peer, and wait for the handshake to write.
 	wake := s.wake && (s.handshake == nil || c.tlsOf() == nil)

@@ -118,6 +118,8 @@ func (stdEngine) readReturned(c *Conn, n int, err error) {
 	std := c.served.std
 	if n == 0 {
 		c.reader.settle()
+	} else {
+		c.served.readAt = time.Now()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

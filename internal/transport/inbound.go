@@ -2,6 +2,7 @@ package transport
 
 import (
 	"slices"
+	"time"
 
 	"github.com/fulmar-rpc/fulmar/eventloop"
 	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
@@ -26,6 +27,8 @@ type Inbound struct {
 	Body  []byte
 	Peer  string
 	Local string
+	// Arrived is when the last byte of the message was read. Deadlines count from it.
+	Arrived time.Time
 	// Identity is what ServerConfig.Identify returned for the connection.
 	Identity any
 

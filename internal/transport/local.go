@@ -190,7 +190,8 @@ func (p *localPeer) call(ctx context.Context, request *Request) (*Response, erro
 // begin makes what the server gets, of the bytes that it would get.
 func (p *localPeer) begin(ctx context.Context, request *Request) (*localCall, error) {
 	const sequence = 1
-	request.hurry(ctx, time.Now())
+	now := time.Now()
+	request.hurry(ctx, now)
 	request.address(sequence, wire.FlagOutOfOrder, false)
 	call := &localCall{peer: p.peer, outcome: request.call.outcome}
 	if request.oneway {
@@ -216,6 +217,7 @@ func (p *localPeer) begin(ctx context.Context, request *Request) (*localCall, er
 		Sequence:       message.Sequence,
 		Peer:           LocalAddress,
 		Local:          LocalAddress,
+		Arrived:        now,
 		server:         p.server,
 		conn:           call,
 		local:          call,
@@ -224,7 +226,6 @@ func (p *localPeer) begin(ctx context.Context, request *Request) (*localCall, er
 		fulmar:         true,
 	}
 	if p.server.config.Observed {
-		now := time.Now()
 		call.stamps = &Stamps{FirstByte: now, Complete: now, BytesIn: len(bytes)}
 	}
 	call.ctx.server = p.server.ctx

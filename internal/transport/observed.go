@@ -156,24 +156,26 @@ type Stamps struct {
 // Stamps returns when the message came; nil if the server is not observed.
 func (in *Inbound) Stamps() *Stamps { return in.stamps }
 
-// newInbound returns an empty message; began is when its first byte was read, or
-// zero for now.
-func (c *serverConn) newInbound(began time.Time, size int) *Inbound {
+// newInbound returns an empty message; began is when its first byte was read, arrived
+// when the last one was. began may be zero for the same.
+func (c *serverConn) newInbound(began, arrived time.Time, size int) *Inbound {
 	if !c.server.config.Observed {
-		if call, ok := c.server.inbounds.Get().(*Inbound); ok {
-			return call
+		call, ok := c.server.inbounds.Get().(*Inbound)
+		if !ok {
+			call = new(Inbound)
 		}
-		return new(Inbound)
+		call.Arrived = arrived
+		return call
 	}
 	both := &struct {
 		Inbound
 		Stamps
 	}{}
-	now := time.Now()
 	if began.IsZero() {
-		began = now
+		began = arrived
 	}
-	both.Stamps = Stamps{FirstByte: began, Complete: now, BytesIn: size}
+	both.Arrived = arrived
+	both.Stamps = Stamps{FirstByte: began, Complete: arrived, BytesIn: size}
 	both.stamps = &both.Stamps
 	return &both.Inbound
 }

@@ -46,7 +46,8 @@ type serverConn struct {
 	// discard is how many bytes of a refused message are still to come.
 	discard int
 	// started is when the first byte of the message in progress arrived.
-	started time.Time
+	started  time.Time
+	arrivals arrivals
 	// charged is how many of the bytes in the reader the budget counts.
 	charged int
 
@@ -185,6 +186,7 @@ func (c *serverConn) mustWait(reader *eventloop.Reader) (bool, error) {
 	case !c.blockedLocked() && !stopped:
 		return false, nil
 	}
+	c.arrivals.note(reader.Len(), reader.Arrived())
 	// The rest of a message waits for this side now, which is not the peer's time.
 	c.started, c.awaited, c.deadline = time.Time{}, awaitMessage, time.Time{}
 	if !c.paused && (c.unsent > limits.UnsentBytes || reader.Len() >= limits.ReadAheadBytes || c.charge(held(reader)) != nil) {
@@ -233,7 +235,7 @@ func (c *serverConn) idle() {
 // awaitRest sets the time that a message in progress may take.
 func (c *serverConn) awaitRest(need int) {
 	if c.started.IsZero() {
-		c.started = time.Now()
+		c.started = c.conn.Reader().Arrived()
 	}
 	if !c.decoder.Detected() {
 		c.await("enough bytes to tell the protocol", c.started, limits.DetectTimeout)
@@ -310,7 +312,7 @@ const aliasedLeast = 16 << 10
 // inbound makes a call of a message of size bytes. Everything but a large body is
 // copied.
 func (c *serverConn) inbound(message wire.Message, beyond, size int) *Inbound {
-	call := c.newInbound(c.started, size)
+	call := c.newInbound(c.started, c.arrivals.take(size, c.conn.Reader().Arrived()), size)
 	c.started = time.Time{}
 	call.Protocol, call.Type, call.Sequence = message.Protocol, message.Type, message.Sequence
 	call.Peer, call.Local, call.Identity = c.peer, c.local, c.identity
