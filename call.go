@@ -25,6 +25,7 @@ type Call struct {
 	method   string
 	oneway   bool
 	protocol Protocol
+	payload  PayloadCodec
 	peer     string
 	local    string
 	deadline time.Time
@@ -48,6 +49,10 @@ func (c Call) Oneway() bool { return c.oneway }
 
 // Protocol returns how the caller framed the call.
 func (c Call) Protocol() Protocol { return c.protocol }
+
+// PayloadCodec returns what the request is encoded in, and the reply has to be. It is
+// PayloadThrift but for raw methods and ServerConfig.UnknownHandler.
+func (c Call) PayloadCodec() PayloadCodec { return c.payload }
 
 // Peer returns the caller's socket address, Local the server's.
 func (c Call) Peer() string { return c.peer }

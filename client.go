@@ -16,6 +16,7 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
 	"github.com/fulmar-rpc/fulmar/internal/transport"
 	"github.com/fulmar-rpc/fulmar/internal/wire"
+	"github.com/fulmar-rpc/fulmar/internal/wire/kitexprotobuf"
 	"github.com/fulmar-rpc/fulmar/observe"
 )
 
@@ -312,7 +313,7 @@ func (c *Client) attempt(ctx context.Context, peer *transport.Peer, state *unary
 	if err := errAt(ctx, now); err != nil {
 		return callFailure(err, state.limit)
 	}
-	method := transport.Method{Name: state.method.Name, Qualified: c.nameOf(state.method), Oneway: state.method.Oneway, KeepsReply: state.method.isRaw()}
+	method := transport.Method{Name: state.method.Name, Qualified: c.nameOf(state.method), Oneway: state.method.Oneway, Payload: wire.Payload(state.method.payload()), KeepsReply: state.method.isRaw()}
 	request, err := peer.NewRequest(method, c.requestHead(ctx, state.method, now))
 	if err != nil {
 		return &Error{code: encodeCode(err), message: err.Error(), phase: PhaseEncode, executed: ExecutedNo, cause: err}
@@ -392,7 +393,11 @@ func encodeCode(err error) Code {
 // readReply decodes a reply, a business error or an application exception.
 func (c *Client) readReply(message *transport.Response, state *unaryState) error {
 	if message.Type == thriftwire.Exception {
-		exception, err := thriftwire.ParseApplicationException(message.Body)
+		parse := thriftwire.ParseApplicationException
+		if message.Payload == wire.PayloadProtobuf {
+			parse = kitexprotobuf.ParseException
+		}
+		exception, err := parse(message.Body)
 		if err != nil {
 			bad := c.badReply(err)
 			bad.executed = ExecutedMaybe

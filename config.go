@@ -35,7 +35,27 @@ const (
 	// TTHeaderFramed is TTHeader with a length in front of the message. Who
 	// receives one of the two understands the other.
 	TTHeaderFramed = Protocol(wire.TTHeaderFramed)
+	// KitexProtobuf in ServerConfig.Protocols allows calls whose messages are in
+	// Protobuf, as Kitex sends them behind a length, with TTHeader or without. They
+	// are served as bytes; see PayloadCodec. It is no framing of its own, so clients
+	// cannot have it: a call of theirs is in Protobuf if RawProtobufMethod describes it.
+	KitexProtobuf = Protocol(wire.KitexProtobuf)
 )
+
+// PayloadCodec is what the body of a call is encoded in.
+type PayloadCodec uint8
+
+// The payload codecs.
+const (
+	// PayloadThrift is Thrift Binary: a struct.
+	PayloadThrift = PayloadCodec(wire.PayloadThrift)
+	// PayloadProtobuf is a Protobuf message, with the header that Kitex puts in
+	// front of it ("Kitex-Protobuf").
+	PayloadProtobuf = PayloadCodec(wire.PayloadProtobuf)
+)
+
+// String returns the name in lower case.
+func (p PayloadCodec) String() string { return wire.Payload(p).String() }
 
 // String returns the name in lower case.
 func (p Protocol) String() string { return wire.Protocol(p).String() }
@@ -64,7 +84,10 @@ func (p *Protocol) UnmarshalText(text []byte) error {
 }
 
 // supported is every protocol there is.
-const supported = wire.Set(1<<wire.Bare | 1<<wire.Framed | 1<<wire.TTHeader | 1<<wire.TTHeaderFramed)
+const supported = framings | wire.Set(1<<wire.KitexProtobuf)
+
+// framings is every protocol that a client can have.
+const framings = wire.Set(1<<wire.Bare | 1<<wire.Framed | 1<<wire.TTHeader | 1<<wire.TTHeaderFramed)
 
 // ServerConfig configures a Server. The zero value serves every protocol on
 // port 8888. In every number and duration 0 is the default that the field
@@ -80,7 +103,8 @@ type ServerConfig struct {
 	// Listener to use instead of Address. The Server closes it.
 	Listener net.Listener `json:"-"`
 	// Protocols that connections may speak. TTHeader and TTHeaderFramed are one
-	// to a server: either allows both. Default: all.
+	// to a server: either allows both. KitexProtobuf is served by UnknownHandler and
+	// raw methods only; without them each such call is refused. Default: all.
 	Protocols []Protocol
 	// TLS secures all connections. Default: none is.
 	TLS ServerTLS
@@ -167,7 +191,8 @@ type ServerConfig struct {
 	// (Observers). See package observe. Default: none, which costs nothing.
 	Observers []observe.Observer `json:"-"`
 	// UnknownHandler answers calls of services and methods that are not registered,
-	// with the bytes of their bodies; Forward makes one. With it a call that names a
+	// with the bytes of their bodies; Forward makes one. It gets those in Protobuf too
+	// (Call.PayloadCodec), unless Protocols leaves out KitexProtobuf. With it a call that names a
 	// service which is not registered is never one of a registered method. Default:
 	// such calls are refused with Unimplemented.
 	UnknownHandler UnknownHandler `json:"-"`
@@ -337,8 +362,11 @@ func (c ClientConfig) Validate() error {
 	} else if _, err := parseTarget(c.Target); err != nil {
 		problems = append(problems, fmt.Errorf("client config: Target: %w", err))
 	}
-	if c.Protocol != 0 && !supported.Has(wire.Protocol(c.Protocol)) {
-		problems = append(problems, fmt.Errorf("client config: Protocol: %d is not a protocol (known: %s)", c.Protocol, supported))
+	switch {
+	case c.Protocol == KitexProtobuf:
+		problems = append(problems, fmt.Errorf("client config: Protocol: %v is not one that a client has: describe methods with RawProtobufMethod, and use %v, %v or %v", KitexProtobuf, Framed, TTHeader, TTHeaderFramed))
+	case c.Protocol != 0 && !framings.Has(wire.Protocol(c.Protocol)):
+		problems = append(problems, fmt.Errorf("client config: Protocol: %d is not a protocol (known: %s)", c.Protocol, framings))
 	}
 	if c.AssumeMultiplexed && (c.Protocol == Bare || c.Protocol == Framed) {
 		problems = append(problems, fmt.Errorf("client config: AssumeMultiplexed: protocol %v has no sequence ids to match replies by (possible: %v, %v)", c.Protocol, TTHeader, TTHeaderFramed))

@@ -70,8 +70,12 @@ func (t *methodTable) lookup(service, name []byte, strict bool) *methodEntry {
 	return nil
 }
 
-// missing explains why lookup found nothing.
-func (t *methodTable) missing(service, name string) error {
+// missing explains why lookup found nothing, or nothing for calls in payload.
+func (t *methodTable) missing(service, name string, payload PayloadCodec) error {
+	if entry := t.lookup([]byte(service), []byte(name), false); entry != nil && entry.method.payload() != payload {
+		return unimplemented(thriftwire.ExceptionInvalidProtocol, fmt.Sprintf(
+			"method %q takes calls in %v, this one is in %v", name, entry.method.payload(), payload))
+	}
 	if _, known := t.services[service]; known {
 		return unimplemented(thriftwire.ExceptionUnknownMethod, fmt.Sprintf("unknown method %q of service %q", name, service))
 	}
@@ -83,6 +87,10 @@ func (t *methodTable) missing(service, name string) error {
 		if _, known := t.services[service]; !known {
 			return unimplemented(thriftwire.ExceptionUnknownService, fmt.Sprintf("unknown service %q", service))
 		}
+	}
+	if payload == PayloadProtobuf {
+		return unimplemented(thriftwire.ExceptionUnknownMethod, fmt.Sprintf(
+			"unknown method %q; calls in %v are served as bytes only, where that is asked for", name, payload))
 	}
 	return unimplemented(thriftwire.ExceptionUnknownMethod, fmt.Sprintf("unknown method %q", name))
 }

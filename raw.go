@@ -10,7 +10,8 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
 )
 
-// Raw is the body of a message as it is on the wire: the struct of a call's
+// Raw is the body of a message as it is on the wire. In Protobuf (PayloadProtobuf) it
+// is the message itself, and an empty one has no bytes. In Thrift it is the struct of a call's
 // arguments or of its result in the Binary protocol, without the header of the
 // message. A struct without fields is one zero byte, and so is the result of a
 // method that returns nothing. The result of a call holds a value as its field 0,
@@ -36,6 +37,19 @@ type Raw []byte
 // ClientConfig.QualifiedNames is set. Together they have at most 1 KiB
 // (MethodNameBytes).
 func RawMethod(service, method string, oneway bool) (*MethodDesc, error) {
+	return newRawMethod(service, method, oneway, PayloadThrift)
+}
+
+// RawProtobufMethod is RawMethod for a method whose argument and result are Protobuf
+// messages and whose server is one of Kitex, or a proxy for it: what it calls
+// Kitex-Protobuf, which is not gRPC. The client's protocol must not be Bare; with
+// TTHeader such calls are sent as TTHeaderFramed. A server that registers the method
+// serves calls in Protobuf with it, and none in Thrift.
+func RawProtobufMethod(service, method string, oneway bool) (*MethodDesc, error) {
+	return newRawMethod(service, method, oneway, PayloadProtobuf)
+}
+
+func newRawMethod(service, method string, oneway bool, payload PayloadCodec) (*MethodDesc, error) {
 	if method == "" {
 		return nil, errors.New("fulmar: RawMethod: the name of the method is empty")
 	}
@@ -50,7 +64,7 @@ func RawMethod(service, method string, oneway bool) (*MethodDesc, error) {
 	if n := len(service) + len(":") + len(method); n > limits.MethodNameBytes {
 		return nil, fmt.Errorf("fulmar: RawMethod: the names of service and method have %d bytes together (limit %d)", n, limits.MethodNameBytes)
 	}
-	return &MethodDesc{Service: service, Name: method, Oneway: oneway, Codec: rawCodec{}, NewRequest: newRaw}, nil
+	return &MethodDesc{Service: service, Name: method, Oneway: oneway, Codec: rawCodec{payload}, NewRequest: newRaw}, nil
 }
 
 func newRaw() any { return new(Raw) }
@@ -67,7 +81,7 @@ func checkRawName(what, name string) error {
 }
 
 // rawCodec passes bodies through.
-type rawCodec struct{}
+type rawCodec struct{ payload PayloadCodec }
 
 var _ Codec = rawCodec{}
 
@@ -77,14 +91,20 @@ func (m *MethodDesc) isRaw() bool {
 	return raw
 }
 
+// payload returns what the messages of a method are encoded in.
+func (m *MethodDesc) payload() PayloadCodec {
+	raw, _ := m.Codec.(rawCodec)
+	return raw.payload
+}
+
 // AppendBody implements Codec. It copies what is shorter than LinkedStringBytes,
 // because it may be lent, and links the rest, which must not change.
-func (rawCodec) AppendBody(out *linkbuf.Buffer, body any, m limits.Message) error {
+func (c rawCodec) AppendBody(out *linkbuf.Buffer, body any, m limits.Message) error {
 	raw, ok := body.(*Raw)
 	switch {
 	case !ok || raw == nil:
 		return fmt.Errorf("fulmar: %T is not a *fulmar.Raw that is set, as raw calls take", body)
-	case len(*raw) == 0:
+	case len(*raw) == 0 && c.payload == PayloadThrift:
 		return errors.New("fulmar: the raw body is empty; a struct without fields is one zero byte")
 	case m.HeadBytes+len(*raw) > m.Bytes:
 		return &thriftwire.Error{Kind: thriftwire.LimitExceeded, Offset: -1, Detail: fmt.Sprintf(

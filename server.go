@@ -17,6 +17,7 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/peerlog"
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
 	"github.com/fulmar-rpc/fulmar/internal/transport"
+	"github.com/fulmar-rpc/fulmar/internal/wire"
 	"github.com/fulmar-rpc/fulmar/observe"
 )
 
@@ -226,8 +227,9 @@ func (s *Server) Close() error {
 var ErrServerClosed = errors.New("fulmar: the server is closed")
 
 // lookup finds what a message calls.
-func (s *Server) lookup(service, method []byte) any {
-	if entry := s.methods.lookup(service, method, s.config.UnknownHandler != nil); entry != nil {
+func (s *Server) lookup(service, method []byte, payload wire.Payload) any {
+	entry := s.methods.lookup(service, method, s.config.UnknownHandler != nil)
+	if entry != nil && entry.method.payload() == PayloadCodec(payload) {
 		return entry
 	}
 	return nil
@@ -283,7 +285,7 @@ func (s *Server) handle(ctx context.Context, in *transport.Inbound) {
 func (s *Server) fillIn(served *servedCall, state *unaryState, in *transport.Inbound, entry *methodEntry, deadline time.Time) {
 	method, call := entry.method, &served.Call
 	call.service, call.method, call.oneway = method.Service, method.Name, method.Oneway
-	call.protocol, call.peer, call.local = Protocol(in.Protocol), in.Peer, in.Local
+	call.protocol, call.payload, call.peer, call.local = Protocol(in.Protocol), PayloadCodec(in.Payload), in.Peer, in.Local
 	call.callerService, call.callerMethod = in.Head.FromService, in.Head.FromMethod
 	call.metadata, call.deadline = Metadata{in.Head.Metadata}, deadline
 	call.identity, _ = in.Identity.(*Identity)
@@ -377,8 +379,9 @@ func (s *Server) resolve(in *transport.Inbound) (*methodEntry, error) {
 			executed: ExecutedNo, exception: thriftwire.ExceptionInvalidMessageType}
 	}
 	if entry == nil {
-		if entry = s.unknown(in.Head.Service, in.Name); entry == nil {
-			return nil, s.methods.missing(in.Head.Service, in.Name)
+		payload := PayloadCodec(in.Payload)
+		if entry = s.unknown(in.Head.Service, in.Name, payload); entry == nil {
+			return nil, s.methods.missing(in.Head.Service, in.Name, payload)
 		}
 		entry.method.Oneway = in.Type == thriftwire.Oneway
 	}
@@ -394,6 +397,8 @@ func invalid(err error) *Error {
 	case errors.Is(err, transport.ErrOverloaded):
 		// Thrift has no type for it.
 		e.code, e.exception = ResourceExhausted, 0
+	case errors.Is(err, wire.ErrNotEnabled):
+		e.code, e.exception = Unimplemented, thriftwire.ExceptionInvalidProtocol
 	case !errors.As(err, &encoding):
 	case encoding.Kind == thriftwire.LimitExceeded:
 		e.code = ResourceExhausted
@@ -519,7 +524,9 @@ func (s *Server) sendBusiness(in *transport.Inbound, state *unaryState, head tra
 		return
 	}
 	defer reply.Release()
-	reply.Body().Append([]byte{byte(thriftwire.Stop)})
+	if in.Payload == wire.PayloadThrift {
+		reply.Body().Append([]byte{byte(thriftwire.Stop)})
+	}
 	s.delivered(in, state.method.Name, reply.Send())
 }
 

@@ -8,8 +8,9 @@ import (
 
 // UnknownHandler answers calls of services and methods that are not registered.
 // CallFrom tells which they are, with deadline, metadata and peer, as in any
-// handler. request is the body of the arguments, and reply must be that of the
-// result; see Raw. An error is answered as that of any handler, but exceptions
+// handler, and with PayloadCodec whether they are in Thrift or in Protobuf. request is
+// the body of the arguments, and reply must be that of the result, in the same
+// encoding; see Raw. An error is answered as that of any handler, but exceptions
 // that an IDL declares are unknown here: they are fields of a result.
 //
 // The bytes of request must not be written to. They are lent until the handler
@@ -34,7 +35,7 @@ func Forward(caller Caller) UnknownHandler {
 		if !ok {
 			return nil, errors.New("fulmar: Forward: not in a handler")
 		}
-		method, err := RawMethod(call.Service(), call.Method(), call.Oneway())
+		method, err := newRawMethod(call.Service(), call.Method(), call.Oneway(), call.PayloadCodec())
 		if err != nil {
 			return nil, &Error{code: InvalidArgument, message: err.Error()}
 		}
@@ -78,9 +79,12 @@ func executedText(err error, handled bool) string {
 }
 
 // unknown returns what serves a method that is not registered, nil if nothing does.
-func (s *Server) unknown(service, name string) *methodEntry {
+func (s *Server) unknown(service, name string, payload PayloadCodec) *methodEntry {
 	handler := s.config.UnknownHandler
-	if handler == nil || service == "" && s.methods.methods[name] != nil {
+	if handler == nil {
+		return nil
+	}
+	if entry := s.methods.methods[name]; service == "" && entry != nil && entry.method == nil {
 		// In several services: it is known, but not which one is meant.
 		return nil
 	}
@@ -90,11 +94,14 @@ func (s *Server) unknown(service, name string) *methodEntry {
 		}
 		service, name = before, after
 	}
-	method, err := RawMethod(service, name, false)
+	method, err := newRawMethod(service, name, false, payload)
 	if err != nil {
 		return nil
 	}
 	method.Invoke = invokeUnknown
+	if payload == PayloadProtobuf {
+		method.Invoke = invokeUnknownProtobuf
+	}
 	return &methodEntry{method: method, implementation: handler}
 }
 
@@ -102,6 +109,16 @@ func (s *Server) unknown(service, name string) *methodEntry {
 func invokeUnknown(ctx context.Context, implementation, request any) (any, error) {
 	reply, err := implementation.(UnknownHandler)(ctx, *request.(*Raw))
 	if err != nil || len(reply) == 0 {
+		return nil, err
+	}
+	return &reply, nil
+}
+
+// invokeUnknownProtobuf is the same for calls in Protobuf, where nothing is an empty
+// message.
+func invokeUnknownProtobuf(ctx context.Context, implementation, request any) (any, error) {
+	reply, err := implementation.(UnknownHandler)(ctx, *request.(*Raw))
+	if err != nil {
 		return nil, err
 	}
 	return &reply, nil

@@ -109,7 +109,7 @@ func (c *ClientConn) Exchange(ctx context.Context, request *Request) (*Response,
 	}
 	if err == nil {
 		response := &request.response
-		*response = Response{conn: c, Type: message.Type, Body: message.Body}
+		*response = Response{conn: c, Type: message.Type, Payload: message.Payload, Body: message.Body}
 		request.tellReply()
 		var closing bool
 		var headErr error
@@ -350,7 +350,7 @@ func isControl(message *wire.Message) bool {
 // check returns what is wrong with a message as the reply to request, and
 // decides whether the connection can be used afterwards.
 func (c *ClientConn) check(request *Request, message *wire.Message) error {
-	err := checkReply(request.name, request.sequence, message)
+	err := checkReply(request.name, request.sequence, request.payload, message)
 	if err == nil && message.Type == thriftwire.Exception && (message.Sequence == 0 || c.pool.config.Protocol == wire.Bare) {
 		// It may be a late answer to something else, so nothing after it is
 		// trusted; and a server that could not read a bare message closes.

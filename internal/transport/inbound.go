@@ -8,6 +8,7 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
 	"github.com/fulmar-rpc/fulmar/internal/wire"
+	"github.com/fulmar-rpc/fulmar/internal/wire/kitexprotobuf"
 	"github.com/fulmar-rpc/fulmar/internal/wire/ttheader"
 )
 
@@ -16,7 +17,9 @@ import (
 // Handle returns.
 type Inbound struct {
 	Protocol wire.Protocol
-	Type     thriftwire.MessageType
+	// Payload is what Body is encoded in, and the answer has to be.
+	Payload wire.Payload
+	Type    thriftwire.MessageType
 	// Target is what Lookup returned. Without one, Name is the method that the
 	// message names, and Head.Service the service.
 	Target   any
@@ -74,7 +77,7 @@ type answerer interface {
 func (s *Server) admit(call *Inbound, message *wire.Message, head *requestHead) {
 	call.Head = head.RequestHead
 	if call.invalid == nil {
-		call.Target = s.config.Lookup(head.service, message.Name)
+		call.Target = s.config.Lookup(head.service, message.Name, message.Payload)
 	}
 	call.ping = call.Target == nil && call.invalid == nil && isPing(message, head.service)
 	if call.Target == nil {
@@ -171,7 +174,7 @@ func (in *Inbound) newReply(name string, head ReplyHead, messageType thriftwire.
 		r.recycle = func() { server.recycle(r) }
 	}
 	r.call = in
-	r.protocol, r.name, r.sequence = in.Protocol, name, in.Sequence
+	r.protocol, r.payload, r.name, r.sequence = in.Protocol, in.Payload, name, in.Sequence
 	if hasTTHeader(r.protocol) {
 		if !in.fulmar {
 			head.Code = 0
@@ -230,7 +233,11 @@ func (in *Inbound) SendException(name string, exception thriftwire.ApplicationEx
 	}
 	defer r.Release()
 	exception.Message = thriftwire.CleanMessage(exception.Message)
-	exception.Put(r.Reserve(exception.Size()))
+	if in.Payload == wire.PayloadProtobuf {
+		kitexprotobuf.PutException(r.Reserve(kitexprotobuf.ExceptionSize(exception)), exception)
+	} else {
+		exception.Put(r.Reserve(exception.Size()))
+	}
 	r.finish(thriftwire.Exception)
 	return in.conn.send(in, &r.outgoing)
 }

@@ -213,6 +213,7 @@ func (p *localPeer) begin(ctx context.Context, request *Request) (*localCall, er
 	}
 	call.Inbound = Inbound{
 		Protocol:       message.Protocol,
+		Payload:        message.Payload,
 		Type:           message.Type,
 		Sequence:       message.Sequence,
 		Peer:           LocalAddress,
@@ -308,14 +309,14 @@ func (p *localPeer) end(call *localCall, request *Request, outcome muxOutcome) (
 		call.reply.release()
 		response.local.outgoing, response.local.whole = nil, whole
 	}
-	decoder := detect.NewDecoder(wire.SetOf(p.peer.config.Protocol), p.peer.config.Limits)
+	decoder := detect.NewDecoder(replies(p.peer.config.Protocol), p.peer.config.Limits)
 	message, _, _, err := decoder.Next(bytes)
 	request.heard(len(bytes), 0)
 	request.tellReply()
 	if err == nil {
-		response.Type, response.Body = message.Type, message.Body
+		response.Type, response.Payload, response.Body = message.Type, message.Payload, message.Body
 		response.Head, _, _, err = readReplyHead(message.Info)
-		if wrong := checkReply(request.name, request.sequence, &message); wrong != nil {
+		if wrong := checkReply(request.name, request.sequence, request.payload, &message); wrong != nil {
 			err = wrong
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
 	"github.com/fulmar-rpc/fulmar/internal/wire"
 	"github.com/fulmar-rpc/fulmar/internal/wire/framed"
+	"github.com/fulmar-rpc/fulmar/internal/wire/kitexprotobuf"
 	"github.com/fulmar-rpc/fulmar/internal/wire/ttheader"
 )
 
@@ -21,6 +22,7 @@ import (
 type outgoing struct {
 	linkbuf.Buffer
 	protocol wire.Protocol
+	payload  wire.Payload
 	name     string
 	sequence int32
 	// header is what the TTHeader says; not used by the other protocols. Between
@@ -58,7 +60,7 @@ func (o *outgoing) begin(pool *linkbuf.Pool) error {
 
 // headSize returns the size of everything in front of the body.
 func (o *outgoing) headSize() (int, error) {
-	size := thriftwire.AppendedHeaderSize(o.name)
+	size := thriftwire.AppendedHeaderSize(o.name) // that of Kitex-Protobuf is as long
 	if o.protocol == wire.Framed || o.protocol == wire.TTHeaderFramed {
 		size += framed.HeaderSize
 	}
@@ -76,7 +78,11 @@ func (o *outgoing) finish(messageType thriftwire.MessageType) {
 	o.unused = len(o.room) - size
 	head := o.room[o.unused:]
 	message := thriftwire.AppendedHeaderSize(o.name)
-	thriftwire.PutHeader(head[size-message:], messageType, o.name, o.sequence)
+	if o.payload == wire.PayloadProtobuf {
+		kitexprotobuf.PutHeader(head[size-message:], messageType, o.name, o.sequence)
+	} else {
+		thriftwire.PutHeader(head[size-message:], messageType, o.name, o.sequence)
+	}
 	head = head[:size-message]
 	length := o.Len() - len(o.room) + message
 	if o.protocol == wire.Framed || o.protocol == wire.TTHeaderFramed {
@@ -121,6 +127,7 @@ func (o *outgoing) release() {
 // reset lets go of what a message refers to that nobody needs any more.
 func (o *outgoing) reset() {
 	o.name, o.room, o.unused, o.after = "", nil, 0, nil
+	o.payload = wire.PayloadThrift
 	o.header = ttheader.Head{}
 	o.state.Store(stateQueued)
 	o.forget()

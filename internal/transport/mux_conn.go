@@ -504,7 +504,7 @@ func (c *muxConn) deliver(message *wire.Message, size int) (last bool) {
 func (c *muxConn) outcome(call *muxCall, message *wire.Message, head ReplyHead, err error) muxOutcome {
 	// What address changes may be changing still: a peer that guesses the
 	// sequence id may answer before it was asked.
-	if wrong := checkReply(call.request.name, message.HeaderSequence, message); wrong != nil {
+	if wrong := checkReply(call.request.name, message.HeaderSequence, call.request.payload, message); wrong != nil {
 		err = wrong
 	}
 	if err != nil {
@@ -512,6 +512,6 @@ func (c *muxConn) outcome(call *muxCall, message *wire.Message, head ReplyHead, 
 	}
 	body, buffers := call.request.take(message.Body, c.lent.pool.buffers)
 	response := &call.request.response
-	*response = Response{Type: message.Type, Body: body, Head: head, buffers: buffers}
+	*response = Response{Type: message.Type, Payload: message.Payload, Body: body, Head: head, buffers: buffers}
 	return muxOutcome{response: response}
 }

@@ -47,7 +47,7 @@ func newMuxPeerOf(t *testing.T, connections int, writes *atomic.Int32, handle fu
 	server := NewServer(ServerConfig{
 		ConnectionCalls: limits.ConnectionCalls,
 		Allowed:         wire.SetOf(wire.TTHeader), Limits: limits.DefaultMessage(), BufferedBytes: 1 << 30, Logger: slog.New(slog.DiscardHandler),
-		Lookup: func(_, method []byte) any { return string(method) },
+		Lookup: func(_, method []byte, _ wire.Payload) any { return string(method) },
 		Handle: func(_ context.Context, call *Inbound) { handle(call) },
 	})
 	served := make(chan error, 1)

@@ -83,7 +83,7 @@ func (c *muxConn) askForLife() error {
 
 // isPing reports whether a message of a client of ours is a ping.
 func isPing(message *wire.Message, service []byte) bool {
-	return hasTTHeader(message.Protocol) && message.Type == thriftwire.Call && len(service) == 0 && string(message.Name) == wire.PingMethod
+	return hasTTHeader(message.Protocol) && message.Payload == wire.PayloadThrift && message.Type == thriftwire.Call && len(service) == 0 && string(message.Name) == wire.PingMethod
 }
 
 // answerPing answers one.

@@ -231,7 +231,7 @@ func (p *Pool) dial(ctx context.Context) (*ClientConn, error) {
 	conn := &ClientConn{
 		pool:    p,
 		conn:    raw,
-		decoder: detect.NewDecoder(wire.SetOf(p.config.Protocol), p.config.Limits),
+		decoder: detect.NewDecoder(replies(p.config.Protocol), p.config.Limits),
 		claimed: p.config.Short,
 		opened:  now,
 		expires: expiry(now, p.config.Age),

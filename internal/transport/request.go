@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 	"time"
@@ -56,13 +57,25 @@ type Method struct {
 	Name      string
 	Qualified string
 	Oneway    bool
+	// Payload is what the body is encoded in. PayloadProtobuf cannot be sent bare.
+	Payload wire.Payload
 	// KeepsReply: the body of the response is going to be kept, with KeepBody.
 	KeepsReply bool
 }
 
 // NewRequest returns a request of a method. The error is about a head that is
-// too long, or that has metadata which cannot be sent.
+// too long, or that has metadata which cannot be sent, or about a payload that the
+// protocol cannot carry.
 func (p *Peer) NewRequest(method Method, head RequestHead) (*Request, error) {
+	protocol := p.config.Protocol
+	if method.Payload == wire.PayloadProtobuf {
+		switch protocol {
+		case wire.Bare:
+			return nil, errors.New("bare messages have no length, and those in Protobuf need one: use framed or TTHeader")
+		case wire.TTHeader:
+			protocol = wire.TTHeaderFramed
+		}
+	}
 	r, ok := p.requests.Get().(*Request)
 	if !ok {
 		r = new(Request)
@@ -70,7 +83,7 @@ func (p *Peer) NewRequest(method Method, head RequestHead) (*Request, error) {
 		r.recycle = func() { p.recycle(r) }
 	}
 	r.method, r.oneway, r.keeps, r.at = method.Name, method.Oneway, method.KeepsReply, head.At
-	r.protocol, r.name = p.config.Protocol, method.Qualified
+	r.protocol, r.payload, r.name = protocol, method.Payload, method.Qualified
 	if hasTTHeader(r.protocol) {
 		if err := head.put(r); err != nil {
 			p.recycle(r)
@@ -149,8 +162,11 @@ func (r *Request) hurry(ctx context.Context, now time.Time) {
 type Response struct {
 	// Type is Reply or Exception; 0 for a oneway call.
 	Type thriftwire.MessageType
-	Body []byte
-	Head ReplyHead
+	// Payload is what Body is encoded in: an exception may be in another than the
+	// request was.
+	Payload wire.Payload
+	Body    []byte
+	Head    ReplyHead
 	// conn is the connection that the call had to itself, and that Body lies
 	// in; nil if the connection is shared. Then Body belongs to buffers, or to
 	// whoever keeps it if there are none.
@@ -204,11 +220,20 @@ func (r *Response) leave(request *Request, buffers *linkbuf.Pool) {
 	conn.Release()
 }
 
+// replies returns what may arrive where requests are sent with a protocol. Whether the
+// payload is the one of the request is for checkReply.
+func replies(protocol wire.Protocol) wire.Set {
+	if protocol == wire.Bare {
+		return wire.SetOf(protocol)
+	}
+	return wire.SetOf(protocol, wire.KitexProtobuf)
+}
+
 // checkReply returns what is wrong with a message as the reply to the request of
-// a name and a sequence id. The name of an exception does not count, and its sequence id may be 0: a peer
+// a name, a sequence id and a payload. The name of an exception does not count, and its sequence id may be 0: a peer
 // that could not read the request knows neither, and proxies make exceptions
 // without it.
-func checkReply(name string, sequence int32, message *wire.Message) error {
+func checkReply(name string, sequence int32, payload wire.Payload, message *wire.Message) error {
 	isException := message.Type == thriftwire.Exception
 	switch {
 	case message.Invalid != nil:
@@ -220,6 +245,8 @@ func checkReply(name string, sequence int32, message *wire.Message) error {
 	case message.Sequence != sequence:
 		return replyError(thriftwire.ExceptionBadSequenceID, "the %v has sequence id %d, the call %d",
 			message.Type, message.Sequence, sequence)
+	case !isException && message.Payload != payload:
+		return replyError(thriftwire.ExceptionInvalidProtocol, "the reply is in %v, the call was in %v", message.Payload, payload)
 	case !isException && !names(message.Name, name):
 		return replyError(thriftwire.ExceptionWrongMethodName, "the reply is for method %q, the call was %q",
 			message.Name, name)

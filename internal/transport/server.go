@@ -43,7 +43,7 @@ type ServerConfig struct {
 	Identify func(*tls.ConnectionState) any
 	// Lookup returns the Target of a call, nil if there is no such method. The
 	// service is empty if the peer did not name it. It keeps neither.
-	Lookup func(service, method []byte) any
+	Lookup func(service, method []byte, payload wire.Payload) any
 	// Handle serves one call, at the same time as others. It may run on the goroutine
 	// that polls, until that leaves it behind. It answers through call, or not at all.
 	// ctx ends when the connection does.

@@ -314,7 +314,7 @@ const aliasedLeast = 16 << 10
 func (c *serverConn) inbound(message wire.Message, beyond, size int) *Inbound {
 	call := c.newInbound(c.started, c.arrivals.take(size, c.conn.Reader().Arrived()), size)
 	c.started = time.Time{}
-	call.Protocol, call.Type, call.Sequence = message.Protocol, message.Type, message.Sequence
+	call.Protocol, call.Payload, call.Type, call.Sequence = message.Protocol, message.Payload, message.Type, message.Sequence
 	call.Peer, call.Local, call.Identity = c.peer, c.local, c.identity
 	call.server, call.conn = c.server, c
 	call.headerSequence, call.invalid = message.HeaderSequence, message.Invalid

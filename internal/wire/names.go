@@ -12,6 +12,9 @@ import (
 // TTHeaderName is what NameOf calls bytes with the magic number of a TTHeader.
 const TTHeaderName = "TTHeader"
 
+// KitexProtobufName is what NameOf calls messages of Kitex in Protobuf.
+const KitexProtobufName = "Kitex-Protobuf"
+
 // NameOf names the protocol that b looks like, spoken here or not; "" for none
 // that is known. It is for texts: Matches of a protocol's package decides.
 func NameOf(b []byte) string {
@@ -39,7 +42,7 @@ func NameOf(b []byte) string {
 	case at4 == 0x1000:
 		return TTHeaderName
 	case at4 == 0x9001:
-		return "Kitex Protobuf"
+		return KitexProtobufName
 	case at4 == 0x0fff:
 		return "Apache THeader"
 	case len(b) >= 2 && b[0] == 0x82 && b[1]&0x1f == 1, at4>>8 == 0x82 && at4&0x1f == 1:

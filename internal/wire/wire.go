@@ -9,6 +9,7 @@
 package wire
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -33,9 +34,27 @@ const (
 	// and message. Who receives either receives both: which it is shows in the
 	// message only.
 	TTHeaderFramed
+	// KitexProtobuf in a Set allows messages whose payload is PayloadProtobuf. It
+	// is no framing of its own: they come as Framed or TTHeaderFramed.
+	KitexProtobuf
 
 	protocols
 )
+
+// Payload is what the body of a message is encoded in.
+type Payload uint8
+
+// The payloads.
+const (
+	PayloadThrift Payload = iota
+	PayloadProtobuf
+)
+
+// String returns the name used in logs and errors.
+func (p Payload) String() string { return [...]string{"thrift", "protobuf"}[p] }
+
+// ErrNotEnabled makes a message in Kitex-Protobuf invalid where that is not allowed.
+var ErrNotEnabled = errors.New("Kitex-Protobuf is not enabled")
 
 // String returns the name used in configurations, logs and errors.
 func (p Protocol) String() string {
@@ -48,6 +67,8 @@ func (p Protocol) String() string {
 		return "ttheader"
 	case TTHeaderFramed:
 		return "ttheader-framed"
+	case KitexProtobuf:
+		return "kitex-protobuf"
 	default:
 		return "unknown"
 	}
@@ -86,15 +107,18 @@ func (s Set) String() string {
 // Message is one message of a connection. Name, Body and Info alias the bytes
 // it was found in.
 type Message struct {
-	// Protocol is also how an answer has to be framed.
+	// Protocol is also how an answer has to be framed, Payload how it has to be
+	// encoded.
 	Protocol Protocol
+	Payload  Payload
 	thriftwire.Header
 	// Flags, HeaderSequence and Info are those of the TTHeader, zero without
 	// one. HeaderSequence may differ from Sequence, which is the payload's.
 	Flags          uint16
 	HeaderSequence int32
 	Info           Info
-	// Body is one struct: arguments, result or application exception.
+	// Body is one struct: arguments, result or application exception. In
+	// PayloadProtobuf it is the message itself, which may be empty.
 	Body []byte
 	// Invalid says why the message cannot be served, although it is clear which
 	// call it was and that it can be answered. nil for a good message.

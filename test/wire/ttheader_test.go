@@ -163,8 +163,6 @@ func stricterThan(b []byte, param gopkg.DecodeParam) string {
 		return "transforms above the limit"
 	case pairs(b[16+int(b[15]):param.HeaderLen]) > limits.HeaderPairs:
 		return "pairs above the limit"
-	case isProtobuf(b[param.HeaderLen:]):
-		return "Kitex Protobuf"
 	}
 	return ""
 }
@@ -196,10 +194,6 @@ func pairs(blocks []byte) int {
 		}
 	}
 	return count
-}
-
-func isProtobuf(payload []byte) bool {
-	return len(payload) >= 8 && binary.BigEndian.Uint16(payload[4:]) == 0x9001 && binary.BigEndian.Uint16(payload) != 0x8001
 }
 
 // TestTTHeader_BothReadTheSame gives random frames to both sides: blocks in any
@@ -305,7 +299,6 @@ func TestTTHeader_StrictnessIsDocumented(t *testing.T) {
 		b = binary.BigEndian.AppendUint16(b, uint16(len(info)/4))
 		return append(append(b, info...), rest...)
 	}
-	protobuf := append([]byte{0, 0, 0, 20, 0x90, 1, 0, 1, 0, 0, 0, 4}, "Echo\x00\x00\x00\x07\x0a\x02hi"...)
 	for name, b := range map[string][]byte{
 		"LENGTH above the longest frame":   frame(0x40000000, 0, 0, 0, "", payload),
 		"LENGTH below the shortest header": frame(13, 0, 0, 0, "", payload),
@@ -314,7 +307,6 @@ func TestTTHeader_StrictnessIsDocumented(t *testing.T) {
 		"header info above the limit":      frame(0, 0, 0, 0, strings.Repeat("\x00", 0x10000), payload),
 		"transforms above the limit":       frame(0, 0, 0, 17, strings.Repeat("\xff", 17), payload),
 		"pairs above the limit":            frame(0, 0, 0, 0, strings.Repeat("\x10\x00\x00", 513), payload),
-		"Kitex Protobuf":                   frame(0, 0, 0, 0, "", protobuf),
 	} {
 		param, err := gopkg.DecodeFromBytes(t.Context(), b)
 		if err != nil {

@@ -2,7 +2,8 @@
 // is, among those that a listener allows, and cuts the bytes of a connection
 // into messages accordingly.
 //
-// Source: the first bytes of each protocol, docs/protocol/thrift.md and ttheader.md.
+// Source: the first bytes of each protocol, docs/protocol/thrift.md, ttheader.md and
+// kitex-protobuf.md.
 package detect
 
 import (
@@ -14,6 +15,7 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/wire"
 	"github.com/fulmar-rpc/fulmar/internal/wire/bare"
 	"github.com/fulmar-rpc/fulmar/internal/wire/framed"
+	"github.com/fulmar-rpc/fulmar/internal/wire/kitexprotobuf"
 	"github.com/fulmar-rpc/fulmar/internal/wire/ttheader"
 )
 
@@ -51,6 +53,9 @@ func (d *Decoder) Next(b []byte) (message wire.Message, used, need int, err erro
 		message, used, need, err = d.bare.Next(b, d.limits)
 	case wire.TTHeader:
 		message, used, need, err = ttheader.Next(b, d.limits)
+		if message.Payload == wire.PayloadProtobuf && !d.allowed.Has(wire.KitexProtobuf) {
+			message.Invalid = wire.ErrNotEnabled
+		}
 	default:
 		message, used, need, err = framed.Next(b, d.limits)
 	}
@@ -70,8 +75,9 @@ func (d *Decoder) Refuse(b []byte, reason error) wire.Message {
 		m := d.limits
 		m.Bytes = 0 // as if the message were too long
 		message, _, _, _ = ttheader.Next(b, m)
-	case wire.Framed:
-		message.Header, _, _, _ = thriftwire.ParseHeader(b[min(len(b), framed.HeaderSize):])
+	case wire.Framed, wire.KitexProtobuf:
+		d.protocol, message.Protocol = wire.Framed, wire.Framed
+		message.Header, message.Payload, _, _, _ = kitexprotobuf.ParseEither(b[min(len(b), framed.HeaderSize):])
 	default:
 		message.Header, _, _, _ = thriftwire.ParseHeader(b)
 	}
@@ -88,6 +94,7 @@ func Detect(b []byte, allowed wire.Set) (protocol wire.Protocol, need int, err e
 	isBare, needBare := bare.Matches(b)
 	isFramed, needFramed := framed.Matches(b)
 	isTTHeader, needTTHeader := ttheader.Matches(b)
+	isProtobuf, needProtobuf := kitexprotobuf.Matches(b)
 	switch {
 	case isBare && allowed.Has(wire.Bare):
 		return wire.Bare, 0, nil
@@ -95,10 +102,12 @@ func Detect(b []byte, allowed wire.Set) (protocol wire.Protocol, need int, err e
 		return wire.Framed, 0, nil
 	case isTTHeader && allowed.ReceivesTTHeader():
 		return wire.TTHeader, 0, nil
-	case isBare || isFramed || isTTHeader:
+	case isProtobuf && allowed.Has(wire.KitexProtobuf):
+		return wire.KitexProtobuf, 0, nil
+	case isBare || isFramed || isTTHeader || isProtobuf:
 		return wire.Unknown, 0, refuse(b, allowed)
 	}
-	for _, n := range [...]int{needBare, needFramed, needTTHeader} {
+	for _, n := range [...]int{needBare, needFramed, needTTHeader, needProtobuf} {
 		if n > 0 && (need == 0 || n < need) {
 			need = n
 		}
@@ -114,8 +123,11 @@ func refuse(b []byte, allowed wire.Set) error {
 	e := &wire.Error{Count: min(len(b), 8)}
 	copy(e.First[:], b)
 	name := wire.NameOf(b)
-	if name == "HTTP/1.1" {
+	switch name {
+	case "HTTP/1.1":
 		e.Answer = httpRefusal
+	case wire.KitexProtobufName:
+		e.Answer = kitexprotobuf.Refusal(b, wire.ErrNotEnabled.Error())
 	}
 	switch {
 	case name == "":

@@ -13,6 +13,7 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/testkit"
 	"github.com/fulmar-rpc/fulmar/internal/wire"
 	"github.com/fulmar-rpc/fulmar/internal/wire/detect"
+	"github.com/fulmar-rpc/fulmar/internal/wire/kitexprotobuf"
 )
 
 // smallLimits make limits easy to reach in a transcript.
@@ -20,7 +21,7 @@ func smallLimits() limits.Message {
 	return limits.Message{Bytes: 1000, Depth: 4, DecodeBytesMax: limits.DecodeBytesMax}
 }
 
-var allProtocols = wire.SetOf(wire.Bare, wire.Framed, wire.TTHeader, wire.TTHeaderFramed)
+var allProtocols = wire.SetOf(wire.Bare, wire.Framed, wire.TTHeader, wire.TTHeaderFramed, wire.KitexProtobuf)
 
 // TestDecoder_Transcripts plays conversations from testdata: "listen" opens a
 // connection on which the named protocols are allowed, "feed" makes bytes
@@ -118,6 +119,9 @@ func (c *connection) feed(b []byte) string {
 func describe(message wire.Message) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "%v %v %q, sequence id %d, body % x\n", message.Protocol, message.Type, message.Name, message.Sequence, message.Body)
+	if message.Payload != wire.PayloadThrift {
+		fmt.Fprintf(&out, "  payload: %v\n", message.Payload)
+	}
 	if message.Protocol == wire.TTHeader || message.Protocol == wire.TTHeaderFramed {
 		fmt.Fprintf(&out, "  header: sequence id %d, flags %#04x\n", message.HeaderSequence, message.Flags)
 	}
@@ -140,6 +144,8 @@ func TestDetect_AllowsWhatIsListed(t *testing.T) {
 		wire.Bare:     {0x80, 1, 0, 1, 0, 0, 0, 4},
 		wire.Framed:   {0, 0, 0, 0x1a, 0x80, 1, 0, 1},
 		wire.TTHeader: {0, 0, 0, 0x78, 0x10, 0, 0, 0},
+
+		wire.KitexProtobuf: {0, 0, 0, 0x14, 0x90, 1, 0, 1},
 	}
 	for allowed := wire.Set(0); allowed <= allProtocols; allowed += wire.SetOf(wire.Bare) {
 		for protocol, b := range first {
@@ -163,6 +169,8 @@ func TestDetect_AllowsWhatIsListed(t *testing.T) {
 func TestDecoder_RefusesWithWhatHasArrived(t *testing.T) {
 	call := []byte{0x80, 1, 0, 1, 0, 0, 0, 4, 'E', 'c', 'h', 'o', 0, 0, 0, 7, 0x0b, 0, 1, 0, 0, 0, 2, 'h', 'i', 0}
 	framedCall := append([]byte{0, 0, 0, 26}, call...)
+	protobuf := bytes.Clone(framedCall)
+	protobuf[4] = 0x90
 	header := []byte{0, 0, 0, 0x30, 0x10, 0, 0, 1, 0, 0, 0, 9, 0, 3, 0, 0, 0x11, 0, 1, 's', 0, 0, 0, 0, 0, 0}
 	bareHeader := bytes.Clone(header)
 	bareHeader[3] = 0x30
@@ -180,6 +188,7 @@ func TestDecoder_RefusesWithWhatHasArrived(t *testing.T) {
 		"framed":          {framedCall, 20, 0, wire.Framed},
 		"ttheader":        {append(bareHeader, call...), len(header) + 16, len(header), wire.TTHeader},
 		"ttheader-framed": {append(framedHeader, framedCall...), len(header) + 20, len(header), wire.TTHeaderFramed},
+		"protobuf":        {protobuf, 20, 0, wire.Framed},
 	} {
 		for have := 6; have < len(test.whole); have++ {
 			decoder := detect.NewDecoder(allProtocols, limits.DefaultMessage())
@@ -207,6 +216,25 @@ func TestDecoder_RefusesWithWhatHasArrived(t *testing.T) {
 	}
 }
 
+// TestDetect_AnswersProtobufInProtobuf where it is not allowed, and behind a TTHeader
+// keeps the connection.
+func TestDetect_AnswersProtobufInProtobuf(t *testing.T) {
+	call := []byte{0, 0, 0, 0x14, 0x90, 1, 0, 1, 0, 0, 0, 4, 'E', 'c', 'h', 'o', 0, 0, 0, 7, 0x0a, 2, 'h', 'i'}
+	thriftOnly := allProtocols &^ wire.SetOf(wire.KitexProtobuf)
+	_, _, err := detect.Detect(call, thriftOnly)
+	refusal, ok := err.(*wire.Error)
+	if !ok || refusal.Answer != kitexprotobuf.Refusal(call, wire.ErrNotEnabled.Error()) || !strings.Contains(refusal.Detail, "Kitex-Protobuf, not enabled") {
+		t.Errorf("Detect: %#v; want an answer in Protobuf", err)
+	}
+	behind := append([]byte{0, 0, 0, 0x26, 0x10, 0, 0, 0, 0, 0, 0, 9, 0, 1, 0, 0, 0, 0}, call...)
+	decoder := detect.NewDecoder(thriftOnly, limits.DefaultMessage())
+	message, used, _, err := decoder.Next(behind)
+	if err != nil || used != len(behind) || message.Invalid != wire.ErrNotEnabled || message.Payload != wire.PayloadProtobuf ||
+		message.Last || message.Sequence != 7 || message.HeaderSequence != 9 {
+		t.Errorf("behind a TTHeader: used %d, %v, %+v", used, err, message)
+	}
+}
+
 func TestDetect_AnswersHTTPInHTTP(t *testing.T) {
 	_, _, err := detect.Detect([]byte("GET / HTTP/1.1\r\n"), allProtocols)
 	refusal, ok := err.(*wire.Error)
@@ -226,6 +254,7 @@ func FuzzDecoder(f *testing.F) {
 	call := []byte{0, 0, 0, 0x1a, 0x80, 1, 0, 1, 0, 0, 0, 4, 'E', 'c', 'h', 'o', 0, 0, 0, 7, 0x0b, 0, 1, 0, 0, 0, 2, 'h', 'i', 0}
 	f.Add(append(bytes.Clone(call), call[4:]...), 9)
 	f.Add([]byte("GET / HTTP/1.1\r\n\r\n"), 3)
+	f.Add([]byte{0, 0, 0, 0x14, 0x90, 1, 0, 1, 0, 0, 0, 4, 'E', 'c', 'h', 'o', 0, 0, 0, 7, 0x0a, 2, 'h', 'i'}, 9)
 	f.Add([]byte{0x16, 3, 1, 2, 0, 1, 0}, 4)
 	f.Add(append([]byte{0, 0, 0, 0x32, 0x10, 0, 0, 1, 0, 0, 0, 7, 0, 2, 0, 0, 0x11, 0, 1, 's', 0, 0}, call...), 17)
 	f.Add(append([]byte{0, 0, 0, 0x28, 0x10, 0, 0, 0, 0, 0, 0, 7, 0, 1, 0, 0, 0, 0}, append(bytes.Clone(call[4:]), call...)...), 50)

@@ -1,5 +1,5 @@
-// Package framed cuts bytes into framed Thrift Binary messages: an unsigned
-// 32-bit length, then one message of that length.
+// Package framed cuts bytes into framed messages: an unsigned 32-bit length, then
+// one message of that length, in Thrift Binary or Kitex-Protobuf.
 //
 // Source: TFramedTransport of Apache Thrift; docs/protocol/thrift.md.
 package framed
@@ -11,6 +11,7 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
 	"github.com/fulmar-rpc/fulmar/internal/wire"
+	"github.com/fulmar-rpc/fulmar/internal/wire/kitexprotobuf"
 )
 
 // HeaderSize is the size of the length in front of a message.
@@ -63,8 +64,8 @@ func Next(b []byte, m limits.Message) (message wire.Message, used, need int, err
 		return message, 0, used, nil
 	}
 	payload := b[HeaderSize:used]
-	header, size, headerNeed, err := thriftwire.ParseHeader(payload)
-	message.Header = header
+	header, codec, size, headerNeed, err := kitexprotobuf.ParseEither(payload)
+	message.Header, message.Payload = header, codec
 	switch {
 	case err != nil:
 		message.Invalid = err
@@ -81,11 +82,11 @@ func Next(b []byte, m limits.Message) (message wire.Message, used, need int, err
 func tooLong(b []byte, length int, m limits.Message) (message wire.Message, used, need int, err error) {
 	message.Protocol = wire.Framed
 	// Not beyond the message: with a small limit the header may not fit it.
-	header, size, headerNeed, err := thriftwire.ParseHeader(b[HeaderSize:min(len(b), HeaderSize+length)])
+	header, codec, size, headerNeed, err := kitexprotobuf.ParseEither(b[HeaderSize:min(len(b), HeaderSize+length)])
 	if err == nil && size == 0 && headerNeed <= length {
 		return message, 0, HeaderSize + headerNeed, nil
 	}
-	message.Header = header
+	message.Header, message.Payload = header, codec
 	message.Last = int64(length) > DiscardFactor*int64(m.Bytes)
 	message.Invalid = &thriftwire.Error{Kind: thriftwire.LimitExceeded, Offset: -1, Detail: fmt.Sprintf(
 		"message of %d bytes (limit %d)", length, m.Bytes)}

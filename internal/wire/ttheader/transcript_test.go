@@ -142,6 +142,9 @@ func (r *receiver) finish() string {
 
 func (r *receiver) describe(message wire.Message) {
 	fmt.Fprintf(&r.out, "%v %v %q, sequence ids %d in header and %d in message", message.Protocol, message.Type, message.Name, message.HeaderSequence, message.Sequence)
+	if message.Payload != wire.PayloadThrift {
+		fmt.Fprintf(&r.out, ", payload %v", message.Payload)
+	}
 	if message.Flags != 0 {
 		fmt.Fprintf(&r.out, ", flags %#04x", message.Flags)
 	}

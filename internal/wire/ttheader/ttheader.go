@@ -13,6 +13,7 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
 	"github.com/fulmar-rpc/fulmar/internal/wire"
 	"github.com/fulmar-rpc/fulmar/internal/wire/framed"
+	"github.com/fulmar-rpc/fulmar/internal/wire/kitexprotobuf"
 )
 
 // FixedSize is the size of the fixed part of the header: LENGTH, the magic
@@ -51,9 +52,6 @@ const (
 	protocolThriftStruct   = 0x10
 	protocolProtobufStruct = 0x11
 )
-
-// magicProtobuf stands where a Thrift message has its version.
-const magicProtobuf = 0x9001
 
 // Matches reports whether b starts like a TTHeader, and if fewer than 6 bytes
 // cannot tell yet, how many it needs.
@@ -221,9 +219,7 @@ func readPayload(message *wire.Message, payload []byte, length int, m limits.Mes
 	prefix := 0
 	switch {
 	case binary.BigEndian.Uint16(payload) == thriftwire.VersionHigh:
-	case binary.BigEndian.Uint16(payload[framed.HeaderSize:]) == magicProtobuf:
-		return 0, notEnabled(payload, "Kitex Protobuf in TTHeader, not enabled")
-	case binary.BigEndian.Uint16(payload[framed.HeaderSize:]) == thriftwire.VersionHigh:
+	case isMessage(payload[framed.HeaderSize:]):
 		prefix = framed.HeaderSize
 		message.Protocol = wire.TTHeaderFramed
 	default:
@@ -234,11 +230,11 @@ func readPayload(message *wire.Message, payload []byte, length int, m limits.Mes
 		message.Last = message.Last || tooLong(length, m)
 		return 0, nil
 	}
-	header, size, headerNeed, err := thriftwire.ParseHeader(payload[prefix:])
+	header, codec, size, headerNeed, err := kitexprotobuf.ParseEither(payload[prefix:])
 	if err == nil && headerNeed > 0 && prefix+headerNeed <= length {
 		return prefix + headerNeed, nil
 	}
-	message.Header = header
+	message.Header, message.Payload = header, codec
 	inner := length - prefix
 	declared := uint32(inner)
 	if prefix > 0 {
@@ -260,6 +256,13 @@ func readPayload(message *wire.Message, payload []byte, length int, m limits.Mes
 		message.Body = payload[prefix+size:]
 	}
 	return 0, nil
+}
+
+// isMessage reports whether b, of at least two bytes, starts like a message that
+// can stand in a frame.
+func isMessage(b []byte) bool {
+	version := binary.BigEndian.Uint16(b)
+	return version == thriftwire.VersionHigh || version == kitexprotobuf.Magic
 }
 
 // known returns the name of what a payload is, in brackets; "" if unknown.
