@@ -235,7 +235,8 @@ func (c *serverConn) idle() {
 // awaitRest sets the time that a message in progress may take.
 func (c *serverConn) awaitRest(need int) {
 	if c.started.IsZero() {
-		c.started = c.conn.Reader().Arrived()
+		// Not when the bytes arrived: they may have waited for this side to go on.
+		c.started = time.Now()
 	}
 	if !c.decoder.Detected() {
 		c.await("enough bytes to tell the protocol", c.started, limits.DetectTimeout)
