@@ -74,9 +74,13 @@ func (*handler) Complex(_ context.Context, message *echo.Complex) (*echo.Complex
 	}, nil
 }
 
+// connectTimeout is as our own client has it here. The default of Kitex, 50 ms, fails
+// on a busy machine when many connections are opened at once.
+const connectTimeout = 10 * time.Second
+
 func connect(options ...client.Option) func(string, rpc.Played) (rpc.Client, error) {
 	return func(address string, p rpc.Played) (rpc.Client, error) {
-		options := slices.Clone(options)
+		options := append(slices.Clone(options), client.WithConnectTimeout(connectTimeout))
 		if p.Timeout > 0 { // Deadlines of a context count only where there is a timeout.
 			options = append(options, client.WithRPCTimeout(p.Timeout))
 		}

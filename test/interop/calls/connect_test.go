@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/fulmar-rpc/fulmar"
 	"github.com/fulmar-rpc/fulmar/internal/testkit"
@@ -106,6 +107,9 @@ func connect(t *testing.T, address string, transport transport) clients {
 		Caller:            clientName,
 		Protocol:          transport.protocol,
 		AssumeMultiplexed: transport.multiplexed,
+		// A busy machine takes longer than the defaults.
+		ConnectTimeout: time.Minute,
+		Timeout:        time.Minute,
 	})
 	if err != nil {
 		t.Fatal(err)

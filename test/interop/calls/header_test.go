@@ -23,11 +23,12 @@ func eachHeader(t *testing.T, names []string, test func(t *testing.T, name strin
 }
 
 func TestInbound_KitexSaysHowLongACallMayTake(t *testing.T) {
-	for _, timeout := range []time.Duration{0, 3 * time.Second} {
+	// So long that what a busy machine takes for the way makes no difference.
+	for _, timeout := range []time.Duration{0, time.Minute} {
 		eachHeader(t, []string{peer.Kitex}, func(t *testing.T, name string, transport transport) {
 			server := serve(t, func(call fulmar.Call) {
 				deadline, told := call.Deadline()
-				if left := time.Until(deadline); told != (timeout > 0) || left > timeout || told && left < timeout-2*time.Second {
+				if left := time.Until(deadline); told != (timeout > 0) || left > timeout || told && left < timeout/2 {
 					t.Errorf("the deadline is in %v (there is one: %v), want %v", left, told, timeout)
 				}
 			})
@@ -40,9 +41,9 @@ func TestInbound_KitexSaysHowLongACallMayTake(t *testing.T) {
 func TestOutbound_KitexIsToldHowLongACallMayTake(t *testing.T) {
 	eachHeader(t, []string{peer.Kitex}, func(t *testing.T, name string, transport transport) {
 		api := connect(t, peer.Serve(t, name, transport.name), transport)
-		left, err := api.Remaining(t.Context(), fulmar.Timeout(3*time.Second))
-		if err != nil || left > 3000 || left < 1000 {
-			t.Errorf("Kitex knows of %d ms, %v; want 3000 or a little less", left, err)
+		left, err := api.Remaining(t.Context(), fulmar.Timeout(time.Minute))
+		if err != nil || left > 60_000 || left < 30_000 {
+			t.Errorf("Kitex knows of %d ms, %v; want 60000 or a little less", left, err)
 		}
 	})
 }

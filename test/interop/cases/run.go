@@ -14,7 +14,7 @@ import (
 )
 
 // eventuallyLimit bounds how long a step that may take a moment is repeated.
-const eventuallyLimit = 5 * time.Second
+const eventuallyLimit = 30 * time.Second
 
 // Library is what a Runner has to know about the library that generated a
 // client.
