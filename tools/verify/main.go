@@ -157,9 +157,9 @@ func (v *verifier) fail(name string, err error) {
 	v.failed = append(v.failed, name)
 }
 
-// summary prints the counts, and below them which tests were skipped and why. A step that failed without a failing test
-// (a lint step, say) counts as one failure, so the line never says 0 when
-// something is wrong.
+// summary prints which tests were skipped and why, which failed, and last the counts. A
+// step that failed without a failing test (a lint step, say) counts as one failure, so
+// the line never says 0 when something is wrong.
 func (v *verifier) summary(suite string) error {
 	passed, failed, skipped := v.tally.count()
 	if failed < len(v.failed) {
@@ -167,6 +167,9 @@ func (v *verifier) summary(suite string) error {
 	}
 	if passed+failed > 0 || suite == "test" {
 		fmt.Fprintln(v.out)
+		for _, skip := range v.tally.skips() {
+			fmt.Fprintln(v.out, "skipped:", skip)
+		}
 		for _, name := range v.tally.named("fail") {
 			fmt.Fprintln(v.out, "failed:", name)
 		}
@@ -174,9 +177,6 @@ func (v *verifier) summary(suite string) error {
 			fmt.Fprintf(v.out, "%d passed, %d failed, %d skipped\n", passed, failed, skipped)
 		} else {
 			fmt.Fprintf(v.out, "%d passed, %d failed\n", passed, failed)
-		}
-		for _, skip := range v.tally.skips() {
-			fmt.Fprintln(v.out, "skipped:", skip)
 		}
 	}
 	switch {

@@ -116,7 +116,7 @@ func TestSummary_SaysWhatHappened(t *testing.T) {
 	passing.because("p TestC", "    c_test.go:7: elsewhere\n        only\n")
 	passing.add("p TestA", "skip") // in one of its runs
 	printed, err = runSteps(t, passing, outcome("good", "", nil))
-	if want := "\n1 passed, 0 failed, 2 skipped\nskipped: p TestB: no reason given\nskipped: p TestC: elsewhere only\n"; err != nil || !strings.HasSuffix(printed, want) {
+	if want := "\nskipped: p TestB: no reason given\nskipped: p TestC: elsewhere only\n1 passed, 0 failed, 2 skipped\n"; err != nil || !strings.HasSuffix(printed, want) {
 		t.Errorf("tests that were skipped: %v\n%s\nwant%s", err, printed, want)
 	}
 	if printed, err = runSteps(t, newTally()); err == nil {
