@@ -11,6 +11,7 @@ import (
 
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
+	"github.com/fulmar-rpc/fulmar/internal/wire"
 	"github.com/fulmar-rpc/fulmar/internal/wire/framed"
 )
 
@@ -69,6 +70,11 @@ func compareFramed(t *testing.T, b []byte) verdict {
 			t.Fatalf("% x: we wait for %d bytes, they have read %+v", b, need, read)
 		}
 		return bothWait
+	case ourErr == nil && message.Payload == wire.PayloadProtobuf:
+		if theirErr == nil {
+			t.Fatalf("% x: they read %+v, for us it is Protobuf", b, read)
+		}
+		return bothRefuse // as Thrift
 	case ourErr == nil && message.Invalid == nil:
 		if theirErr != nil {
 			t.Fatalf("% x: we accept, they say %v", b, theirErr)
