@@ -25,7 +25,7 @@ func codecs() []named {
 	with := func(name string, decode func([]byte, thrift.Struct) error) named {
 		return named{name, codec.Codec[thrift.Struct]{Empty: empty, Encode: encode, Decode: decode, Build: build, Sum: sum}}
 	}
-	shape := codec.Codec[thrift.Struct]{Empty: emptyKitex, Encode: encode, Decode: decode}
+	shape := codec.Codec[thrift.Struct]{Empty: emptyKitex, Encode: encodeKitex, Decode: decodeKitex}
 	return []named{with("fulmar", decode), with("fulmar-own", decodeOwn), with("fulmar-scoped", decodeScoped), {"fulmar-kitexshape", shape}}
 }
 
