@@ -99,8 +99,9 @@ func (r *Reader) read(s Struct) error {
 // Append returns dst with s in the Binary protocol behind it, under the default
 // limits. It writes to dst as far as that has room. On an error it returns dst.
 func Append(dst []byte, s Struct) ([]byte, error) {
-	w := newWriter(limits.DefaultMessage())
-	return w.appendTo(dst, s)
+	t := &appending{writer: newWriter(limits.DefaultMessage())}
+	t.writer.tools = t
+	return t.writer.appendTo(dst, s)
 }
 
 // Marshal returns s in the Binary protocol, under the default limits.

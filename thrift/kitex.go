@@ -22,8 +22,9 @@ func (Codec) FastWrite(buf []byte, s Struct) int {
 	to := struct { // one allocation
 		writer Writer
 		fixed  fixedBuffer
-	}{newWriter(m), fixedBuffer{buf: buf}}
-	to.writer.fixed = &to.fixed
+		beside [counterBytes]byte
+	}{writer: newWriter(m), fixed: fixedBuffer{buf: buf}}
+	to.writer.fixed, to.fixed.beside = &to.fixed, to.beside[:]
 	to.fixed.settle(s.WriteThrift(&to.writer, buf[:0:len(buf)]))
 	if err := to.writer.err; err != nil {
 		panic(err)

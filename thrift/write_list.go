@@ -37,7 +37,10 @@ func (w *Writer) numbers(b []byte, n, size int) (int, []byte) {
 		if w.out == nil && w.err == nil {
 			w.checkSize(len(b) - w.start + n*size)
 		}
-		if w.out != nil || w.err != nil { // what is dropped takes no room for all of it
+		switch {
+		case w.counter != nil:
+			n = max(room, min(n, counterNumbers/size))
+		case w.out != nil || w.err != nil: // what is dropped takes no room for all of it
 			n = max(room, min(n, numbersBytes/size))
 		}
 	}

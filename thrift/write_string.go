@@ -61,6 +61,9 @@ func (w *Writer) textElsewhere(b []byte, v string) []byte {
 	switch {
 	case w.err != nil:
 		return b
+	case w.counter != nil:
+		w.counter.total += len(v)
+		return b
 	case w.out == nil, len(v) <= firstChunk:
 		return append(w.Room(b, len(v)), v...)
 	case len(v) >= limits.LinkedStringBytes:
@@ -84,8 +87,11 @@ func (w *Writer) length(b []byte, n int) []byte {
 
 // checkNext fails if n bytes are too many behind b.
 func (w *Writer) checkNext(b []byte, n int) {
-	if n += len(b) - w.start; w.out != nil {
+	switch n += len(b) - w.start; {
+	case w.out != nil:
 		n += w.out.Len()
+	case w.counter != nil:
+		n += w.counter.total
 	}
 	w.checkSize(n)
 }
@@ -103,6 +109,10 @@ func (w *Writer) Binary(b []byte, v []byte) []byte {
 // has it may change it as soon as it was written.
 func (w *Writer) binaryElsewhere(b, v []byte) []byte {
 	if b = w.length(b, len(v)); w.err != nil {
+		return b
+	}
+	if w.counter != nil {
+		w.counter.total += len(v)
 		return b
 	}
 	if w.out == nil || len(v) <= firstChunk {

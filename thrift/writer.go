@@ -33,6 +33,11 @@ type Writer struct {
 	likely int
 	// fixed is where FastWrite writes, nil elsewhere.
 	fixed *fixedBuffer
+	// whole is what appendTo writes, until it is known how long that is. tools is what
+	// finds it out, counter the same while it does.
+	whole   Struct
+	tools   *appending
+	counter *counter
 }
 
 // firstChunk is what a message gets to begin with if nobody knows how long it will
@@ -60,7 +65,7 @@ func (w *Writer) writeTo(out *linkbuf.Buffer, s Struct) error {
 
 // appendTo returns dst with s behind it.
 func (w *Writer) appendTo(dst []byte, s Struct) ([]byte, error) {
-	w.start = len(dst)
+	w.start, w.whole = len(dst), s
 	b := s.WriteThrift(w, dst)
 	w.checkSize(len(b) - w.start)
 	if w.err != nil {
@@ -95,9 +100,12 @@ func (w *Writer) Room(b []byte, n int) []byte {
 
 func (w *Writer) grow(b []byte, n int) []byte {
 	if w.err == nil {
-		if w.out != nil {
+		switch {
+		case w.out != nil:
 			w.flush(b)
-		} else {
+		case w.counter != nil:
+			w.checkSize(w.counter.total + len(b) + n)
+		default:
 			w.checkSize(len(b) - w.start + n)
 		}
 	}
@@ -109,6 +117,11 @@ func (w *Writer) grow(b []byte, n int) []byte {
 		return w.out.Room(max(n, firstChunk))
 	case w.fixed != nil:
 		return w.fixed.room(b, n)
+	case w.counter != nil:
+		return w.counter.room(b, n)
+	case w.whole != nil && n < firstChunk:
+		// More in one piece is most of what there is, or would be looked at twice.
+		return w.measured(b, n)
 	}
 	return append(make([]byte, 0, max(2*cap(b), len(b)+n)), b...)
 }
