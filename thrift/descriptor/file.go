@@ -43,8 +43,9 @@ func (f *File) load() error {
 	f.once.Do(func() {
 		m := limits.DefaultMessage()
 		m.Depth = limits.DescriptorDepth
-		codec := thrift.Codec{Strings: thrift.StringsMessage} // which live as long as it
-		if _, err := codec.ReadBody([]byte(f.Encoded), &f.decoded, m, false); err != nil {
+		// The bytes are a copy that nobody else has, so strings may refer to them for ever.
+		codec := thrift.Codec{Strings: thrift.StringsScoped}
+		if _, err := codec.ReadBody([]byte(f.Encoded), &f.decoded, m, true); err != nil {
 			f.err = fmt.Errorf("descriptor: %w", err)
 			return
 		}
