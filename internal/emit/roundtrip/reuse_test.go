@@ -161,18 +161,26 @@ func FuzzReuse(f *testing.F) {
 		f.Add(marshal(f, newFilled(reuse.NewNode(), seed)), marshal(f, newFilled(reuse.NewNode(), seed+4)))
 	}
 	f.Fuzz(func(t *testing.T, before, b []byte) {
-		reused, want := reuse.NewNode(), reuse.NewNode()
-		config := thrift.UnmarshalConfig{Reuse: true}
-		_ = thrift.UnmarshalOwned(before, reused, config)
-		err, wantErr := thrift.UnmarshalOwned(b, reused, config), thrift.UnmarshalOwned(b, want, thrift.UnmarshalConfig{})
-		if wantErr != nil && strings.Contains(wantErr.Error(), "more memory") || err != nil && strings.Contains(err.Error(), "more memory") {
-			return // they need different amounts
-		}
-		if (err == nil) != (wantErr == nil) || err != nil && err.Error() != wantErr.Error() {
-			t.Fatalf("%v; a new struct: %v", err, wantErr)
-		}
-		if err == nil && want.Equal(want) && !reused.Equal(want) {
-			t.Fatalf("read %v\nwant %v", reused, want)
+		for _, policy := range []thrift.Strings{thrift.StringsAuto, thrift.StringsMessage, thrift.StringsOwn, thrift.StringsScoped} {
+			compareReuse(t, before, b, policy)
 		}
 	})
+}
+
+// compareReuse reads before and then b into one struct, and b into a new one.
+func compareReuse(t *testing.T, before, b []byte, policy thrift.Strings) {
+	t.Helper()
+	reused, want := reuse.NewNode(), reuse.NewNode()
+	config := thrift.UnmarshalConfig{Strings: policy, Reuse: true}
+	_ = thrift.UnmarshalOwned(before, reused, config)
+	err, wantErr := thrift.UnmarshalOwned(b, reused, config), thrift.UnmarshalOwned(b, want, thrift.UnmarshalConfig{Strings: policy})
+	if wantErr != nil && strings.Contains(wantErr.Error(), "more memory") || err != nil && strings.Contains(err.Error(), "more memory") {
+		return // they need different amounts
+	}
+	if (err == nil) != (wantErr == nil) || err != nil && err.Error() != wantErr.Error() {
+		t.Fatalf("policy %d: %v; a new struct: %v", policy, err, wantErr)
+	}
+	if err == nil && want.Equal(want) && !reused.Equal(want) {
+		t.Fatalf("policy %d: read %v\nwant %v", policy, reused, want)
+	}
 }
