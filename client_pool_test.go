@@ -244,7 +244,8 @@ func TestClient_NeedsNoMoreConnectionsThanItMayHave(t *testing.T) {
 }
 
 // TestClient_ConnectTimeoutIsNotTheCalls: a dialer's clock may be ahead of its
-// context's, and its error then looks as if the call had run out of time.
+// context's, and its error then looks as if the call had run out of time. The context
+// is not the call's, unless connecting may take any time.
 func TestClient_ConnectTimeoutIsNotTheCalls(t *testing.T) {
 	ahead := func(context.Context, string, string) (net.Conn, error) {
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: context.DeadlineExceeded}
@@ -255,7 +256,7 @@ func TestClient_ConnectTimeoutIsNotTheCalls(t *testing.T) {
 	}{
 		"of the connection": {time.Minute, time.Hour, fulmar.Unavailable},
 		"off":               {-1, time.Hour, fulmar.DeadlineExceeded},
-		"of the call":       {time.Hour, time.Minute, fulmar.DeadlineExceeded},
+		"beyond the call":   {time.Hour, time.Minute, fulmar.Unavailable},
 	} {
 		client := dialAny(t, fulmar.ClientConfig{Target: simAddress, Dial: ahead, ConnectTimeout: test.connect, Timeout: test.call})
 		err := asError(t, testservice.NewEchoClient(client).Nothing(context.Background()))

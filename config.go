@@ -348,7 +348,8 @@ type ClientConfig struct {
 	// were read again. Default slog.Default().
 	Logger *slog.Logger `json:"-"`
 	// Dial opens connections in place of the net package's dialer. network is
-	// "tcp" or "unix", address the target's.
+	// "tcp" or "unix", address the target's. ctx ends after ConnectTimeout, not with the
+	// call that the connection is opened for: it may become another one's.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error) `json:"-"`
 }
 

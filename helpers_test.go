@@ -39,13 +39,13 @@ type running struct {
 }
 
 // serve runs a server for stub on a free loopback port.
-func serve(t *testing.T, config fulmar.ServerConfig, stub *testservice.Stub) *running {
+func serve(t testing.TB, config fulmar.ServerConfig, stub *testservice.Stub) *running {
 	t.Helper()
 	return serveAny(t, config, func(registrar fulmar.Registrar) { testservice.RegisterEchoServer(registrar, stub) })
 }
 
 // serveAny is serve for the services that register adds.
-func serveAny(t *testing.T, config fulmar.ServerConfig, register func(fulmar.Registrar)) *running {
+func serveAny(t testing.TB, config fulmar.ServerConfig, register func(fulmar.Registrar)) *running {
 	t.Helper()
 	r := &running{log: &logRecorder{}}
 	if config.Address == "" {

@@ -21,7 +21,7 @@ import (
 
 // authority signs certificates for tests.
 type authority struct {
-	t           *testing.T
+	t           testing.TB
 	folder      string
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
@@ -34,7 +34,7 @@ var (
 	validUntil = time.Date(2090, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
-func newAuthority(t *testing.T) *authority {
+func newAuthority(t testing.TB) *authority {
 	t.Helper()
 	a := &authority{t: t, folder: t.TempDir(), serial: 1}
 	a.key = newKey(t)
@@ -52,7 +52,7 @@ func newAuthority(t *testing.T) *authority {
 	return a
 }
 
-func newKey(t *testing.T) *ecdsa.PrivateKey {
+func newKey(t testing.TB) *ecdsa.PrivateKey {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -111,7 +111,7 @@ func (a *authority) write(f fulmar.CertificateFiles, certificate tls.Certificate
 	writePEM(a.t, f.Key, "PRIVATE KEY", key)
 }
 
-func writePEM(t *testing.T, file, kind string, content []byte) {
+func writePEM(t testing.TB, file, kind string, content []byte) {
 	t.Helper()
 	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: content}), 0o600); err != nil {
 		t.Fatal(err)

@@ -184,7 +184,11 @@ func transportGoroutines() []exception {
 		},
 		{
 			rule: "goroutine", file: "internal/transport/pool.go", what: "go",
-			reason: "one for each dial, so that a user's Dial cannot hold a call past its deadline; it holds the connection's slot and ends when Dial returns. One cancels that dial when the pool closes, and one closes idle connections; both run briefly",
+			reason: "a timer that closes idle connections, which Close stops; it runs briefly",
+		},
+		{
+			rule: "goroutine", file: "internal/transport/pool_dial.go", what: "go",
+			reason: "one for each dial, so that a user's Dial cannot hold a call past its deadline; it holds the connection's slot and ends when Dial returns. A timer ends the waiting of a call and one that of a dial; both run briefly",
 		},
 		{
 			rule: "goroutine", file: "internal/transport/sender.go", what: "go",

@@ -81,6 +81,8 @@ type ClientConn struct {
 	mux     bool
 	// leaving: the server has said that it stops.
 	leaving bool
+	// shared: calls share it; the pool's lock guards that.
+	shared bool
 	// deadline is the call's, armed the socket's for reading. That is not later, zero
 	// if there is none, and often earlier: it is set again when it has passed, not for
 	// every call.

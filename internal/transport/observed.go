@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"context"
 	"errors"
 	"sync/atomic"
 	"time"
@@ -115,20 +114,15 @@ func (c *ClientConn) use() observe.Use {
 	return observe.UsePooled
 }
 
-// dialObserved is dial, and tells who wants to know.
-func (p *Pool) dialObserved(ctx context.Context) (*ClientConn, error) {
-	if p.config.Connection == nil {
-		return p.dial(ctx)
-	}
-	start := time.Now()
-	conn, err := p.dial(ctx)
-	switch {
+// tellDialled tells of a connection that was opened, or could not be, at the end of d.
+func (p *Pool) tellDialled(d *dialling, err error) {
+	switch tell := p.config.Connection; {
+	case tell == nil:
 	case err == nil:
-		p.config.Connection(observe.Connection{Kind: observe.ConnectionOpened, Took: time.Since(start)})
+		tell(observe.Connection{Kind: observe.ConnectionOpened, Took: time.Since(d.began)})
 	case !errors.Is(err, ErrClosed):
-		p.config.Connection(observe.Connection{Kind: observe.ConnectionFailed, Took: time.Since(start), Err: err})
+		tell(observe.Connection{Kind: observe.ConnectionFailed, Took: time.Since(d.began), Err: err})
 	}
-	return conn, err
 }
 
 // tellClosed tells that a connection is gone, and why if that is not as it should

@@ -326,7 +326,7 @@ func (p *Peer) add(conn *ClientConn) *muxConn {
 	p.scheduleReaperLocked()
 	p.mu.Unlock()
 	go shared.read()
-	p.pool.toShared()
+	p.pool.toShared(conn)
 	return shared
 }
 

@@ -7,14 +7,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/fulmar-rpc/fulmar/eventloop"
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
 	"github.com/fulmar-rpc/fulmar/internal/wire"
-	"github.com/fulmar-rpc/fulmar/internal/wire/detect"
 	"github.com/fulmar-rpc/fulmar/observe"
 )
 
@@ -69,8 +67,13 @@ type Pool struct {
 	all map[*ClientConn]struct{}
 	// open counts all and connections being dialled.
 	open int
-	// waiters holds *waiter, the longest waiting first.
+	// sharing is how many of all Share has taken over.
+	sharing int
+	// dials are those that go on, the oldest first.
+	dials []*dialling
+	// waiters holds *waiter, the longest waiting first; came counts those that ever were.
 	waiters list.List
+	came    uint64
 	reaper  *time.Timer
 	closed  bool
 
@@ -79,23 +82,18 @@ type Pool struct {
 	closeIt context.CancelFunc
 }
 
-// waiter is a call that waits for a connection.
-type waiter struct {
-	grant chan grant
-	// element is its place in Pool.waiters; nil once it was granted something.
-	element *list.Element
-}
-
-// grant is a connection, or a slot to dial one, or the advice to look for a
-// shared connection instead.
+// grant is a connection, or why there is none.
 type grant struct {
-	conn   *ClientConn
-	shared bool
+	conn *ClientConn
+	err  error
 }
 
 // errShared is the error of calls that need no connection of their own any
 // more.
 var errShared = errors.New("there is a shared connection")
+
+// closedError is the error of a call that waited for a connection when Close was called.
+func closedError() *CallError { return &CallError{Phase: PhaseConnect, Err: ErrClosed} }
 
 // ErrClosed is the error of calls on a closed Pool.
 var ErrClosed = errors.New("client is closed")
@@ -108,46 +106,53 @@ func NewPool(config PoolConfig) *Pool {
 }
 
 // Acquire returns a connection for one call: an idle one, or a new one, or the
-// first that another call gives back. An idle one may have been closed by its peer:
-// Exchange looks. It fails with a *CallError.
+// first that another call gives back, whichever comes first to those that wait in
+// their order. An idle one may have been closed by its peer: Exchange looks. It fails
+// with a *CallError.
 func (p *Pool) Acquire(ctx context.Context) (*ClientConn, error) {
-	conn, wait, err := p.take()
+	conn, wait, err := p.take(ctx)
 	if err != nil {
 		return nil, &CallError{Phase: PhaseAcquire, Err: err}
 	}
-	if wait != nil {
-		select {
-		case granted := <-wait.grant:
-			if granted.shared {
-				return nil, &CallError{Phase: PhaseAcquire, Err: errShared}
+	for {
+		if wait != nil {
+			select {
+			case granted := <-wait.grant:
+				if granted.err != nil {
+					return nil, granted.err
+				}
+				conn = granted.conn
+				if !wait.deadline.IsZero() && !time.Now().Before(wait.deadline) {
+					// It could not be used, and not be used again behind a call that failed.
+					p.giveBack(conn)
+					return nil, p.waited(context.DeadlineExceeded)
+				}
+			case <-ctx.Done():
+				return nil, p.abandon(wait, ctx.Err())
 			}
-			conn = granted.conn
-		case <-ctx.Done():
-			p.abandon(wait)
-			return nil, &CallError{Phase: PhaseAcquire, Err: fmt.Errorf(
-				"waiting for one of %d connections: %w", p.config.Connections, ctx.Err())}
 		}
-	}
-	if conn == nil {
-		return p.dialObserved(ctx)
-	}
-	conn.waited = wait != nil
-	if conn.waited && conn.conn.CheckIdle() != nil || conn.old(time.Now()) {
-		// Closed by the peer since its last call, or grown old; its slot is ours.
+		if conn.waited = wait != nil && conn.reused; !conn.reused {
+			return conn, nil
+		}
+		if !(conn.waited && conn.conn.CheckIdle() != nil) && !conn.old(time.Now()) {
+			return conn, nil
+		}
+		// Closed by the peer since its last call, or grown old; its slot is free.
 		if !p.forget(conn) {
 			return nil, &CallError{Phase: PhaseAcquire, Err: ErrClosed}
 		}
-		return p.dialObserved(ctx)
+		wait = p.waitAgain(ctx, wait)
 	}
-	return conn, nil
 }
 
-// take returns an idle connection, or a waiter, or neither: then the caller
-// dials.
-func (p *Pool) take() (*ClientConn, *waiter, error) {
+// take returns an idle connection, or a waiter.
+func (p *Pool) take(ctx context.Context) (*ClientConn, *waiter, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	switch last := len(p.idle) - 1; {
+	last := len(p.idle) - 1
+	// As many calls as there is room for connections would not wait for another call.
+	room := p.config.Connections - p.open + len(p.dials)
+	switch {
 	case p.closed:
 		return nil, nil, ErrClosed
 	case last >= 0:
@@ -156,104 +161,57 @@ func (p *Pool) take() (*ClientConn, *waiter, error) {
 		p.idle = p.idle[:last]
 		conn.reused = true
 		return conn, nil, nil
-	case p.open < p.config.Connections:
-		p.open++
-		return nil, nil, nil
-	case p.waiters.Len() >= p.config.Waiting:
+	case p.waiters.Len()-room >= p.config.Waiting:
 		return nil, nil, fmt.Errorf("%d calls already wait for one of %d connections: %w",
-			p.waiters.Len(), p.config.Connections, ErrExhausted)
+			p.waiters.Len()-room, p.config.Connections, ErrExhausted)
 	}
-	wait := &waiter{grant: make(chan grant, 1)}
+	wait := p.newWaiterLocked(ctx)
 	wait.element = p.waiters.PushBack(wait)
+	hurry := p.waiters.Len() <= room
+	p.dialLocked()
+	if hurry {
+		p.hurryLocked(wait)
+	}
 	return nil, wait, nil
+}
+
+// waitAgain lets a call whose connection was of no use wait in front of the others: it
+// was its turn. It has the slot of that connection.
+func (p *Pool) waitAgain(ctx context.Context, wait *waiter) *waiter {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.open--
+	if wait == nil {
+		wait = p.newWaiterLocked(ctx)
+	}
+	if p.closed {
+		wait.grant <- grant{err: closedError()}
+		return wait
+	}
+	wait.element = p.waiters.PushFront(wait)
+	p.dialLocked()
+	return wait
 }
 
 // ErrExhausted is the error of calls that find the queue for a connection full.
 var ErrExhausted = errors.New("limit reached")
 
-// abandon withdraws a waiter, and passes on what it was granted meanwhile.
-func (p *Pool) abandon(wait *waiter) {
+// abandon withdraws a waiter that waits no longer because of cause, and passes on what
+// it was granted meanwhile. It returns the error of its call.
+func (p *Pool) abandon(wait *waiter, cause error) error {
 	p.mu.Lock()
-	waiting := wait.element != nil
-	if waiting {
-		p.waiters.Remove(wait.element)
-		wait.element = nil
+	if wait.element != nil {
+		defer p.mu.Unlock()
+		failed := p.waitedLocked(wait, cause)
+		p.unqueueLocked(wait)
+		p.dialLocked()
+		return failed
 	}
 	p.mu.Unlock()
-	if waiting {
-		return
+	if granted := <-wait.grant; granted.conn != nil {
+		p.giveBack(granted.conn)
 	}
-	switch granted := <-wait.grant; {
-	case granted.shared:
-	case granted.conn != nil:
-		p.release(granted.conn)
-	default:
-		p.slotFree()
-	}
-}
-
-// dial opens a connection for a caller that holds a slot for it.
-func (p *Pool) dial(ctx context.Context) (*ClientConn, error) {
-	dialCtx, cancel := context.WithCancel(ctx)
-	patience, half := p.patience(ctx)
-	if patience > 0 || half {
-		dialCtx, cancel = withTimeout(dialCtx, cancel, patience)
-	}
-	defer cancel()
-	if p.Closed() {
-		p.slotFree()
-		return nil, &CallError{Phase: PhaseConnect, Err: ErrClosed}
-	}
-	stop := context.AfterFunc(p.closing, cancel)
-	defer stop()
-	progress := &dialProgress{}
-	raw, err := p.await(context.WithValue(dialCtx, progressKey{}, progress))
-	if err != nil {
-		late := dialCtx.Err() != nil || errors.Is(err, context.DeadlineExceeded) && earlier(dialCtx, ctx)
-		failed := &CallError{Phase: progress.phase(), Err: err}
-		switch {
-		case p.Closed():
-			failed.Err = ErrClosed
-		case ctx.Err() != nil:
-		case late && half:
-			failed.Err = fmt.Errorf("no connection within %v, half of the time that was left: %v", patience.Round(time.Microsecond), err)
-			failed.Refused = patience >= limits.DialPatience
-		case late:
-			// Not the call's deadline: let the caller see which limit it was.
-			failed.Err = fmt.Errorf("no connection within the connect timeout of %v: %v", patience, err)
-			failed.Refused = true
-		default:
-			failed.Refused = !ownFault(err) && !(half && isTimeout(err) && patience < limits.DialPatience)
-		}
-		return nil, failed
-	}
-	now := time.Now()
-	conn := &ClientConn{
-		pool:    p,
-		conn:    raw,
-		decoder: detect.NewDecoder(replies(p.config.Protocol), p.config.Limits),
-		claimed: p.config.Short,
-		opened:  now,
-		expires: expiry(now, p.config.Age),
-	}
-	p.mu.Lock()
-	if p.closed {
-		p.open--
-		p.mu.Unlock()
-		_ = raw.Close()
-		return nil, &CallError{Phase: PhaseConnect, Err: ErrClosed}
-	}
-	p.all[conn] = struct{}{}
-	p.mu.Unlock()
-	return conn, nil
-}
-
-// earlier reports whether one context has an earlier deadline than another. A dialer
-// that gives up by a clock of its own may do so before either has ended.
-func earlier(one, than context.Context) bool {
-	first, ok := one.Deadline()
-	other, both := than.Deadline()
-	return ok && (!both || first.Before(other))
+	return p.waited(cause)
 }
 
 // expiry returns when a connection that is opened now is too old for new calls; zero
@@ -266,119 +224,59 @@ func expiry(now time.Time, age time.Duration) time.Time {
 	return now.Add(age - jitter + rand.N(2*jitter+1))
 }
 
-// patience returns how long connecting may take for a call, not above 0 for as
-// long as the call; half says that it is half of the time that the call has left.
-func (p *Pool) patience(ctx context.Context) (patience time.Duration, half bool) {
-	patience = p.config.ConnectTimeout
-	if deadline, ok := ctx.Deadline(); ok && p.config.Elsewhere {
-		if left := time.Until(deadline) / 2; patience <= 0 || left < patience {
-			return left, true
-		}
-	}
-	return patience, false
-}
-
-// ownFault reports whether connecting failed because this process has run out
-// of something, which is the same for every address.
-func ownFault(err error) bool {
-	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.EADDRNOTAVAIL)
-}
-
-// isTimeout reports whether a dialer has given up by a clock of its own, which
-// may be ahead of the context's.
-func isTimeout(err error) bool {
-	var timeout interface{ Timeout() bool }
-	return errors.As(err, &timeout) && timeout.Timeout()
-}
-
-// withTimeout adds a timeout to a context that cancel ends.
-func withTimeout(ctx context.Context, cancel context.CancelFunc, timeout time.Duration) (context.Context, context.CancelFunc) {
-	ctx, end := context.WithTimeout(ctx, timeout)
-	return ctx, func() { end(); cancel() }
-}
-
-// await dials, but does not wait longer than ctx lasts, although Dial, which
-// may be a user's, might. The caller's slot is taken until Dial has returned,
-// so no more of them run at a time than there may be connections.
-func (p *Pool) await(ctx context.Context) (*eventloop.Conn, error) {
-	dialled := make(chan dialResult)
-	go func() {
-		// A panic on this goroutine would end the process, and one that Dial
-		// ends would leave the call waiting.
-		result := dialResult{err: errors.New("dial ended its goroutine")}
-		defer func() {
-			if value := recover(); value != nil {
-				result.err = fmt.Errorf("dial panicked: %v", value)
-			}
-			p.dialled(ctx, result, dialled)
-		}()
-		result.conn, result.err = p.config.Dial(ctx)
-	}()
-	select {
-	case result := <-dialled:
-		return result.conn, result.err
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-type dialResult struct {
-	conn *eventloop.Conn
-	err  error
-}
-
-// dialled hands over what Dial returned, unless its caller has stopped waiting.
-func (p *Pool) dialled(ctx context.Context, result dialResult, to chan<- dialResult) {
-	if result.err != nil {
-		p.slotFree()
-	}
-	select {
-	case to <- result:
-	case <-ctx.Done():
-		if result.err == nil {
-			_ = result.conn.Close()
-			p.slotFree()
-		}
-	}
-}
-
 // release takes a usable connection back.
 func (p *Pool) release(conn *ClientConn) {
-	now := time.Now()
-	if p.config.Short || conn.old(now) {
+	conn.reused = true
+	if p.config.Short || conn.old(time.Now()) {
 		p.discard(conn)
 		return
 	}
+	p.giveBack(conn)
+}
+
+// giveBack gives a connection to the first that waits for one, or keeps it for later.
+func (p *Pool) giveBack(conn *ClientConn) {
 	p.mu.Lock()
-	switch {
-	case p.closed:
+	if p.closed {
 		p.mu.Unlock()
 		p.discard(conn)
 		return
-	case p.waiters.Len() > 0:
-		conn.reused = true
-		p.grantLocked(grant{conn: conn})
-	default:
-		conn.idleSince = now
-		p.idle = append(p.idle, conn)
-		p.scheduleReaperLocked()
 	}
+	p.giveLocked(conn)
 	p.mu.Unlock()
 }
 
-func (p *Pool) grantLocked(granted grant) {
-	wait := p.waiters.Remove(p.waiters.Front()).(*waiter)
-	wait.element = nil
+func (p *Pool) giveLocked(conn *ClientConn) {
+	if first := p.waiters.Front(); first != nil {
+		p.grantLocked(first.Value.(*waiter), grant{conn: conn})
+		return
+	}
+	conn.idleSince = time.Now()
+	p.idle = append(p.idle, conn)
+	p.scheduleReaperLocked()
+}
+
+// grantLocked ends the waiting of a call.
+func (p *Pool) grantLocked(wait *waiter, granted grant) {
+	p.unqueueLocked(wait)
 	wait.grant <- granted
+	p.dialLocked()
 }
 
 // toShared sends all waiters away: there is a connection that they can share.
-func (p *Pool) toShared() {
+func (p *Pool) toShared(conn *ClientConn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for p.waiters.Len() > 0 {
-		p.grantLocked(grant{shared: true})
+	if _, known := p.all[conn]; known {
+		conn.shared = true
+		p.sharing++
 	}
+	for first := p.waiters.Front(); first != nil; first = p.waiters.Front() {
+		wait := first.Value.(*waiter)
+		p.unqueueLocked(wait)
+		wait.grant <- grant{err: &CallError{Phase: PhaseAcquire, Err: errShared}}
+	}
+	p.dialLocked()
 }
 
 // discard closes a connection that cannot be used again.
@@ -395,6 +293,9 @@ func (p *Pool) forget(conn *ClientConn) bool {
 	p.mu.Lock()
 	_, known := p.all[conn]
 	delete(p.all, conn)
+	if known && conn.shared {
+		p.sharing--
+	}
 	p.mu.Unlock()
 	if known {
 		p.tellClosed(conn, conn.broke)
@@ -402,15 +303,12 @@ func (p *Pool) forget(conn *ClientConn) bool {
 	return known
 }
 
-// slotFree lets the next waiter dial, now that one connection fewer is open.
+// slotFree lets the next waiter have a connection dialled, now that one fewer is open.
 func (p *Pool) slotFree() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.waiters.Len() > 0 {
-		p.grantLocked(grant{})
-		return
-	}
 	p.open--
+	p.dialLocked()
 }
 
 // scheduleReaperLocked makes sure that the oldest idle connection is looked at
@@ -451,9 +349,8 @@ func (p *Pool) Close() {
 		p.reaper = nil
 	}
 	p.idle = nil
-	// A waiter that is allowed to dial finds the pool closed.
-	for p.waiters.Len() > 0 {
-		p.grantLocked(grant{})
+	for first := p.waiters.Front(); first != nil; first = p.waiters.Front() {
+		p.grantLocked(first.Value.(*waiter), grant{err: closedError()})
 	}
 	all := p.all
 	p.all = map[*ClientConn]struct{}{}
