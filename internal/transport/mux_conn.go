@@ -147,15 +147,15 @@ func (c *muxConn) call(ctx context.Context, request *Request) (*Response, error)
 	ended := parent.Done()
 	if err != nil || ended == nil {
 		// If nothing can be sent the connection has failed, and the call with it.
-		return c.end(call, <-call.outcome)
+		return c.end(ctx, call, <-call.outcome)
 	}
 	select {
 	case outcome := <-call.outcome:
-		return c.end(call, outcome)
+		return c.end(ctx, call, outcome)
 	case <-ended:
 		if c.remove(sequence) == nil {
 			// Its outcome was decided first.
-			return c.end(call, <-call.outcome)
+			return c.end(ctx, call, <-call.outcome)
 		}
 		request.tellWritten()
 		return nil, c.givenUp(call, ctx.Err())
@@ -163,10 +163,14 @@ func (c *muxConn) call(ctx context.Context, request *Request) (*Response, error)
 }
 
 // end returns what a call ended in to its caller.
-func (c *muxConn) end(call *muxCall, outcome muxOutcome) (*Response, error) {
+func (c *muxConn) end(ctx context.Context, call *muxCall, outcome muxOutcome) (*Response, error) {
 	call.request.tellReply()
-	if outcome.expired {
+	switch {
+	case outcome.expired:
 		return nil, c.givenUp(call, context.DeadlineExceeded)
+	case outcome.err != nil && !sent(outcome.err) && call.request.shared():
+		// The connection is closed, so this is soon; and the call may go on elsewhere.
+		c.sender.letGo(ctx)
 	}
 	return outcome.response, outcome.err
 }

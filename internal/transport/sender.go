@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"context"
 	"runtime"
 	"slices"
 	"sync"
@@ -50,6 +51,8 @@ type sender struct {
 	withdrawn int
 	writing   bool
 	err       error
+	// ended is closed when the writing ends; nil while nobody wants to know.
+	ended chan struct{}
 
 	// Only the goroutine that writes uses these: the messages in work, their
 	// pieces, and those of the pieces that are not written yet.
@@ -140,7 +143,8 @@ func (s *sender) take() bool {
 			if len(s.queue) > 0 {
 				queue, s.queue = s.queue, nil
 			}
-			s.withdrawn, s.writing = 0, false
+			s.withdrawn = 0
+			s.endLocked()
 			s.mu.Unlock()
 			s.drop(queue)
 			return false
@@ -228,10 +232,38 @@ func (s *sender) fail(err error) {
 	s.drop(queue)
 	s.reset()
 	s.mu.Lock()
-	s.writing = false
+	s.endLocked()
 	s.mu.Unlock()
 	// Last, because who learns of it may send a message again elsewhere.
 	s.failed(err)
+}
+
+func (s *sender) endLocked() {
+	s.writing = false
+	if s.ended != nil {
+		close(s.ended)
+		s.ended = nil
+	}
+}
+
+// letGo waits until a sender that can send nothing any more has let go of all messages,
+// or ctx ends. A message that it holds cannot go over another connection, although it
+// was dropped.
+func (s *sender) letGo(ctx context.Context) {
+	s.mu.Lock()
+	if !s.writing {
+		s.mu.Unlock()
+		return
+	}
+	if s.ended == nil {
+		s.ended = make(chan struct{})
+	}
+	ended := s.ended
+	s.mu.Unlock()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+	}
 }
 
 // close makes all messages fail that nobody has begun to write.
