@@ -17,6 +17,7 @@ type instances struct {
 	balancer *cluster.Balancer
 	all      []instance
 	newPeer  func(address string) *transport.Peer
+	retries  retryBudget
 
 	// mu guards closed, and who makes a peer.
 	mu     sync.Mutex
@@ -84,16 +85,23 @@ func (s *instances) stats() (sum transport.PeerStats) {
 }
 
 // attemptAtOne makes a call at one of several instances, and once more at
-// another one if the first certainly got nothing of it. It returns the address
-// of the last one.
+// another one if the first certainly got nothing of it, or has refused it because it
+// stops; or because it is overloaded, and few calls have met with that. It returns the
+// address of the last one.
 func (c *Client) attemptAtOne(ctx context.Context, state *unaryState) (address string, err error) {
+	c.instances.retries.calls.Add(1)
 	choice := c.instances.balancer.Pick(time.Now())
 	address, err = c.attemptAt(ctx, state, choice)
-	if !certainlyUnsent(err) || ctx.Err() != nil {
+	refused := refusedWith(err)
+	if !certainlyUnsent(err) && refused == 0 || ctx.Err() != nil {
 		return address, err
 	}
 	other, ok := c.instances.balancer.PickOther(choice)
 	if !ok {
+		return address, err
+	}
+	if refused == ResourceExhausted && !c.instances.retries.take(time.Now()) {
+		c.instances.balancer.Done(other, cluster.Unknown, time.Now())
 		return address, err
 	}
 	first := err.(*Error)
@@ -125,6 +133,16 @@ func (c *Client) attemptAt(ctx context.Context, state *unaryState, choice cluste
 func certainlyUnsent(err error) bool {
 	failed := transportFailure(err)
 	return failed != nil && !failed.Sent && !errors.Is(failed, transport.ErrClosed)
+}
+
+// refusedWith returns the code with which a server has refused a call that it did not
+// execute and that another one may; 0 if it has not.
+func refusedWith(err error) Code {
+	e, ok := err.(*Error)
+	if ok && e.origin == OriginRemote && e.executed == ExecutedNo && (e.code == Unavailable || e.code == ResourceExhausted) {
+		return e.code
+	}
+	return 0
 }
 
 // outcomeOf returns what an attempt has shown of its instance.

@@ -304,6 +304,14 @@ const (
 	SilenceTimeout = time.Second
 	SilentCalls    = 3
 
+	// RetryPercent and RetriesPerSecond bound how many calls that an overloaded instance
+	// refused are tried at another one, in percent of all calls and besides: if all are
+	// overloaded, a tenth more is what they have to refuse, not twice as much.
+	// RetriesSaved is how many of them quiet times may leave for later.
+	RetryPercent     = 10
+	RetriesPerSecond = 5
+	RetriesSaved     = 64
+
 	// PingAfter is how long calls wait on a shared connection on which nothing arrives
 	// until the server is asked for a sign of life, and how long that may take. Twice
 	// that is the 20 s in which a peer that is gone must be noticed (UserTimeout).

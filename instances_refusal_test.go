@@ -1,0 +1,90 @@
+package fulmar_test
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/fulmar-rpc/fulmar"
+	"github.com/fulmar-rpc/fulmar/internal/limits"
+	"github.com/fulmar-rpc/fulmar/internal/testservice"
+	"github.com/fulmar-rpc/fulmar/observe"
+)
+
+// refuseAll starts a server at an address that executes nothing: it answers with code.
+func (s *several) refuseAll(code fulmar.Code, address string, calls *atomic.Int64) {
+	s.t.Helper()
+	listener, err := s.network.Listen(address)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	server, err := fulmar.NewServer(fulmar.ServerConfig{Listener: listener, Interceptors: []fulmar.UnaryInterceptor{
+		func(context.Context, fulmar.Unary, fulmar.UnaryNext) error {
+			calls.Add(1)
+			return fulmar.NewError(code, "not now")
+		},
+	}})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	testservice.RegisterEchoServer(server, &testservice.Stub{})
+	served := make(chan struct{})
+	go func() { defer close(served); _ = server.Serve(context.Background()) }()
+	s.stops[address] = func() { _ = server.Close(); <-served; delete(s.stops, address) }
+}
+
+// TestInstances_RefusedCallsGoElsewhere: a server that stops has not executed what it
+// refuses, so another one may. One that is overloaded neither, but if all are, that must
+// not double what they get; and other codes are answers.
+func TestInstances_RefusedCallsGoElsewhere(t *testing.T) {
+	const calls = 1000
+	for code, least := range map[fulmar.Code]int{fulmar.Unavailable: calls, fulmar.ResourceExhausted: calls * limits.RetryPercent / 200, fulmar.PermissionDenied: 0} {
+		t.Run(code.String(), func(t *testing.T) {
+			retried := 0
+			observer := observe.Observer{Event: func(_ *observe.Call, _ any, event observe.Event) {
+				if event.Phase == observe.PhaseRetried {
+					retried++
+				}
+			}}
+			withSeveral(t, 2, fulmar.ClientConfig{Observers: []observe.Observer{observer}}, func(s *several) {
+				var asked atomic.Int64
+				for _, address := range s.addresses {
+					s.refuseAll(code, address, &asked)
+				}
+				twice := 0
+				for range calls {
+					e := asError(t, s.api.Nothing(context.Background()))
+					if e.Code() != code || e.Origin() != fulmar.OriginRemote {
+						t.Fatal(e)
+					}
+					if strings.Contains(e.Error(), "before that server") && strings.Contains(e.Error(), "not now") {
+						twice++
+					}
+				}
+				if twice != int(asked.Load())-calls || twice < least || twice > calls || retried != twice {
+					t.Errorf("%d of %d calls were tried twice (%d say so, observers heard of %d), want %d", asked.Load()-calls, calls, twice, retried, least)
+				}
+				if most := calls*limits.RetryPercent/100 + limits.RetriesSaved; code == fulmar.ResourceExhausted && twice > most {
+					t.Errorf("%d calls were tried twice, at most %d may", twice, most)
+				}
+				if code == fulmar.PermissionDenied && twice != 0 {
+					t.Errorf("%d answers were not taken", twice)
+				}
+				// One that serves makes up for one that does not, as long as that is seldom.
+				s.stops[s.addresses[0]]()
+				stub, _ := whoServes()
+				s.serve(stub, s.addresses[0])
+				failed := 0
+				for range calls {
+					if _, err := s.api.Add(context.Background(), 1, 2); err != nil {
+						failed++
+					}
+				}
+				if code == fulmar.Unavailable && failed > 0 {
+					t.Errorf("%d calls failed although one server serves", failed)
+				}
+			})
+		})
+	}
+}
