@@ -45,6 +45,8 @@ type Certificates struct {
 	checked time.Time
 	seen    [3]fileState
 	current *certificateSet
+	// reading: somebody looks at the files, and only he sets what there is.
+	reading bool
 }
 
 // certificateSet is what was in the files at one time.
@@ -125,28 +127,35 @@ func withoutPath(err error) error {
 	return err
 }
 
-// now returns what is in the files.
+// now returns what is in the files. Whoever finds that they are to be looked at does so;
+// others take what there is meanwhile, since files can be slow and handshakes wait for
+// them.
 func (c *Certificates) now() *certificateSet {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	now := time.Now()
-	if c.interval < 0 || now.Sub(c.checked) < c.interval {
-		return c.current
+	current, seen := c.current, c.seen
+	if c.interval < 0 || c.reading || now.Sub(c.checked) < c.interval {
+		c.mu.Unlock()
+		return current
 	}
-	c.checked = now
-	state := c.files.state()
-	if state == c.seen {
-		return c.current
+	c.checked, c.reading = now, true
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.current, c.seen, c.reading = current, seen, false
+	}()
+	if state := c.files.state(); state != seen {
+		fresh, err := c.files.read()
+		if err == nil {
+			current, seen = fresh, state
+			c.log.Info("certificates were read again", "certificate", c.files.Certificate, "authorities", c.files.Authorities)
+		} else {
+			// Looked at again next time: one of several files may not be there yet.
+			c.log.Warn("certificates cannot be read again, the old ones stay", "reason", err.Error())
+		}
 	}
-	fresh, err := c.files.read()
-	if err != nil {
-		// Looked at again next time: one of several files may not be there yet.
-		c.log.Warn("certificates cannot be read again, the old ones stay", "reason", err.Error())
-		return c.current
-	}
-	c.seen, c.current = state, fresh
-	c.log.Warn("certificates were read again", "certificate", c.files.Certificate, "authorities", c.files.Authorities)
-	return c.current
+	return current
 }
 
 // GetCertificate is for tls.Config.GetCertificate.

@@ -48,6 +48,13 @@ func (l *Log) Warn(message string, attributes ...any) {
 	}
 }
 
+// Info is Warn at the level of information.
+func (l *Log) Info(message string, attributes ...any) {
+	if suppressed, ok := l.allow(message); ok {
+		l.write(slog.LevelInfo, message, attributes, suppressed)
+	}
+}
+
 // WarnFunc is Warn for attributes that cost something: they are asked for only if
 // the line is written.
 func (l *Log) WarnFunc(message string, attributes func() []any) {
