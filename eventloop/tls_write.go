@@ -67,11 +67,16 @@ func (o *outbound) flushRest(t *tlsConn) {
 	t.mu.Lock()
 	t.leaving = false
 	closing := t.closing
+	if closing == nil {
+		// Before anybody sees that leaving is over: a Close that found the token taken
+		// then would send no notice.
+		o.unlock()
+	}
 	t.mu.Unlock()
 	if closing != nil {
 		closing()
+		o.unlock()
 	}
-	o.unlock()
 	switch {
 	case err == nil:
 	case errors.Is(err, ErrWriteStalled):
