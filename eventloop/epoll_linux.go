@@ -209,9 +209,12 @@ func (e *epollEngine) mustGoOn(c *Conn, more bool) bool {
 }
 
 // yields: requests of one connection that take long are shared out to all
-// processors, if there are several, but for those that are measured.
+// processors, if there are several, but for those that are measured. Where processors
+// are short, all that have arrived should wait as calls, which somebody counts, and what
+// is behind them be read.
 func (e *epollEngine) yields(c *Conn) bool {
-	return !e.single && e.choice.long.Load() && c.served.handles%sampled != 0
+	shared := !e.single && e.choice.long.Load() && c.served.handles%sampled != 0
+	return shared || c.served.loop.socket.poller.starved.Load()
 }
 
 func (e *epollEngine) goOn(c *Conn) {

@@ -47,6 +47,8 @@ type poller struct {
 	slots slots
 	// spinner belongs to the leader.
 	spinner spinner
+	// starved: calls have kept the leader from the processors, and more of them can run.
+	starved atomic.Bool
 	// leader is who has the role.
 	leader atomic.Pointer[leader]
 
@@ -200,6 +202,8 @@ type leader struct {
 	spawned int
 	busy    bool
 	samples [1]metrics.Sample
+	// nap wakes it when it is starved.
+	nap *time.Timer
 	// calls numbers the calls of users' code, in steps of two; turn are those for
 	// one connection since its last event, turns counts these events.
 	calls uint64
@@ -294,7 +298,7 @@ func (l *leader) wait() (err error) {
 		// steady stream of events would let calls wait for milliseconds.
 		l.busy = l.busy || l.spawned > 0
 		l.spawned = 0
-		runtime.Gosched()
+		l.yield()
 	}
 	if p.isClosing() {
 		return os.ErrClosed
@@ -305,10 +309,13 @@ func (l *leader) wait() (err error) {
 		if l.count, err = p.poll(l.events[:]); err != nil {
 			return err
 		}
-		if l.busy = l.busy && !p.engine.single && p.engine.choice.long.Load() && goroutinesWait(&l.samples); l.count > 0 || !l.busy {
+		if l.busy = l.busy && l.mayStarve() && goroutinesWait(&l.samples); l.count > 0 || !l.busy {
 			break
 		}
-		runtime.Gosched()
+		l.yield()
+	}
+	if !l.busy && p.starved.Load() {
+		p.starved.Store(false)
 	}
 	if l.count == 0 {
 		if err := l.waitLonger(); err != nil {

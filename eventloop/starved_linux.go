@@ -1,0 +1,50 @@
+package eventloop
+
+import (
+	"runtime"
+	"time"
+)
+
+// A goroutine that calls runtime.Gosched waits behind all that can run, and those that
+// become able to run on a processor go before it, up to 61 of them. If each is a call
+// that computes for a millisecond, nobody looks at the network for 60 to 190 ms (scenario
+// S13 without MaxRunningCalls). One that waits in the runtime's poller is looked at every
+// 10 ms then, and waits in the same way. A timer's goroutine is the next to run when its
+// time has come and the goroutine before it ends or has had 10 ms. So a leader that is
+// starved sleeps for a moment.
+const (
+	// starvedLeast is how long others must keep the leader from the processors.
+	starvedLeast = time.Millisecond
+	// napTime is how long it sleeps then. To wake it and look takes 1 to 2 us.
+	napTime = 200 * time.Microsecond
+)
+
+// mayStarve: others may want the processors for so long that the leader should not
+// wait for events while they can run.
+func (l *leader) mayStarve() bool {
+	e := l.poller.engine
+	return l.poller.starved.Load() || !e.single && e.choice.long.Load()
+}
+
+// yield lets others run, and comes back soon.
+func (l *leader) yield() {
+	if l.poller.starved.Load() {
+		if l.nap == nil {
+			l.nap = time.NewTimer(napTime)
+		} else {
+			l.nap.Reset(napTime)
+		}
+		<-l.nap.C
+		return
+	}
+	if !l.busy {
+		// Nobody was given anything to run.
+		runtime.Gosched()
+		return
+	}
+	began := time.Now()
+	runtime.Gosched()
+	if time.Since(began) >= starvedLeast {
+		l.poller.starved.Store(true)
+	}
+}

@@ -1,0 +1,64 @@
+package eventloop
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// TestLeader_StarvedComesBackSoon: 300 goroutines compute on the one processor, 50 us or
+// so each at a time. A leader that calls runtime.Gosched is behind all of them, which is
+// how it finds out that it is starved, and then it is not any more. A white-box test,
+// because from outside only times can be seen.
+func TestLeader_StarvedComesBackSoon(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	_, engine := unserved(t, Config{Pollers: 1})
+	p, err := newPoller(engine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.discard()
+	var turns atomic.Int64
+	var stop atomic.Bool
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer stop.Store(true)
+	const others = 300
+	for range others {
+		all.Go(func() {
+			for !stop.Load() {
+				for x := uint32(0); x < 50_000 && !stop.Load(); x++ {
+				}
+				turns.Add(1)
+				runtime.Gosched()
+			}
+		})
+	}
+	for turns.Load() < others {
+		runtime.Gosched()
+	}
+	l := p.leader.Load()
+	l.busy = true
+	yield := func() int64 {
+		before := turns.Load()
+		l.yield()
+		return turns.Load() - before
+	}
+	// What has just been preempted goes before it, or behind.
+	if n := yield(); n < others/2 {
+		t.Errorf("others had %d turns, so there is nothing to see here", n)
+	}
+	if !p.starved.Load() {
+		t.Fatal("the leader has not noticed")
+	}
+	// The system may take the thread away for so long that the runtime ends the turn of
+	// the leader, too: so one of some.
+	fewest := int64(others)
+	for range 10 {
+		fewest = min(fewest, yield())
+	}
+	if fewest > others/3 {
+		t.Errorf("others had %d turns before the leader came back", fewest)
+	}
+}
