@@ -29,6 +29,11 @@ type admission struct {
 	waitingMost            int
 	waitMost               time.Duration
 	inProgress             atomic.Int64
+	// adapts: runningMost was not set, and pressure says how many may run. Then no
+	// queue has its limits, but a call may wait for waitPercent of its time.
+	adapts      bool
+	waitPercent int64
+	pressure    pressure // guarded by mu
 	// shedding bounds what refusing may cost.
 	shedding shedding
 
@@ -63,11 +68,14 @@ func newAdmission(config ServerConfig) *admission {
 		runningMost: limits.Or(config.MaxRunningCalls, limits.ServerCalls, math.MaxInt),
 		waitingMost: limits.Or(config.MaxQueuedCalls, limits.QueuedCalls, math.MaxInt),
 		waitMost:    limits.Or(config.MaxQueueTime, limits.QueueTime, math.MaxInt64),
+		adapts:      config.MaxRunningCalls == 0 && config.MaxWaitPercent >= 0,
+		waitPercent: int64(limits.Or(config.MaxWaitPercent, limits.WaitPercent, 100)),
+		pressure:    pressure{processors: runtime.GOMAXPROCS(0)},
 	}
 }
 
-// queues reports whether calls wait at all.
-func (a *admission) queues() bool { return a.runningMost < a.callsMost }
+// queues reports whether calls wait at all, now.
+func (a *admission) queues() bool { return a.runningMost < a.callsMost || a.pressure.limited.Load() }
 
 // enter returns when a call may run, or why it may not. A call that entered must
 // leave, with the time that enter returned. All times count from when its message had
@@ -81,19 +89,44 @@ func (a *admission) enter(ctx context.Context, in *transport.Inbound, deadline t
 		return started, nil
 	}
 	started = time.Now()
+	if a.adapts && !in.Behind {
+		a.press(in.Arrived, started)
+	}
 	err = expired(in.Arrived, started, deadline)
 	if err == nil && a.queues() {
 		started, err = a.queue(ctx, in, started, deadline)
 	}
 	if err != nil {
 		a.inProgress.Add(-1)
+		a.passOn()
 	}
 	return started, err
 }
 
+// press lets pressure know of a call.
+func (a *admission) press(arrived, now time.Time) {
+	late := isLate(arrived, now)
+	if !late && !a.pressure.watching.Load() {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.pressure.begins(late, now)
+	if a.waiting.Len() > 0 {
+		a.passOnLocked() // more may run than before
+	}
+}
+
 // queue is enter where calls wait for each other.
 func (a *admission) queue(ctx context.Context, in *transport.Inbound, now, deadline time.Time) (started time.Time, err error) {
-	until := in.Arrived.Add(a.waitMost)
+	most := a.waitMost
+	if a.adapts {
+		most = math.MaxInt64
+		if !deadline.IsZero() {
+			most = deadline.Sub(in.Arrived) / 100 * time.Duration(a.waitPercent)
+		}
+	}
+	until := in.Arrived.Add(most)
 	if !deadline.IsZero() && deadline.Before(until) {
 		until = deadline
 	}
@@ -102,7 +135,24 @@ func (a *admission) queue(ctx context.Context, in *transport.Inbound, now, deadl
 		return now, err
 	}
 	in.WillWait()
-	return a.wait(ctx, call, in.Arrived, now, until, deadline)
+	return a.wait(ctx, call, waitingTimes{in.Arrived, now, until, deadline, most})
+}
+
+// roomLocked reports whether one call more may run. entering is 1 for a call that
+// counts as in progress and neither runs nor waits yet.
+func (a *admission) roomLocked(entering int) bool {
+	if !a.adapts {
+		return a.running < a.runningMost
+	}
+	return !a.pressure.limited.Load() || int(a.inProgress.Load())-entering-a.waiting.Len() < a.pressure.limit
+}
+
+// mostLocked returns how many calls may run.
+func (a *admission) mostLocked() int {
+	if a.adapts && a.pressure.limited.Load() {
+		return a.pressure.limit
+	}
+	return a.runningMost
 }
 
 // join takes a place among those that run, and returns nil, or one among those
@@ -110,30 +160,44 @@ func (a *admission) queue(ctx context.Context, in *transport.Inbound, now, deadl
 func (a *admission) join(now, until time.Time) (*list.Element, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.running < a.runningMost && a.waiting.Len() == 0 {
+	if a.roomLocked(1) && a.waiting.Len() == 0 {
 		a.running++
 		return nil, nil
 	}
+	a.pressure.queued = true
 	n := a.waiting.Len()
-	if n >= a.waitingMost {
+	if n >= a.waitingMost && !a.adapts {
 		return nil, overloadedf("%d calls are running and %d wait (limit %d)", a.running, n, a.waitingMost)
 	}
 	// One that would be refused in the end is refused now, when its caller can
 	// still go elsewhere. How long it would take is a guess, so some may always
 	// wait: as many as may run.
-	if n >= a.runningMost {
+	if n >= a.mostLocked() {
 		expected := time.Duration(n+1) * a.interval
 		if most := until.Sub(now); expected > most/100*hopeful {
 			return nil, overloadedf("%d calls wait, the last one for about %v (limit %v)", n, expected, most)
 		}
 	}
-	return a.waiting.PushBack(&waitingCall{granted: make(chan struct{}, 1)}), nil
+	place := a.waiting.PushBack(&waitingCall{granted: make(chan struct{}, 1)})
+	if a.adapts {
+		// Calls that have entered and not come here yet were counted as running: if
+		// all of them wait, one may run.
+		a.passOnLocked()
+	}
+	return place, nil
+}
+
+// waitingTimes are when a call had arrived and began to wait, until when it may and for
+// how long in all, and when it expires.
+type waitingTimes struct {
+	arrived, since, until, deadline time.Time
+	most                            time.Duration
 }
 
 // wait returns when a call that waits may run, or why it will not.
-func (a *admission) wait(ctx context.Context, place *list.Element, arrived, now, until, deadline time.Time) (started time.Time, err error) {
+func (a *admission) wait(ctx context.Context, place *list.Element, times waitingTimes) (started time.Time, err error) {
 	call := place.Value.(*waitingCall)
-	timer := time.NewTimer(until.Sub(now))
+	timer := time.NewTimer(times.until.Sub(times.since))
 	defer timer.Stop()
 	granted, gone := false, false
 	select {
@@ -148,13 +212,13 @@ func (a *admission) wait(ctx context.Context, place *list.Element, arrived, now,
 	case <-ctx.Done():
 		gone = true
 	}
-	now = time.Now()
-	err = expired(arrived, now, deadline)
+	now := time.Now()
+	err = expired(times.arrived, now, times.deadline)
 	switch {
 	case gone:
 		err = &Error{code: Canceled, message: "the connection ended before the call could run", executed: ExecutedNo}
 	case err == nil && !granted:
-		err = overloadedf("it waited for %v to run (limit %v)", now.Sub(arrived), a.waitMost)
+		err = overloadedf("it waited for %v to run (limit %v)", now.Sub(times.arrived), times.most)
 	}
 	if err != nil {
 		a.giveUp(place, granted)
@@ -183,32 +247,64 @@ func (a *admission) giveUp(place *list.Element, granted bool) {
 		default:
 		}
 	}
-	if granted {
+	switch {
+	case !granted:
+		a.waiting.Remove(place)
+	case !a.adapts:
 		a.nextLocked()
-		return
 	}
-	a.waiting.Remove(place)
 }
 
 // leave ends a call that entered.
 func (a *admission) leave(started time.Time) {
 	a.inProgress.Add(-1)
-	if !a.queues() {
+	if !a.queues() && !a.watches() {
 		return
 	}
 	now := time.Now()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	took := now.Sub(started) / time.Duration(a.runningMost)
-	if !a.given.IsZero() {
-		took = now.Sub(a.given)
+	if !started.IsZero() {
+		a.sampleLocked(started, now)
 	}
-	a.interval += (took - a.interval) / meanOf
 	a.given = time.Time{}
 	if a.waiting.Len() > 0 {
 		a.given = now
 	}
+	if a.adapts {
+		a.passOnLocked()
+		return
+	}
 	a.nextLocked()
+}
+
+// watches reports whether calls may wait although no more begin to.
+func (a *admission) watches() bool { return a.adapts && a.pressure.watching.Load() }
+
+// sampleLocked notes how long it took until a call could have begun.
+func (a *admission) sampleLocked(started, now time.Time) {
+	took := now.Sub(started) / time.Duration(a.mostLocked())
+	if !a.given.IsZero() {
+		took = now.Sub(a.given)
+	}
+	a.interval += (took - a.interval) / meanOf
+}
+
+// passOn gives places to calls that wait, if there is room where nobody has said how
+// much: a call counted as running that will not run.
+func (a *admission) passOn() {
+	if !a.adapts || !a.queues() && !a.watches() {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.passOnLocked()
+}
+
+func (a *admission) passOnLocked() {
+	for a.waiting.Len() > 0 && a.roomLocked(0) {
+		a.waiting.Remove(a.waiting.Front()).(*waitingCall).granted <- struct{}{}
+	}
 }
 
 // nextLocked gives a place among those that run to the call that waits for

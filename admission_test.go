@@ -41,6 +41,14 @@ func serverAdmission() map[string]field[fulmar.ServerConfig] {
 				{-1, span{10 * time.Second, 10 * time.Second}},
 			},
 		},
+		"MaxWaitPercent": {
+			observe: func(t *testing.T, config fulmar.ServerConfig) any { return fulmar.WaitsInOverload(t, config) },
+			settings: []setting{
+				{10, span{100 * time.Millisecond, 100 * time.Millisecond}},
+				{nil, span{time.Second * limits.WaitPercent / 100, time.Second * limits.WaitPercent / 100}},
+				{-1, span{0, 0}},
+			},
+		},
 	}
 }
 

@@ -172,4 +172,3 @@ func TestServer_SaysThatACallExpired(t *testing.T) {
 		}
 	})
 }
-

@@ -147,7 +147,8 @@ type ServerConfig struct {
 	// one first. It is for handlers that compute: if more of them run than there are
 	// processors, all take longer and none ends earlier, so a few for each
 	// processor are best. For those that wait for others it is best left alone.
-	// Default 100,000 (ServerCalls), so that no call waits.
+	// Default 100,000 (ServerCalls), so that no call waits, unless the server is
+	// overloaded: see MaxWaitPercent.
 	MaxRunningCalls int
 	// MaxQueuedCalls bounds the calls that wait to run; more are refused. Default
 	// 1,000 (QueuedCalls).
@@ -156,6 +157,13 @@ type ServerConfig struct {
 	// refused at once if it would wait longer than that, or than its caller waits
 	// for the answer. A call that expired is not run. Default 100 ms (QueueTime).
 	MaxQueueTime time.Duration
+	// MaxWaitPercent is how much of its time a call may wait to run, in percent, while
+	// the server is overloaded: while calls have to wait for a processor. Then
+	// only so many run as processors can take, the others wait, the first one first,
+	// and what would wait for longer is refused. Calls without a deadline wait and are
+	// not refused. It needs no MaxRunningCalls, and is off with one, or if it is
+	// negative. Default 45 (WaitPercent).
+	MaxWaitPercent int
 
 	// FirstByteTimeout closes connections that say nothing at first. Default
 	// 10 s (FirstByteTimeout).

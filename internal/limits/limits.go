@@ -161,6 +161,20 @@ const (
 	QueuedCalls = 1000
 	QueueTime   = 100 * time.Millisecond
 
+	// WaitPercent is how much of its time a call may wait to run while a server is
+	// overloaded that nobody has told how many calls to run. The rest is for running:
+	// of a caller's 5 s more than 2 are left.
+	WaitPercent = 45
+
+	// LateCall is how long a call that is late waited for a processor: CoDel's 5 ms. A
+	// server is overloaded if in a LateInterval (CoDel's, too) LatePercent of the calls
+	// that begin are late, and LateCallsMin of them. Many, not all as with CoDel: the
+	// runtime lets some of the newest calls run first.
+	LateCall     = 5 * time.Millisecond
+	LateInterval = 100 * time.Millisecond
+	LatePercent  = 45
+	LateCallsMin = 4
+
 	// ShedRefusals within ShedWindow are how many calls a server may refuse because
 	// it has no room for them, before it stops reading for ShedPause from
 	// connections that bring more. Refusing takes 10 µs of a processor, so 2,000 in

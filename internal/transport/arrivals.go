@@ -34,12 +34,12 @@ func (a *arrivals) note(unread int, at time.Time) {
 }
 
 // take says that used bytes are unread no more, and returns when the last of them came:
-// at latest, when the last of all came.
-func (a *arrivals) take(used int, latest time.Time) time.Time {
-	at, known, kept := latest, false, 0
+// at latest, when the last of all came. behind says that they were noted.
+func (a *arrivals) take(used int, latest time.Time) (at time.Time, behind bool) {
+	at, kept := latest, 0
 	for _, mark := range a.marks {
-		if !known && mark.end >= used {
-			at, known = mark.at, true
+		if !behind && mark.end >= used {
+			at, behind = mark.at, true
 		}
 		if mark.end > used {
 			a.marks[kept] = arrival{mark.end - used, mark.at}
@@ -49,5 +49,5 @@ func (a *arrivals) take(used int, latest time.Time) time.Time {
 	if a.marks = a.marks[:kept]; kept == 0 {
 		a.marks = nil // most connections never need them again
 	}
-	return at
+	return at, behind
 }

@@ -56,6 +56,8 @@ type Inbound struct {
 	// ours, and knows all keys.
 	claims bool
 	fulmar bool
+	// Behind: it had to wait behind other messages of its connection.
+	Behind bool
 	// ping: the transport answers it.
 	ping bool
 	// forgotten: the Server may use the memory for another message.

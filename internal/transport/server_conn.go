@@ -313,7 +313,9 @@ const aliasedLeast = 16 << 10
 // inbound makes a call of a message of size bytes. Everything but a large body is
 // copied.
 func (c *serverConn) inbound(message wire.Message, beyond, size int) *Inbound {
-	call := c.newInbound(c.started, c.arrivals.take(size, c.conn.Reader().Arrived()), size)
+	arrived, behind := c.arrivals.take(size, c.conn.Reader().Arrived())
+	call := c.newInbound(c.started, arrived, size)
+	call.Behind = behind
 	c.started = time.Time{}
 	call.Protocol, call.Payload, call.Type, call.Sequence = message.Protocol, message.Payload, message.Type, message.Sequence
 	call.Peer, call.Local, call.Identity = c.peer, c.local, c.identity

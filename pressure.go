@@ -1,0 +1,81 @@
+package fulmar
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/fulmar-rpc/fulmar/internal/limits"
+)
+
+// pressure says how many calls of a server should run at a time when nobody has said
+// it. What is known of a call is when it had arrived and when it began; the time between
+// is spent in queues of the runtime, and in those only if processors are taken: handlers
+// that wait, however many, keep nobody waiting.
+//
+//	calm -- most calls of an interval began late, and not few --> limited, one call for each processor
+//	limited -- most calls began late ---------------------------> half as many, one for each processor at least
+//	limited -- they did not, and calls waited to run ------------> twice as many
+//	limited -- no call waited in a whole interval ---------------> calm
+//
+// A pause of the process, or one long handler, makes calls late that had arrived by
+// then, and not most of an interval. Time is an argument, so it can be told. One
+// goroutine at a time; but watching and limited may be read by any.
+type pressure struct {
+	processors int
+	// watching: intervals are counted. limited: limit counts.
+	watching, limited atomic.Bool
+	limit             int
+
+	// start is when the interval began, calls and late how many began in it. queued: one
+	// had to wait.
+	start       time.Time
+	calls, late int
+	queued      bool
+}
+
+// isLate reports whether a call that had arrived then begins late.
+func isLate(arrived, now time.Time) bool { return now.Sub(arrived) >= limits.LateCall }
+
+// begins notes a call.
+func (p *pressure) begins(late bool, now time.Time) {
+	if p.watching.Load() && now.Sub(p.start) >= limits.LateInterval {
+		p.judge(now)
+	}
+	if !p.watching.Load() {
+		if !late {
+			return
+		}
+		p.restart(now)
+	}
+	p.calls++
+	if late {
+		p.late++
+	}
+}
+
+// judge looks at an interval that is over.
+func (p *pressure) judge(now time.Time) {
+	late := p.late >= limits.LateCallsMin && p.late*100 >= p.calls*limits.LatePercent
+	if now.Sub(p.start) >= 2*limits.LateInterval {
+		late = false // hardly any calls came: that is no queue
+	}
+	switch limited := p.limited.Load(); {
+	case late && limited:
+		p.limit = max(p.limit/2, p.processors)
+	case late:
+		p.limit = p.processors
+		p.limited.Store(true)
+	case limited && p.queued:
+		p.limit = min(2*p.limit, limits.ServerCalls)
+	default:
+		p.limited.Store(false)
+		p.watching.Store(false)
+		return
+	}
+	p.restart(now)
+}
+
+func (p *pressure) restart(now time.Time) {
+	p.start, p.calls, p.late, p.queued = now, 0, 0, false
+	p.watching.Store(true)
+}

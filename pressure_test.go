@@ -1,0 +1,255 @@
+package fulmar
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fulmar-rpc/fulmar/internal/limits"
+	"github.com/fulmar-rpc/fulmar/internal/transport"
+)
+
+// These are white-box tests: how late calls begin can be told here, and from outside
+// it is as the machine likes.
+
+// begin tells p of a call each millisecond for so many milliseconds, which had waited
+// for what wait says, and returns the time afterwards and whether calls were limited.
+func begin(p *pressure, now time.Time, milliseconds int, wait func(i int) time.Duration) (end time.Time, limited bool) {
+	for i := range milliseconds {
+		p.begins(isLate(now.Add(-wait(i)), now), now)
+		limited = limited || p.limited.Load()
+		now = now.Add(time.Millisecond)
+	}
+	return now, limited
+}
+
+func always(d time.Duration) func(int) time.Duration { return func(int) time.Duration { return d } }
+
+// TestPressure_LimitsOnlyStandingQueues: what happens in servers that are not
+// overloaded, and what in those that are.
+func TestPressure_LimitsOnlyStandingQueues(t *testing.T) {
+	late := limits.LateCall
+	for _, test := range []struct {
+		name    string
+		wait    func(i int) time.Duration
+		limited bool
+	}{
+		{"nobody waits", always(0), false},
+		{"all nearly late", always(late - 1), false},
+		{"all late", always(late), true},
+		{"one in three late", func(i int) time.Duration { return time.Duration(i%3/2) * late }, false},
+		{"two in three late", func(i int) time.Duration { return time.Duration((i%3+1)/2) * late }, true},
+		{"a pause that makes 40 calls late every second interval", func(i int) time.Duration {
+			if i%200 < 40 {
+				return time.Second
+			}
+			return 0
+		}, false},
+	} {
+		if _, limited := begin(&pressure{processors: 2}, time.Now(), 1000, test.wait); limited != test.limited {
+			t.Errorf("%s: limited %v, want %v", test.name, limited, test.limited)
+		}
+	}
+}
+
+// TestPressure_FewCallsAreNoQueue: however late they are.
+func TestPressure_FewCallsAreNoQueue(t *testing.T) {
+	for _, every := range []time.Duration{limits.LateInterval/2 + 1, 2 * limits.LateInterval, time.Minute} {
+		p := &pressure{processors: 1}
+		now := time.Now()
+		for range 100 {
+			p.begins(true, now)
+			now = now.Add(every)
+			if p.limited.Load() {
+				t.Fatalf("limited with a call every %v", every)
+			}
+		}
+	}
+}
+
+// TestPressure_FindsHowManyMayRun: fewer while calls are late all the same, more while
+// they are not and wait all the same, and all when none waits.
+func TestPressure_FindsHowManyMayRun(t *testing.T) {
+	p := &pressure{processors: 3}
+	interval := int(limits.LateInterval / time.Millisecond)
+	now, _ := begin(p, time.Now(), interval+1, always(time.Second))
+	if !p.limited.Load() || p.limit != 3 {
+		t.Fatalf("limited %v to %d, want 3", p.limited.Load(), p.limit)
+	}
+	for _, want := range []int{6, 12, 24} {
+		p.queued = true
+		if now, _ = begin(p, now, interval, always(0)); p.limit != want {
+			t.Fatalf("limited to %d, want %d", p.limit, want)
+		}
+	}
+	for _, want := range []int{12, 6, 3, 3} {
+		p.queued = true
+		if now, _ = begin(p, now, interval, always(limits.LateCall)); p.limit != want {
+			t.Fatalf("limited to %d, want %d", p.limit, want)
+		}
+	}
+	p.queued = false
+	if now, _ = begin(p, now, 2*interval, always(0)); p.limited.Load() || p.watching.Load() {
+		t.Error("limited although nobody waits")
+	}
+}
+
+// entering makes a call that arrived so long ago enter, and returns what came of it.
+func entering(a *admission, ago, timeout time.Duration) (time.Time, error) {
+	in := &transport.Inbound{Arrived: time.Now().Add(-ago)}
+	return a.enter(context.Background(), in, in.Arrived.Add(timeout))
+}
+
+// TestAdmission_AdaptsWhenProcessorsAreShort: most calls begin late, so one runs for each
+// processor, others wait for half of their time, and are refused at once when those
+// before them will take as long. All places are given on, and in the end none counts.
+func TestAdmission_AdaptsWhenProcessorsAreShort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAdmission(ServerConfig{})
+		processors := runtime.GOMAXPROCS(0)
+		for range 2 * limits.LateInterval / time.Millisecond {
+			started, err := entering(a, 2*limits.LateCall, time.Second)
+			if err != nil {
+				t.Fatalf("refused: %v", err)
+			}
+			a.leave(started)
+			time.Sleep(time.Millisecond)
+		}
+		var mu sync.Mutex
+		ran, refused, running, most := 0, 0, 0, 0
+		var all sync.WaitGroup
+		const calls = 400
+		for range calls {
+			all.Go(func() {
+				start := time.Now()
+				started, err := entering(a, 2*limits.LateCall, 500*time.Millisecond)
+				mu.Lock()
+				if err != nil {
+					var e *Error
+					if refused++; !errors.As(err, &e) || e.Code() != ResourceExhausted || time.Since(start) > 240*time.Millisecond {
+						t.Errorf("refused after %v: %v", time.Since(start), err)
+					}
+					mu.Unlock()
+					return
+				}
+				ran++
+				running++
+				most = max(most, running)
+				mu.Unlock()
+				time.Sleep(10 * time.Millisecond)
+				mu.Lock()
+				running--
+				mu.Unlock()
+				a.leave(started)
+			})
+		}
+		all.Wait()
+		// In 240 ms, of which no call is late and the limit doubles now and then.
+		if most < processors || ran < 20*processors || refused == 0 || ran+refused != calls {
+			t.Errorf("%d ran, at most %d at a time, %d were refused", ran, most, refused)
+		}
+		if n := a.inProgress.Load(); n != 0 || a.waiting.Len() != 0 {
+			t.Errorf("%d calls are in progress and %d wait in the end", n, a.waiting.Len())
+		}
+	})
+}
+
+// TestAdmission_NobodyIsLeftWaiting: calls that came together and have not said yet
+// whether they run do not wait for each other, and those that wait get to run when the
+// limit is gone.
+func TestAdmission_NobodyIsLeftWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAdmission(ServerConfig{})
+		a.pressure.processors = 1
+		a.pressure.limit = 1
+		a.pressure.restart(time.Now())
+		a.pressure.limited.Store(true)
+		a.inProgress.Add(1) // a call that has entered and goes no further for now
+		var all sync.WaitGroup
+		begun := make(chan time.Time, 3)
+		for range 3 {
+			all.Go(func() {
+				started, err := entering(a, 0, time.Hour)
+				if err != nil {
+					t.Error(err)
+				}
+				begun <- started
+			})
+		}
+		synctest.Wait()
+		if len(begun) != 0 {
+			t.Errorf("%d calls run beside the one", len(begun))
+		}
+		a.inProgress.Add(-1)
+		a.passOn()
+		synctest.Wait()
+		if len(begun) != 1 {
+			t.Errorf("%d calls run, want 1", len(begun))
+		}
+		// No call is late, so more may run.
+		time.Sleep(limits.LateInterval)
+		a.pressure.queued = false
+		a.press(time.Now().Add(-limits.LateCall), time.Now())
+		synctest.Wait()
+		if len(begun) != 3 {
+			t.Errorf("%d calls run without a limit, want 3", len(begun))
+		}
+		for range 3 {
+			a.leave(<-begun)
+		}
+		all.Wait()
+	})
+}
+
+// TestAdmission_AdaptsOnlyIfNobodySaysHowMany: neither with MaxRunningCalls, nor when it
+// is off.
+func TestAdmission_AdaptsOnlyIfNobodySaysHowMany(t *testing.T) {
+	for _, config := range []ServerConfig{{MaxRunningCalls: 1000}, {MaxRunningCalls: -1}, {MaxWaitPercent: -1}} {
+		synctest.Test(t, func(t *testing.T) {
+			a := newAdmission(config)
+			for range 500 {
+				started, err := entering(a, 200*time.Millisecond-1, 200*time.Millisecond)
+				if err != nil {
+					t.Fatal(err)
+				}
+				a.leave(started)
+				time.Sleep(time.Millisecond)
+			}
+			if a.pressure.limited.Load() {
+				t.Error("calls are limited")
+			}
+		})
+	}
+}
+
+// WaitsInOverload returns how long a call that has a second waits while a server is
+// overloaded and another call does not end, until it is refused; 0 if it runs.
+func WaitsInOverload(t *testing.T, config ServerConfig) (waited time.Duration) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAdmission(config)
+		a.pressure.processors = 1
+		for range 2 * limits.LateInterval / time.Millisecond {
+			started, err := entering(a, limits.LateCall, time.Hour)
+			if err != nil {
+				t.Fatal(err)
+			}
+			a.leave(started)
+			time.Sleep(time.Millisecond)
+		}
+		first, err := entering(a, 0, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		second, err := entering(a, 0, time.Second)
+		if waited = time.Since(start); err == nil {
+			a.leave(second)
+		}
+		a.leave(first)
+	})
+	return waited
+}
