@@ -214,7 +214,7 @@ func (e *epollEngine) mustGoOn(c *Conn, more bool) bool {
 // is behind them be read.
 func (e *epollEngine) yields(c *Conn) bool {
 	shared := !e.single && e.choice.long.Load() && c.served.handles%sampled != 0
-	return shared || c.served.loop.socket.poller.starved.Load()
+	return shared || c.inFlight.Load() < starvedCalls && c.served.loop.socket.poller.starved.Load()
 }
 
 func (e *epollEngine) goOn(c *Conn) {
