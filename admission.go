@@ -46,6 +46,10 @@ type admission struct {
 	// none waited then.
 	interval time.Duration
 	given    time.Time
+	// clock judges for calls that wait while none comes; nil before the first, running
+	// while ticking.
+	clock   *time.Timer
+	ticking bool
 }
 
 // waitingCall is a call that waits until it may run.
@@ -183,6 +187,7 @@ func (a *admission) join(now, until time.Time) (*list.Element, error) {
 		// Calls that have entered and not come here yet were counted as running: if
 		// all of them wait, one may run.
 		a.passOnLocked()
+		a.tickLocked()
 	}
 	return place, nil
 }
@@ -305,6 +310,29 @@ func (a *admission) passOnLocked() {
 	for a.waiting.Len() > 0 && a.roomLocked(0) {
 		a.waiting.Remove(a.waiting.Front()).(*waitingCall).granted <- struct{}{}
 	}
+}
+
+// tickLocked makes tick run while calls wait: those that run may wait for them, so that
+// none ends, and none comes by which pressure could tell.
+func (a *admission) tickLocked() {
+	if a.ticking || a.waiting.Len() == 0 {
+		return
+	}
+	a.ticking = true
+	if a.clock == nil {
+		a.clock = time.AfterFunc(2*limits.LateInterval, a.tick)
+	} else {
+		a.clock.Reset(2 * limits.LateInterval)
+	}
+}
+
+func (a *admission) tick() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.ticking = false
+	a.pressure.rests(time.Now())
+	a.passOnLocked()
+	a.tickLocked()
 }
 
 // nextLocked gives a place among those that run to the call that waits for

@@ -53,6 +53,13 @@ func (p *pressure) begins(late bool, now time.Time) {
 	}
 }
 
+// rests notes what time it is while no call begins.
+func (p *pressure) rests(now time.Time) {
+	if p.watching.Load() && now.Sub(p.start) >= 2*limits.LateInterval {
+		p.judge(now)
+	}
+}
+
 // judge looks at an interval that is over.
 func (p *pressure) judge(now time.Time) {
 	late := p.late >= limits.LateCallsMin && p.late*100 >= p.calls*limits.LatePercent

@@ -253,3 +253,30 @@ func WaitsInOverload(t *testing.T, config ServerConfig) (waited time.Duration) {
 	})
 	return waited
 }
+
+// TestAdmission_WaitingCallsRunInTheEnd: the calls that may run wait for something that
+// those in the queue would bring, no call comes, and none has a deadline.
+func TestAdmission_WaitingCallsRunInTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAdmission(ServerConfig{})
+		a.pressure.restart(time.Now())
+		a.pressure.limited.Store(true)
+		a.pressure.limit = 1
+		const calls = 20
+		var entered sync.WaitGroup
+		for range calls {
+			entered.Go(func() {
+				if _, err := a.enter(t.Context(), &transport.Inbound{Arrived: time.Now()}, time.Time{}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		entered.Wait()
+		if took := time.Since(time.Unix(946684800, 0)); took > time.Minute {
+			t.Errorf("the last of %d calls that end never began after %v", calls, took)
+		}
+		if a.waiting.Len() != 0 || a.inProgress.Load() != calls {
+			t.Errorf("%d calls wait, %d are in progress", a.waiting.Len(), a.inProgress.Load())
+		}
+	})
+}
