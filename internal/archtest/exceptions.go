@@ -85,6 +85,10 @@ func panicExceptions() []exception {
 func goroutineExceptions() []exception {
 	return []exception{
 		{
+			rule: "goroutine", file: "admission.go", what: "go",
+			reason: "the timer of calls that wait to run, which lets them begin and runs briefly; it stops when none waits",
+		},
+		{
 			rule: "goroutine", file: "call_context.go", what: "go",
 			reason: "what a user or package context hangs on the end of a call's context; and what watches for that end, which the call takes back when it ends",
 		},
