@@ -46,6 +46,9 @@ type Config struct {
 	// Reuse makes decoding able to take the memory of the struct that it decodes into,
 	// if thrift.UnmarshalConfig.Reuse asks for it.
 	Reuse bool
+	// Views makes views of all structs: types that read and change fields where they are in
+	// a message. The annotation go.view asks for that of a struct and those in it.
+	Views bool
 	// Shape is what structs look like in Go; empty means ShapeFulmar.
 	Shape Shape
 	// NoDescriptors leaves out what package descriptor reads.
@@ -134,6 +137,9 @@ func (c Config) Validate() error {
 	}
 	if c.Shape == ShapeKitex && c.Reuse {
 		problems = append(problems, errors.New("memory cannot be reused in the shape of Kitex"))
+	}
+	if c.Shape == ShapeKitex && c.Views {
+		problems = append(problems, errors.New("there are no views in the shape of Kitex"))
 	}
 	return errors.Join(problems...)
 }
@@ -331,6 +337,7 @@ func (r *run) generate() (files []emit.File, err error) {
 			NoMethods:         r.config.NoMethods,
 			KeepUnknown:       r.config.KeepUnknown,
 			Reuse:             r.config.Reuse,
+			Views:             r.config.Views,
 			Kitex:             r.config.Shape == ShapeKitex,
 			NoDescriptors:     r.config.NoDescriptors,
 		})

@@ -187,8 +187,8 @@ func TestGen_ObeysEveryFlag(t *testing.T) {
 		"no-methods":         checkNoMethods,
 		"keep-unknown":       checkKeepUnknown,
 		"reuse":              checkReuse,
-		"shape":              checkShape,
-		"no-descriptors":     checkNoDescriptors,
+		"shape":              checkShape, "views": checkViews,
+		"no-descriptors": checkNoDescriptors,
 	}
 	maps.Copy(cases, pluginFlagCases())
 	usage := regexp.MustCompile(`(?m)^ +(-\w)?(?:, )?(--([\w-]+))`)
@@ -337,6 +337,15 @@ func checkReuse(t *testing.T, flag string) {
 	fulmar(t, folder, "gen", "a.thrift").want(t, 0, "3 written")
 	fulmar(t, folder, "gen", flag, "a.thrift").want(t, 0, "(1 written, 2 unchanged, 0 removed)")
 	contains(t, filepath.Join(folder, "gen/a/a_codec.go"), "r.I32List(p+3, old.A)")
+}
+
+func checkViews(t *testing.T, flag string) {
+	folder := newFolder(t, "a.thrift", "struct S { 1: i32 a } struct T { 1: S s } (go.view) struct U {}")
+	fulmar(t, folder, "gen", "a.thrift").want(t, 0, "4 written")
+	contains(t, filepath.Join(folder, "gen/a/a_views.go"), "func (v *TView) S() SView {")
+	fulmar(t, folder, "gen", flag, "a.thrift").want(t, 0, "(1 written, 3 unchanged, 0 removed)")
+	contains(t, filepath.Join(folder, "gen/a/a_views.go"), "type UView struct {")
+	fulmar(t, folder, "gen", flag, "--shape", "kitex", "a.thrift").want(t, exitUsage, "there are no views in the shape of Kitex")
 }
 
 func checkNoMethods(t *testing.T, flag string) {

@@ -76,6 +76,8 @@ func panicExceptions() []exception {
 			rule: "panic", file: "thrift/methods/clone.go", what: "FailDepth",
 			reason: "a value that contains itself, which no message can be; a copy of it would overflow the stack, and part of one is none",
 		},
+		{rule: "panic", file: "thrift/view/element.go", what: "View.setAt", reason: "an index that is out of range, as of a slice"},
+		{rule: "panic", file: "thrift/view/list.go", what: "List.At", reason: "an index that is out of range, as of a slice"},
 		{rule: "panic", file: "thrift/uuid.go", what: "MustParseUUID", reason: "the name says so; for constants in source code"},
 	}
 }
@@ -247,6 +249,11 @@ func unsafeExceptions() []exception {
 			rule: "unsafe", file: "thrift/structs.go", what: "unsafe",
 			reason: "structs are parts of a slice of their type, which is kept with that type, within its length; Sizeof",
 		},
+		{
+			rule: "unsafe", file: "thrift/view/list.go", what: "unsafe",
+			reason: "a value of a type of one to 16 bytes without pointers, as its constraint says, is written as one of the same size; lists of those are written as lists of numbers of that size",
+		},
+		{rule: "unsafe", file: "thrift/view/view.go", what: "unsafe", reason: "bytes that nobody changes, as a string and the other way round"},
 		{rule: "unsafe", file: "thrift/map_bytes.go", what: "unsafe", reason: "Sizeof only"},
 		{rule: "unsafe", file: "thrift/reader.go", what: "unsafe", reason: "Sizeof only"},
 		{

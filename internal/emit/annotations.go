@@ -25,6 +25,8 @@ const (
 	// annotationUnknown says what a struct does with fields that the definition does
 	// not have: keep or drop.
 	annotationUnknown = "go.unknown"
+	// annotationView makes a view of a struct, and of those in it.
+	annotationView = "go.view"
 	// annotationDeprecated gives the reason why something should not be used.
 	annotationDeprecated = "deprecated"
 	// annotationStreaming makes a method a stream.
@@ -59,7 +61,7 @@ func (g *generator) goName(name string, annotations schema.Annotations) string {
 // it: ours, and those of thriftgo and thriftrw. The rest is for others to read.
 func changesGo(key string) bool {
 	switch key {
-	case annotationName, annotationTag, annotationType, annotationStrings, annotationUnknown, annotationStreaming,
+	case annotationName, annotationTag, annotationType, annotationStrings, annotationUnknown, annotationView, annotationStreaming,
 		"go.pkg", "thrift.nested", "thrift.is_alias", "thrift.is_interface":
 		return true
 	}
@@ -85,7 +87,7 @@ func (g *generator) checkAnnotations() {
 			}
 		}
 		for _, s := range file.Structs {
-			g.checkEffects(s.Annotations, annotationName, annotationUnknown)
+			g.checkEffects(s.Annotations, g.followedByStructs()...)
 			g.checkUnknown(s.Annotations)
 			g.checkFields(s.Fields, true)
 		}
@@ -97,6 +99,15 @@ func (g *generator) checkAnnotations() {
 			}
 		}
 	}
+}
+
+// followedByStructs are the annotations that change what is generated for a struct.
+func (g *generator) followedByStructs() []string {
+	followed := []string{annotationName, annotationUnknown}
+	if !g.options.Kitex {
+		followed = append(followed, annotationView)
+	}
+	return followed
 }
 
 // checkEffects warns of annotations that change nothing where they stand, for

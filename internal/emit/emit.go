@@ -38,6 +38,8 @@ type Options struct {
 	KeepUnknown bool
 	// Reuse makes decoding able to take the memory of the struct that it decodes into.
 	Reuse bool
+	// Views makes views of all structs, and not only of those that are annotated.
+	Views bool
 	// Kitex gives everything the names and Go types that Kitex's tool gives it.
 	Kitex bool
 	// NoDescriptors leaves out what package descriptor reads.
@@ -108,6 +110,7 @@ func Prepare(program *schema.Program, options Options) (*Prepared, idl.Diagnosti
 		return nil, g.sortedDiagnostics()
 	}
 	g.checkAnnotations()
+	g.viewed = g.viewedStructs()
 	g.names = g.nameProgram()
 	g.checkSizes()
 	return &Prepared{g}, nil
@@ -137,6 +140,8 @@ type generator struct {
 	names    *names
 	// pointers are the fields that would make their struct contain itself.
 	pointers map[*schema.Field]bool
+	// viewed are the structs that have views.
+	viewed map[*schema.Struct]bool
 	// cycles are the structs that can contain themselves; see recursiveStructs.
 	cycles map[*schema.Struct]int
 	// defaults remembers what hasDefaults found.
@@ -269,6 +274,7 @@ func (g *generator) generatePackage(pkg *schema.Package) []File {
 			{"types", (*printer).types, gofmt},
 			{"codec", (*printer).codec, indent},
 			{"methods", (*printer).methods, indent},
+			{"views", (*printer).views, gofmt},
 			{"rpc", (*printer).rpc, gofmt},
 		} {
 			if g.bytes > limits.GoBytes {

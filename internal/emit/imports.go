@@ -43,7 +43,7 @@ var localNames = []string{
 
 // importNames are the names of the packages that generated code may import
 // apart from other generated ones.
-var importNames = []string{"context", "descriptor", "errors", "fmt", "fulmar", "maps", "math", "methods", "strconv", "thrift"}
+var importNames = []string{"context", "descriptor", "errors", "fmt", "fulmar", "maps", "math", "methods", "strconv", "thrift", "view"}
 
 func (g *generator) newImports(source *schema.File) *imports {
 	return &imports{
@@ -133,6 +133,13 @@ func (i *imports) thrift(name string) string {
 func (i *imports) methods(name string) string {
 	i.modules[i.generator.options.ThriftImport+"/methods"] = "methods"
 	return "methods." + name
+}
+
+// view returns a name of the package view, which is within the package thrift, as the
+// file writes it.
+func (i *imports) view(name string) string {
+	i.modules[i.generator.options.ThriftImport+"/view"] = "view"
+	return "view." + name
 }
 
 // descriptor returns a name of the package descriptor, which is within the package thrift,

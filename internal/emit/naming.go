@@ -19,6 +19,8 @@ type names struct {
 	// unknown are the fields for what the definition does not have, of structs that
 	// keep that.
 	unknown map[*schema.Struct]string
+	// views are those of structs that have views.
+	views map[*schema.Struct]*viewNames
 	// descriptors are the variables with what package descriptor reads.
 	descriptors map[*schema.File]string
 	// services are the names of the methods of services that were named.
@@ -41,6 +43,7 @@ func (g *generator) nameProgram() *names {
 		parsers:      map[*schema.Enum]string{},
 		getters:      map[*schema.Field]string{},
 		unknown:      map[*schema.Struct]string{},
+		views:        map[*schema.Struct]*viewNames{},
 		descriptors:  map[*schema.File]string{},
 		services:     map[*schema.Service]*namespace{},
 		kitex:        newKitexNames(),
@@ -58,6 +61,7 @@ func (g *generator) nameProgram() *names {
 				g.nameService(n, service)
 			}
 		}
+		g.nameViews(n, pkg)
 		for _, file := range pkg.Files {
 			if g.describes(file) {
 				n.descriptors[file] = n.scopes[pkg].claim(g.spelling.exportedName(file.Base) + "Descriptor")

@@ -23,7 +23,8 @@ import (
 // describes what generated code may import.
 var exportData = sync.OnceValues(func() (map[string]string, error) {
 	command := exec.Command("go", "list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}",
-		"github.com/fulmar-rpc/fulmar", "github.com/fulmar-rpc/fulmar/thrift/methods", "github.com/fulmar-rpc/fulmar/thrift/descriptor", "database/sql", goldenPrefix+"fieldtypes/kinds")
+		"github.com/fulmar-rpc/fulmar", "github.com/fulmar-rpc/fulmar/thrift/methods", "github.com/fulmar-rpc/fulmar/thrift/descriptor", "github.com/fulmar-rpc/fulmar/thrift/view",
+		"database/sql", goldenPrefix+"fieldtypes/kinds")
 	command.Stderr = os.Stderr
 	output, err := command.Output()
 	if err != nil {

@@ -33,6 +33,8 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/unknown/golden/unknown"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/unknown/golden/unknown/newer"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/values/golden/values"
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/views/golden/views"
+	viewsother "github.com/fulmar-rpc/fulmar/internal/emit/testdata/views/golden/views/other"
 	"github.com/fulmar-rpc/fulmar/internal/idl"
 	"github.com/fulmar-rpc/fulmar/thrift"
 	"github.com/fulmar-rpc/fulmar/thrift/descriptor"
@@ -63,6 +65,8 @@ func described() map[string]*descriptor.File {
 		"unknown/unknown.thrift":       &unknown.UnknownDescriptor,
 		"unknown/newer.thrift":         &newer.NewerDescriptor,
 		"values/values.thrift":         &values.ValuesDescriptor,
+		"views/views.thrift":           &views.ViewsDescriptor,
+		"views/other.thrift":           &viewsother.OtherDescriptor,
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/unknown/golden/unknown"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/unknown/golden/unknown/newer"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/values/golden/values"
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/views/golden/views"
 	"github.com/fulmar-rpc/fulmar/internal/testkit"
 	"github.com/fulmar-rpc/fulmar/thrift"
 )
@@ -36,6 +37,7 @@ var unions = map[reflect.Type]bool{
 	reflect.TypeFor[reuse.Value]():          true,
 	reflect.TypeFor[unknown.Choice]():       true,
 	reflect.TypeFor[newer.Choice]():         true,
+	reflect.TypeFor[views.Choice]():         true,
 }
 
 // filler gives values to everything it meets, from a seed.

@@ -28,6 +28,8 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/unknown/golden/unknown"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/unknown/golden/unknown/newer"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/values/golden/values"
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/views/golden/views"
+	viewsother "github.com/fulmar-rpc/fulmar/internal/emit/testdata/views/golden/views/other"
 	"github.com/fulmar-rpc/fulmar/thrift"
 )
 
@@ -62,6 +64,9 @@ var declared = []thrift.Struct{
 	newer.NewChoice(), newer.NewLabel(), newer.NewMessage(), newer.NewNothing(), newer.NewPoint(), newer.NewRefused(),
 	values.NewChoice(), values.NewHolder(), values.NewOptionals(), values.NewPoint(), values.NewRefused(),
 	values.NewSettings(), new(values.DefaultsGetArgs), new(values.DefaultsGetResult),
+	viewsother.NewPlace(), views.NewChoice(), views.NewContainers(), views.NewEmpty(), views.NewFailure(), views.NewLeaf(),
+	views.NewNames(), views.NewNamesView(), views.NewNamesView_(), views.NewNode(), views.NewOptional(), views.NewPlain(),
+	views.NewPreset(), views.NewStrict(), views.NewTyped(),
 }
 
 func TestDeclared_IsComplete(t *testing.T) {

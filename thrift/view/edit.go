@@ -1,0 +1,309 @@
+package view
+
+import (
+	"cmp"
+	"encoding/binary"
+	"math"
+	"slices"
+
+	"github.com/fulmar-rpc/fulmar/internal/limits"
+	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
+	"github.com/fulmar-rpc/fulmar/thrift"
+)
+
+// fewPatches is how many fields of a view can be changed without an allocation.
+const fewPatches = 4
+
+// viewPatch is the new value of a field, or of an element.
+type viewPatch struct {
+	// text is a string, or a value as it is written, nested what can write itself.
+	text   string
+	nested viewPart
+	number uint64
+	// from and to are where it stands in the bytes: what a patch replaces, header
+	// included, and behindAll if it replaces nothing.
+	from, to uint32
+	// of is the number of the field, or of the element.
+	of   int32
+	form patchForm
+}
+
+// behindAll is where fields stand that were not there.
+const behindAll = math.MaxUint32
+
+type patchForm uint8
+
+const (
+	patchNumber  patchForm = iota // number, of a type of fixed size
+	patchText                     // text, behind its length
+	patchEncoded                  // text, as it is
+	patchNested                   // what nested writes
+	patchNone                     // nothing: the field is removed
+)
+
+// viewPart is a part of a view that can be written: another view, or a list of which some
+// elements were changed.
+type viewPart interface {
+	WriteThrift(w *thrift.Writer, b []byte) []byte
+}
+
+// encodedDepth is how deep a part nests at most that Codec.AppendPart has written, in the struct
+// that it is in.
+const encodedDepth = limits.Depth - 1
+
+func (v *View) patches() []viewPatch {
+	if v.many != nil {
+		return v.many
+	}
+	return v.few[:v.count]
+}
+
+// patchOf returns the patch of a field that has one.
+func (v *View) patchOf(s Slot) *viewPatch {
+	patches := v.patches()
+	number := int32(s.start >> slotStates)
+	for i := range patches {
+		if patches[i].of == number {
+			return &patches[i]
+		}
+	}
+	return new(viewPatch)
+}
+
+// before reports whether a patch is written before another one.
+func (patch *viewPatch) before(other *viewPatch) bool {
+	return patch.from < other.from || patch.from == other.from && patch.of < other.of
+}
+
+// add adds a patch, or replaces the one for the same field.
+func (v *View) add(patch *viewPatch) {
+	if v.many != nil {
+		v.many = withPatch(v.many, patch)
+		v.count = len(v.many)
+		return
+	}
+	at := 0
+	for at < v.count && v.few[at].before(patch) {
+		at++
+	}
+	switch {
+	case at < v.count && v.few[at].of == patch.of:
+	case v.count == len(v.few):
+		v.many = withPatch(v.few[:], patch)
+		v.few, v.count = [fewPatches]viewPatch{}, len(v.many)
+		return
+	default:
+		copy(v.few[at+1:], v.few[at:v.count])
+		v.count++
+	}
+	v.few[at] = *patch
+}
+
+// withPatch returns a copy of patches with one more, or in place of the one for the same
+// thing.
+func withPatch(patches []viewPatch, patch *viewPatch) []viewPatch {
+	at, found := slices.BinarySearchFunc(patches, patch, func(a viewPatch, b *viewPatch) int {
+		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.of, b.of))
+	})
+	copied := append(make([]viewPatch, 0, len(patches)+1), patches...)
+	if found {
+		copied[at] = *patch
+		return copied
+	}
+	return slices.Insert(copied, at, *patch)
+}
+
+// set makes patch the value of a field.
+func (v *View) set(slots []Slot, shape *Shape, number int, patch viewPatch) {
+	v.prepare(slots, shape)
+	patch.of = int32(number)
+	switch s := slots[number]; {
+	case s.end != 0:
+		const header = 3
+		patch.from, patch.to = s.start-header, s.end
+	case s.start&(slotPatched|slotCleared) != 0:
+		before := v.patchOf(s)
+		patch.from, patch.to = before.from, before.to
+	default:
+		patch.from, patch.to = behindAll, behindAll
+	}
+	state := uint32(slotPatched)
+	if patch.form == patchNone {
+		state = slotCleared
+	}
+	slots[number] = Slot{start: uint32(number)<<slotStates | state}
+	v.add(&patch)
+}
+
+// prepare makes a view one that can be changed. In a union there is only the new field.
+// Of fields that are there more than once the others go: without the last one, the one
+// before would count.
+func (v *View) prepare(slots []Slot, shape *Shape) {
+	if shape.Union {
+		*v = View{}
+		clear(slots)
+		return
+	}
+	if !v.repeated {
+		return
+	}
+	kept := make([]byte, 0, len(v.buf))
+	for p := 0; p < len(v.buf)-1; {
+		const header = 3
+		key := thrift.KeyAt(v.buf, p)
+		end := pass(v.buf, p+header, key.Type(), mostLevels)
+		if end < 0 {
+			break // somebody has changed the bytes
+		}
+		if number := shape.find(key, 0); number < 0 || slots[number].start == uint32(p+header) {
+			kept = append(kept, v.buf[p:end]...)
+		}
+		p = end
+	}
+	depth := v.depth
+	v.Bind(append(kept, byte(thriftwire.Stop)), slots, shape)
+	v.depth = depth
+}
+
+// SetNumber makes value, of which as many bytes count as the type has, the value of a
+// field. As in the methods below, number is that of the field.
+func (v *View) SetNumber(slots []Slot, shape *Shape, number int, value uint64) {
+	v.set(slots, shape, number, viewPatch{form: patchNumber, number: value})
+}
+
+// SetBool is SetNumber for bools.
+func (v *View) SetBool(slots []Slot, shape *Shape, number int, value bool) {
+	v.SetNumber(slots, shape, number, boolBits(value))
+}
+
+// SetDouble is SetNumber for doubles.
+func (v *View) SetDouble(slots []Slot, shape *Shape, number int, value float64) {
+	v.SetNumber(slots, shape, number, math.Float64bits(value))
+}
+
+// SetText makes a string the value of a field.
+func (v *View) SetText(slots []Slot, shape *Shape, number int, value string) {
+	v.set(slots, shape, number, viewPatch{form: patchText, text: value})
+}
+
+// SetBinary makes a copy of a binary the value of a field.
+func (v *View) SetBinary(slots []Slot, shape *Shape, number int, value []byte) {
+	v.SetText(slots, shape, number, string(value))
+}
+
+// SetUUID makes a uuid the value of a field.
+func (v *View) SetUUID(slots []Slot, shape *Shape, number int, value thrift.UUID) {
+	v.set(slots, shape, number, viewPatch{form: patchEncoded, text: string(value[:])})
+}
+
+// SetPart makes another view, which nobody will change, the value of a field.
+func (v *View) SetPart(slots []Slot, shape *Shape, number int, part viewPart) {
+	v.set(slots, shape, number, viewPatch{form: patchNested, nested: part})
+}
+
+// SetEncoded makes what encode writes the value of a field. If it cannot be written,
+// whoever writes the view gets the error, as with a struct.
+func (v *View) SetEncoded(slots []Slot, shape *Shape, number int, encode func(w *thrift.Writer, b []byte) []byte) {
+	b, err := encodeView(encode)
+	if err != nil {
+		v.SetPart(slots, shape, number, unwritable{err})
+		return
+	}
+	v.set(slots, shape, number, viewPatch{form: patchEncoded, text: textOf(b)})
+}
+
+func encodeView(encode func(w *thrift.Writer, b []byte) []byte) ([]byte, *thrift.Error) {
+	return thrift.Binary.AppendPart(nil, 1, encode) // 1: of the struct around it
+}
+
+// Default returns what encode writes, nil if it cannot be written.
+func Default(encode func(w *thrift.Writer, b []byte) []byte) []byte {
+	b, err := encodeView(encode)
+	if err != nil {
+		return nil
+	}
+	return b
+}
+
+// unwritable is a value with an error.
+type unwritable struct{ err *thrift.Error }
+
+func (u unwritable) WriteThrift(w *thrift.Writer, b []byte) []byte {
+	w.Fail(u.err)
+	return b
+}
+
+// Clear removes a field, if it is there.
+func (v *View) Clear(slots []Slot, shape *Shape, number int) {
+	switch {
+	case !v.Has(slots[number]):
+	case shape.Union:
+		v.prepare(slots, shape)
+	default:
+		v.set(slots, shape, number, viewPatch{form: patchNone})
+	}
+}
+
+// --- writing ---
+
+// Write appends what v is now to b, the chunk that w fills, and returns that, or the next
+// one.
+func (v *View) Write(w *thrift.Writer, b []byte, slots []Slot, shape *Shape) []byte {
+	levels := w.Levels()
+	if !w.BeginStruct() {
+		return b
+	}
+	if levels < v.depth || v.depth == 0 {
+		w.CheckLevels(v.buf, thrift.StructType, levels)
+	}
+	if v.buf == nil {
+		v.checkRequired(w, slots, shape)
+	}
+	at := 0
+	for _, patch := range v.patches() {
+		if patch.from != behindAll {
+			b = w.Part(b, v.buf[at:patch.from])
+			at = int(patch.to)
+		} else if at < len(v.buf) {
+			b = w.Part(b, v.buf[at:len(v.buf)-1])
+			at = len(v.buf)
+		}
+		if patch.form != patchNone {
+			key := shape.Fields[patch.of].Key
+			b = patch.write(w, thrift.PutField(w.Room(b, 4), key), key.Type())
+		}
+	}
+	if at < len(v.buf) { // with the end mark
+		w.PastStop()
+		return w.Part(b, v.buf[at:])
+	}
+	return w.EndStruct(b)
+}
+
+// checkRequired fails if a view that was never loaded has not all that it needs.
+func (v *View) checkRequired(w *thrift.Writer, slots []Slot, shape *Shape) {
+	for i, field := range shape.Fields {
+		if field.Required > 0 && !v.Has(slots[i]) {
+			w.Fail(&thrift.Error{Kind: thriftwire.MissingField, Offset: -1, Detail: shape.Name + ": required but absent: " + shape.Required[field.Required-1]})
+		}
+	}
+}
+
+// write writes a value of type t.
+func (patch *viewPatch) write(w *thrift.Writer, b []byte, t thrift.Type) []byte {
+	switch patch.form {
+	case patchText:
+		return w.String(b, patch.text)
+	case patchEncoded:
+		if w.Levels() < encodedDepth {
+			w.CheckLevels(bytesOf(patch.text), t, w.Levels())
+		}
+		return w.Part(b, bytesOf(patch.text))
+	case patchNested:
+		return patch.nested.WriteThrift(w, b)
+	}
+	var number [8]byte
+	binary.BigEndian.PutUint64(number[:], patch.number)
+	size := t.FixedSize()
+	return append(w.Room(b, size), number[len(number)-size:]...)
+}

@@ -1,0 +1,125 @@
+package view
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/fulmar-rpc/fulmar/thrift"
+)
+
+// viewElements is a list of which some elements were changed. It is never changed but
+// replaced, so that copies of a view can share it.
+type viewElements struct {
+	// base is the list before, with its header, which nests depth levels at most; 0 if
+	// nobody has looked.
+	base  []byte
+	depth int
+	// patches are the new elements, in order.
+	patches []viewPatch
+}
+
+var _ viewPart = (*viewElements)(nil)
+
+// setAt makes patch element i of the list that is the value of a field. It panics if
+// there is none.
+func (v *View) setAt(slots []Slot, shape *Shape, number, i int, patch viewPatch) {
+	var list viewElements
+	if s := slots[number]; s.end == 0 && s.start&slotPatched != 0 {
+		if before, ok := v.patchOf(s).nested.(*viewElements); ok {
+			list = *before
+		}
+	}
+	if list.base == nil {
+		v.prepareElements(slots, shape, &list, number)
+	}
+	from, to, ok := list.place(i)
+	if !ok {
+		panic(fmt.Sprintf("thrift: index %d of the list %d of %s, which has not as many elements", i, shape.Fields[number].Key.ID(), shape.Name))
+	}
+	patch.of, patch.from, patch.to = int32(i), uint32(from), uint32(to)
+	list.patches = withPatch(list.patches, &patch)
+	v.SetPart(slots, shape, number, &list)
+}
+
+// prepareElements makes list what the field is now.
+func (v *View) prepareElements(slots []Slot, shape *Shape, list *viewElements, number int) {
+	if slots[number].end == 0 {
+		list.base, list.depth = v.Value(slots[number]), encodedDepth
+		return
+	}
+	list.base, list.depth = v.Value(slots[number]), max(0, v.depth-1)
+}
+
+// place returns where element i is.
+func (l *viewElements) place(i int) (from, to int, ok bool) {
+	if len(l.base) < listHeader || uint(i) >= uint(max(0, int(thrift.I32At(l.base, 1)))) {
+		return 0, 0, false
+	}
+	t := thrift.Type(l.base[0])
+	if size := t.FixedSize(); size > 0 {
+		from = listHeader + i*size
+		return from, from + size, from+size <= len(l.base)
+	}
+	from = listHeader
+	first := 0
+	for _, patch := range l.patches {
+		if int(patch.of) <= i {
+			from, first = int(patch.from), int(patch.of)
+		}
+	}
+	if from = passAll(l.base, from, i-first, t, mostLevels); from < 0 {
+		return 0, 0, false
+	}
+	to = pass(l.base, from, t, mostLevels)
+	return from, to, to > 0
+}
+
+// WriteThrift writes the list, with its header.
+func (l *viewElements) WriteThrift(w *thrift.Writer, b []byte) []byte {
+	if levels := w.Levels(); levels < l.depth || l.depth == 0 {
+		w.CheckLevels(l.base, thrift.List, levels)
+	}
+	t := thrift.Type(l.base[0])
+	b = w.BeginList(b, 0, t, int(thrift.I32At(l.base, 1)))
+	at := listHeader
+	for i := range l.patches {
+		patch := &l.patches[i]
+		b = w.Part(b, l.base[at:patch.from])
+		b = patch.write(w, b, t)
+		at = int(patch.to)
+	}
+	b = w.Part(b, l.base[at:])
+	w.EndList()
+	return b
+}
+
+// SetNumberAt makes value element i of a list of numbers, as SetNumber makes it a value.
+// It panics if there is no such element, as the methods below do.
+func (v *View) SetNumberAt(slots []Slot, shape *Shape, number, i int, value uint64) {
+	v.setAt(slots, shape, number, i, viewPatch{form: patchNumber, number: value})
+}
+
+// SetBoolAt is SetNumberAt for bools.
+func (v *View) SetBoolAt(slots []Slot, shape *Shape, number, i int, value bool) {
+	v.SetNumberAt(slots, shape, number, i, boolBits(value))
+}
+
+// SetDoubleAt is SetNumberAt for doubles.
+func (v *View) SetDoubleAt(slots []Slot, shape *Shape, number, i int, value float64) {
+	v.SetNumberAt(slots, shape, number, i, math.Float64bits(value))
+}
+
+// SetTextAt is SetNumberAt for strings.
+func (v *View) SetTextAt(slots []Slot, shape *Shape, number, i int, value string) {
+	v.setAt(slots, shape, number, i, viewPatch{form: patchText, text: value})
+}
+
+// SetUUIDAt is SetNumberAt for uuids.
+func (v *View) SetUUIDAt(slots []Slot, shape *Shape, number, i int, value thrift.UUID) {
+	v.setAt(slots, shape, number, i, viewPatch{form: patchEncoded, text: string(value[:])})
+}
+
+// SetPartAt is SetNumberAt for views, which nobody will change.
+func (v *View) SetPartAt(slots []Slot, shape *Shape, number, i int, part viewPart) {
+	v.setAt(slots, shape, number, i, viewPatch{form: patchNested, nested: part})
+}
