@@ -9,6 +9,7 @@ import (
 
 //go:generate fulmar gen -o ../gen ../idl/codec.thrift
 //go:generate fulmar gen --shape=kitex -o ../gen/kitexshape ../idl/codec.thrift
+//go:generate fulmar gen --views -o ../gen/views ../idl/codec.thrift
 
 // DataSet is what a case encodes or decodes.
 type DataSet struct {

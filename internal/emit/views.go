@@ -173,6 +173,9 @@ func (p *printer) viewCodec(s *schema.Struct, view *viewNames) {
 	p.P("return v.view.Write(w, b, v.slots[:], &", view.shape, ")")
 	p.P("}")
 	p.P()
+	p.doc(sentence("AppendTo appends what v is now to b. On an error it returns b."))
+	p.P(receiver, "AppendTo(b []byte) ([]byte, error) { return v.view.AppendTo(b, v, &", view.shape, ") }")
+	p.P()
 	p.doc("ReadThrift makes v a view of what is at p.")
 	p.P(receiver, "ReadThrift(r *", p.imports.thrift("Reader"), ", p int) int { return v.view.Read(r, p, v.slots[:], &", view.shape, ") }")
 	p.P()
@@ -272,7 +275,8 @@ func (p *printer) viewLongGetter(f viewField) {
 		p.P("return v.view.Binary(", f.slot(), ")")
 		return
 	}
-	p.P("value, _ := ", p.viewReader(f.Type), "(v.view.Value(", f.slot(), "))")
+	p.P("var value ", p.viewOf(f.Type.Struct))
+	p.P("value.BindThrift(v.view.Value(", f.slot(), "))")
 	p.P("return value")
 }
 
@@ -316,7 +320,7 @@ func (p *printer) viewReader(t *schema.Type) string {
 	case schema.KindBinary:
 		return p.imports.view("Binary")
 	case schema.KindStruct:
-		return p.imports.view("Struct") + "[" + p.viewOf(t.Struct) + "]"
+		return "func(b []byte) (value " + p.viewOf(t.Struct) + ", size int) {\nsize = value.BindThrift(b)\nreturn value, size\n}"
 	case schema.KindList, schema.KindSet, schema.KindMap:
 		return "func(b []byte) (" + p.viewValueType(t) + ", int) {\nreturn " +
 			p.viewContainer(t) + ", " + p.imports.view("Size") + "(b, " + p.wireType(t) + ")\n}"

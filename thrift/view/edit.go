@@ -1,10 +1,10 @@
 package view
 
 import (
-	"cmp"
 	"encoding/binary"
 	"math"
 	"slices"
+	"sort"
 
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
@@ -102,9 +102,8 @@ func (v *View) add(patch *viewPatch) {
 // withPatch returns a copy of patches with one more, or in place of the one for the same
 // thing.
 func withPatch(patches []viewPatch, patch *viewPatch) []viewPatch {
-	at, found := slices.BinarySearchFunc(patches, patch, func(a viewPatch, b *viewPatch) int {
-		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.of, b.of))
-	})
+	at := sort.Search(len(patches), func(i int) bool { return !patches[i].before(patch) })
+	found := at < len(patches) && patches[at].of == patch.of
 	copied := append(make([]viewPatch, 0, len(patches)+1), patches...)
 	if found {
 		copied[at] = *patch
@@ -302,8 +301,52 @@ func (patch *viewPatch) write(w *thrift.Writer, b []byte, t thrift.Type) []byte 
 	case patchNested:
 		return patch.nested.WriteThrift(w, b)
 	}
+	return patch.appendNumber(w.Room(b, t.FixedSize()), t)
+}
+
+func (patch *viewPatch) appendNumber(b []byte, t thrift.Type) []byte {
 	var number [8]byte
 	binary.BigEndian.PutUint64(number[:], patch.number)
-	size := t.FixedSize()
-	return append(w.Room(b, size), number[len(number)-size:]...)
+	return append(b, number[len(number)-fixedSize(t):]...)
+}
+
+// AppendTo is thrift.Append of s, the generated view that v is in. It needs no writer, and
+// so no memory for one, unless other views are among the patches.
+func (v *View) AppendTo(dst []byte, s thrift.Struct, shape *Shape) ([]byte, error) {
+	size := len(v.buf)
+	for i := range v.patches() {
+		const header = 8
+		patch := &v.patches()[i]
+		if size += header + len(patch.text); patch.form == patchNested {
+			return thrift.Append(dst, s)
+		}
+	}
+	if v.buf == nil || v.depth == 0 || v.depth > limits.Depth || size > limits.MessageBytes {
+		return thrift.Append(dst, s)
+	}
+	b := slices.Grow(dst, size)
+	at := 0
+	for i := range v.patches() {
+		patch := &v.patches()[i]
+		next := min(int(patch.from), len(v.buf)-1) // where the end mark is
+		b = append(b, v.buf[at:next]...)
+		at = next
+		if patch.from != behindAll {
+			at = int(patch.to)
+		}
+		if patch.form == patchNone {
+			continue
+		}
+		key := shape.Fields[patch.of].Key
+		b = append(b, byte(key>>16), byte(key>>8), byte(key))
+		switch patch.form {
+		case patchText:
+			b = append(binary.BigEndian.AppendUint32(b, uint32(len(patch.text))), patch.text...)
+		case patchEncoded:
+			b = append(b, patch.text...)
+		default:
+			b = patch.appendNumber(b, key.Type())
+		}
+	}
+	return append(b, v.buf[at:]...), nil
 }

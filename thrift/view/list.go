@@ -234,16 +234,6 @@ func Binary(b []byte) ([]byte, int) {
 	return b[stringHeader:end:end], end
 }
 
-// Struct reads a struct.
-func Struct[V any, P interface {
-	*V
-	BindThrift(b []byte) int
-}](b []byte) (V, int) {
-	var v V
-	size := P(&v).BindThrift(b)
-	return v, size
-}
-
 // Size returns how long a container of type t is.
 func Size(b []byte, t thrift.Type) int {
 	if end := pass(b, 0, t, mostLevels); end >= 0 {

@@ -6,10 +6,22 @@ import "github.com/fulmar-rpc/fulmar/thrift"
 // thriftwire.Skip does, and take and refuse the same: FuzzPass compares. They return -1 and not what
 // is wrong, and so need not remember where they are.
 
+// fixedSizes has the sizes of values by type, 0 for those that vary and for what is no
+// type. A constant is loaded with one instruction, without a look at where it is.
+const fixedSizes = "\x00\x00\x01\x01\x08\x00\x02\x00\x04\x00\x08\x00\x00\x00\x00\x00\x10"
+
+// fixedSize is Type.FixedSize.
+func fixedSize(t thrift.Type) int {
+	if int(t) < len(fixedSizes) {
+		return int(fixedSizes[t])
+	}
+	return 0
+}
+
 // pass returns where the value of type t at p ends, -1 if it is none or not all there.
 // It may nest depth levels.
 func pass(b []byte, p int, t thrift.Type, depth int) int {
-	if size := t.FixedSize(); size > 0 {
+	if size := fixedSize(t); size > 0 {
 		if len(b)-p < size {
 			return -1
 		}
@@ -30,28 +42,25 @@ func pass(b []byte, p int, t thrift.Type, depth int) int {
 
 // passStruct is pass for a struct.
 func passStruct(b []byte, p, depth int) int {
+	const header = 3
 	if depth--; depth < 0 {
 		return -1
 	}
-	for p >= 0 && p < len(b) {
+	for uint(p) < uint(len(b)) {
 		t := thrift.Type(b[p])
-		if t == 0 { // thriftwire.Stop
-			return p + 1
-		}
-		if size := t.FixedSize(); size > 0 {
-			if len(b)-p < 3+size {
-				return -1
-			}
-			p += 3 + size
+		if size := fixedSize(t); size > 0 {
+			p += header + size // which may be behind the end
 			continue
 		}
-		if len(b)-p < 3 {
-			return -1
-		}
-		if t == thrift.String {
-			p = stringEnd(b, p+3)
-		} else {
-			p = pass(b, p+3, t, depth)
+		switch t {
+		case 0: // the end mark
+			return p + 1
+		case thrift.String:
+			p = stringEnd(b, p+header)
+		case thrift.List, thrift.Set:
+			p = passList(b, p+header, depth)
+		default:
+			p = pass(b, p+header, t, depth)
 		}
 	}
 	return -1
@@ -67,11 +76,14 @@ func passList(b []byte, p, depth int) int {
 	if n == 0 {
 		return p
 	}
+	if size := fixedSize(t); size > 0 {
+		if uint64(n)*uint64(size) > uint64(len(b)-p) || n < 0 {
+			return -1
+		}
+		return p + n*size
+	}
 	if n < 0 || !t.Known() || int64(n)*int64(t.LeastSize()) > int64(len(b)-p) {
 		return -1
-	}
-	if size := t.FixedSize(); size > 0 {
-		return p + n*size
 	}
 	return passAll(b, p, n, t, depth)
 }

@@ -127,7 +127,9 @@ func (s *Shape) index(b []byte, slots []Slot, depth int) (end int, repeated bool
 		next = number + 1
 		field := &s.Fields[number]
 		fits := true
-		if p, fits = field.Value.pass(b, start, key.Type(), depth); p < 0 {
+		if size := fixedSize(key.Type()); size > 0 && size <= len(b)-start {
+			p = start + size
+		} else if p, fits = field.Value.pass(b, start, key.Type(), depth); p < 0 {
 			return -1, false
 		}
 		if !fits {

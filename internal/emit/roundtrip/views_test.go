@@ -20,6 +20,7 @@ import (
 type view interface {
 	thrift.Struct
 	Load(b []byte) error
+	AppendTo(b []byte) ([]byte, error)
 }
 
 // viewed are the structs that have views, and new views of them.
@@ -133,6 +134,9 @@ func editBoth(v view, s, donor thrift.Struct, random *rand.Rand) (ok bool, probl
 	got, err := thrift.Marshal(v)
 	if err != nil {
 		return false, fmt.Sprintf("the struct can be written, and the view not: %v", err)
+	}
+	if appended, err := v.AppendTo([]byte("front")); err != nil || string(appended) != "front"+string(got) {
+		return false, fmt.Sprintf("it appends %x, %v, and writes %x", appended, err, got)
 	}
 	expected, decoded := newZero(s), newZero(s)
 	if err := thrift.Unmarshal(want, expected); err != nil {

@@ -54,6 +54,9 @@ func (v *LeafView) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	return v.view.Write(w, b, v.slots[:], &leafViewShape)
 }
 
+// AppendTo appends what v is now to b. On an error it returns b.
+func (v *LeafView) AppendTo(b []byte) ([]byte, error) { return v.view.AppendTo(b, v, &leafViewShape) }
+
 // ReadThrift makes v a view of what is at p.
 func (v *LeafView) ReadThrift(r *thrift.Reader, p int) int {
 	return v.view.Read(r, p, v.slots[:], &leafViewShape)
@@ -154,6 +157,9 @@ func (v *PlainView) Struct() (*Plain, error) {
 func (v *PlainView) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	return v.view.Write(w, b, v.slots[:], &plainViewShape)
 }
+
+// AppendTo appends what v is now to b. On an error it returns b.
+func (v *PlainView) AppendTo(b []byte) ([]byte, error) { return v.view.AppendTo(b, v, &plainViewShape) }
 
 // ReadThrift makes v a view of what is at p.
 func (v *PlainView) ReadThrift(r *thrift.Reader, p int) int {
@@ -303,7 +309,8 @@ func (v *PlainView) HasAColor() bool { return v.view.Has(v.slots[9]) }
 func (v *PlainView) ClearAColor() { v.view.Clear(v.slots[:], &plainViewShape, 9) }
 
 func (v *PlainView) ALeaf() LeafView {
-	value, _ := view.Struct[LeafView](v.view.Value(v.slots[10]))
+	var value LeafView
+	value.BindThrift(v.view.Value(v.slots[10]))
 	return value
 }
 
@@ -410,6 +417,11 @@ func (v *PresetView) Struct() (*Preset, error) {
 // WriteThrift appends what v is now to b, which w fills.
 func (v *PresetView) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	return v.view.Write(w, b, v.slots[:], &presetViewShape)
+}
+
+// AppendTo appends what v is now to b. On an error it returns b.
+func (v *PresetView) AppendTo(b []byte) ([]byte, error) {
+	return v.view.AppendTo(b, v, &presetViewShape)
 }
 
 // ReadThrift makes v a view of what is at p.
@@ -573,7 +585,8 @@ func (v *PresetView) ALeaf() LeafView {
 		value, _ := NewLeafView(&Leaf{Number: 7})
 		return value
 	}
-	value, _ := view.Struct[LeafView](v.view.Value(v.slots[10]))
+	var value LeafView
+	value.BindThrift(v.view.Value(v.slots[10]))
 	return value
 }
 
@@ -752,7 +765,8 @@ func (v *PresetView) Other() LeafView {
 		value, _ := NewLeafView(&Leaf{Number: 8, Text: thrift.Some("t")})
 		return value
 	}
-	value, _ := view.Struct[LeafView](v.view.Value(v.slots[16]))
+	var value LeafView
+	value.BindThrift(v.view.Value(v.slots[16]))
 	return value
 }
 
@@ -836,6 +850,11 @@ func (v *OptionalView) Struct() (*Optional, error) {
 // WriteThrift appends what v is now to b, which w fills.
 func (v *OptionalView) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	return v.view.Write(w, b, v.slots[:], &optionalViewShape)
+}
+
+// AppendTo appends what v is now to b. On an error it returns b.
+func (v *OptionalView) AppendTo(b []byte) ([]byte, error) {
+	return v.view.AppendTo(b, v, &optionalViewShape)
 }
 
 // ReadThrift makes v a view of what is at p.
@@ -992,7 +1011,8 @@ func (v *OptionalView) HasAColor() bool { return v.view.Has(v.slots[9]) }
 func (v *OptionalView) ClearAColor() { v.view.Clear(v.slots[:], &optionalViewShape, 9) }
 
 func (v *OptionalView) ALeaf() LeafView {
-	value, _ := view.Struct[LeafView](v.view.Value(v.slots[10]))
+	var value LeafView
+	value.BindThrift(v.view.Value(v.slots[10]))
 	return value
 }
 
@@ -1033,7 +1053,10 @@ func (v *OptionalView) ClearNumbers() { v.view.Clear(v.slots[:], &optionalViewSh
 
 func (v *OptionalView) Leaves() view.Map[string, LeafView] {
 	b := v.view.Value(v.slots[12])
-	return view.MapOf(b, thrift.String, thrift.StructType, view.Text, view.Struct[LeafView])
+	return view.MapOf(b, thrift.String, thrift.StructType, view.Text, func(b []byte) (value LeafView, size int) {
+		size = value.BindThrift(b)
+		return value, size
+	})
 }
 
 // SetLeaves changes Leaves.
@@ -1060,7 +1083,8 @@ func (v *OptionalView) HasLeaves() bool { return v.view.Has(v.slots[12]) }
 func (v *OptionalView) ClearLeaves() { v.view.Clear(v.slots[:], &optionalViewShape, 12) }
 
 func (v *OptionalView) Choice() ChoiceView {
-	value, _ := view.Struct[ChoiceView](v.view.Value(v.slots[13]))
+	var value ChoiceView
+	value.BindThrift(v.view.Value(v.slots[13]))
 	return value
 }
 
@@ -1076,7 +1100,8 @@ func (v *OptionalView) HasChoice() bool { return v.view.Has(v.slots[13]) }
 func (v *OptionalView) ClearChoice() { v.view.Clear(v.slots[:], &optionalViewShape, 13) }
 
 func (v *OptionalView) Failure() FailureView {
-	value, _ := view.Struct[FailureView](v.view.Value(v.slots[14]))
+	var value FailureView
+	value.BindThrift(v.view.Value(v.slots[14]))
 	return value
 }
 
@@ -1138,6 +1163,11 @@ func (v *StrictView) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	return v.view.Write(w, b, v.slots[:], &strictViewShape)
 }
 
+// AppendTo appends what v is now to b. On an error it returns b.
+func (v *StrictView) AppendTo(b []byte) ([]byte, error) {
+	return v.view.AppendTo(b, v, &strictViewShape)
+}
+
 // ReadThrift makes v a view of what is at p.
 func (v *StrictView) ReadThrift(r *thrift.Reader, p int) int {
 	return v.view.Read(r, p, v.slots[:], &strictViewShape)
@@ -1185,7 +1215,8 @@ func (v *StrictView) SetNumbersAt(i int, value int32) {
 }
 
 func (v *StrictView) Leaf() LeafView {
-	value, _ := view.Struct[LeafView](v.view.Value(v.slots[0]))
+	var value LeafView
+	value.BindThrift(v.view.Value(v.slots[0]))
 	return value
 }
 
@@ -1194,7 +1225,10 @@ func (v *StrictView) SetLeaf(value LeafView) { v.view.SetPart(v.slots[:], &stric
 
 func (v *StrictView) Leaves() view.Map[int32, LeafView] {
 	b := v.view.Value(v.slots[5])
-	return view.MapOf(b, thrift.I32, thrift.StructType, view.Number[int32], view.Struct[LeafView])
+	return view.MapOf(b, thrift.I32, thrift.StructType, view.Number[int32], func(b []byte) (value LeafView, size int) {
+		size = value.BindThrift(b)
+		return value, size
+	})
 }
 
 // SetLeaves changes Leaves.
@@ -1215,7 +1249,8 @@ func (v *StrictView) SetLeaves(value map[int32]*Leaf) {
 }
 
 func (v *StrictView) Inner() StrictView {
-	value, _ := view.Struct[StrictView](v.view.Value(v.slots[1]))
+	var value StrictView
+	value.BindThrift(v.view.Value(v.slots[1]))
 	return value
 }
 
@@ -1232,7 +1267,10 @@ func (v *StrictView) ClearInner() { v.view.Clear(v.slots[:], &strictViewShape, 1
 
 func (v *StrictView) Children() view.List[StrictView] {
 	b := v.view.Value(v.slots[2])
-	return view.ListOf(b, thrift.StructType, view.Struct[StrictView])
+	return view.ListOf(b, thrift.StructType, func(b []byte) (value StrictView, size int) {
+		size = value.BindThrift(b)
+		return value, size
+	})
 }
 
 // SetChildren changes Children.
@@ -1302,6 +1340,11 @@ func (v *ChoiceView) Struct() (*Choice, error) {
 // WriteThrift appends what v is now to b, which w fills.
 func (v *ChoiceView) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	return v.view.Write(w, b, v.slots[:], &choiceViewShape)
+}
+
+// AppendTo appends what v is now to b. On an error it returns b.
+func (v *ChoiceView) AppendTo(b []byte) ([]byte, error) {
+	return v.view.AppendTo(b, v, &choiceViewShape)
 }
 
 // ReadThrift makes v a view of what is at p.
@@ -1376,7 +1419,8 @@ func (v *ChoiceView) HasNumbers() bool { return v.view.Has(v.slots[2]) }
 func (v *ChoiceView) ClearNumbers() { v.view.Clear(v.slots[:], &choiceViewShape, 2) }
 
 func (v *ChoiceView) Leaf() LeafView {
-	value, _ := view.Struct[LeafView](v.view.Value(v.slots[3]))
+	var value LeafView
+	value.BindThrift(v.view.Value(v.slots[3]))
 	return value
 }
 
@@ -1390,7 +1434,8 @@ func (v *ChoiceView) HasLeaf() bool { return v.view.Has(v.slots[3]) }
 func (v *ChoiceView) ClearLeaf() { v.view.Clear(v.slots[:], &choiceViewShape, 3) }
 
 func (v *ChoiceView) Strict() StrictView {
-	value, _ := view.Struct[StrictView](v.view.Value(v.slots[4]))
+	var value StrictView
+	value.BindThrift(v.view.Value(v.slots[4]))
 	return value
 }
 
@@ -1448,6 +1493,11 @@ func (v *FailureView) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	return v.view.Write(w, b, v.slots[:], &failureViewShape)
 }
 
+// AppendTo appends what v is now to b. On an error it returns b.
+func (v *FailureView) AppendTo(b []byte) ([]byte, error) {
+	return v.view.AppendTo(b, v, &failureViewShape)
+}
+
 // ReadThrift makes v a view of what is at p.
 func (v *FailureView) ReadThrift(r *thrift.Reader, p int) int {
 	return v.view.Read(r, p, v.slots[:], &failureViewShape)
@@ -1485,7 +1535,8 @@ func (v *FailureView) HasCode() bool { return v.view.Has(v.slots[0]) }
 func (v *FailureView) ClearCode() { v.view.Clear(v.slots[:], &failureViewShape, 0) }
 
 func (v *FailureView) Cause() FailureView {
-	value, _ := view.Struct[FailureView](v.view.Value(v.slots[1]))
+	var value FailureView
+	value.BindThrift(v.view.Value(v.slots[1]))
 	return value
 }
 
@@ -1562,6 +1613,11 @@ func (v *ContainersView) Struct() (*Containers, error) {
 // WriteThrift appends what v is now to b, which w fills.
 func (v *ContainersView) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	return v.view.Write(w, b, v.slots[:], &containersViewShape)
+}
+
+// AppendTo appends what v is now to b. On an error it returns b.
+func (v *ContainersView) AppendTo(b []byte) ([]byte, error) {
+	return v.view.AppendTo(b, v, &containersViewShape)
 }
 
 // ReadThrift makes v a view of what is at p.
@@ -1831,7 +1887,10 @@ func (v *ContainersView) ClearColors() { v.view.Clear(v.slots[:], &containersVie
 
 func (v *ContainersView) Leaves() view.List[LeafView] {
 	b := v.view.Value(v.slots[10])
-	return view.ListOf(b, thrift.StructType, view.Struct[LeafView])
+	return view.ListOf(b, thrift.StructType, func(b []byte) (value LeafView, size int) {
+		size = value.BindThrift(b)
+		return value, size
+	})
 }
 
 // SetLeaves changes Leaves.
@@ -1859,7 +1918,10 @@ func (v *ContainersView) ClearLeaves() { v.view.Clear(v.slots[:], &containersVie
 
 func (v *ContainersView) Choices() view.List[ChoiceView] {
 	b := v.view.Value(v.slots[11])
-	return view.ListOf(b, thrift.StructType, view.Struct[ChoiceView])
+	return view.ListOf(b, thrift.StructType, func(b []byte) (value ChoiceView, size int) {
+		size = value.BindThrift(b)
+		return value, size
+	})
 }
 
 // SetChoices changes Choices.
@@ -1926,7 +1988,10 @@ func (v *ContainersView) Mixed() view.List[view.Map[string, view.List[LeafView]]
 	b := v.view.Value(v.slots[13])
 	return view.ListOf(b, thrift.Map, func(b []byte) (view.Map[string, view.List[LeafView]], int) {
 		return view.MapOf(b, thrift.String, thrift.List, view.Text, func(b []byte) (view.List[LeafView], int) {
-			return view.ListOf(b, thrift.StructType, view.Struct[LeafView]), view.Size(b, thrift.List)
+			return view.ListOf(b, thrift.StructType, func(b []byte) (value LeafView, size int) {
+				size = value.BindThrift(b)
+				return value, size
+			}), view.Size(b, thrift.List)
 		}), view.Size(b, thrift.Map)
 	})
 }
@@ -2005,7 +2070,10 @@ func (v *ContainersView) ClearMaps() { v.view.Clear(v.slots[:], &containersViewS
 
 func (v *ContainersView) ByBinary() view.Map[string, LeafView] {
 	b := v.view.Value(v.slots[15])
-	return view.MapOf(b, thrift.String, thrift.StructType, view.Text, view.Struct[LeafView])
+	return view.MapOf(b, thrift.String, thrift.StructType, view.Text, func(b []byte) (value LeafView, size int) {
+		size = value.BindThrift(b)
+		return value, size
+	})
 }
 
 // SetByBinary changes ByBinary.
@@ -2033,7 +2101,10 @@ func (v *ContainersView) ClearByBinary() { v.view.Clear(v.slots[:], &containersV
 
 func (v *ContainersView) ByLeaf() view.Map[LeafView, int32] {
 	b := v.view.Value(v.slots[16])
-	return view.MapOf(b, thrift.StructType, thrift.I32, view.Struct[LeafView], view.Number[int32])
+	return view.MapOf(b, thrift.StructType, thrift.I32, func(b []byte) (value LeafView, size int) {
+		size = value.BindThrift(b)
+		return value, size
+	}, view.Number[int32])
 }
 
 // SetByLeaf changes ByLeaf.
@@ -2059,7 +2130,10 @@ func (v *ContainersView) ByList() view.Map[view.Numbers[int32], StrictView] {
 	b := v.view.Value(v.slots[17])
 	return view.MapOf(b, thrift.List, thrift.StructType, func(b []byte) (view.Numbers[int32], int) {
 		return view.NumbersOf[int32](b, thrift.I32), view.Size(b, thrift.List)
-	}, view.Struct[StrictView])
+	}, func(b []byte) (value StrictView, size int) {
+		size = value.BindThrift(b)
+		return value, size
+	})
 }
 
 // SetByList changes ByList.
@@ -2115,7 +2189,13 @@ func (v *ContainersView) ClearByBool() { v.view.Clear(v.slots[:], &containersVie
 
 func (v *ContainersView) ByStrict() view.Map[StrictView, StrictView] {
 	b := v.view.Value(v.slots[19])
-	return view.MapOf(b, thrift.StructType, thrift.StructType, view.Struct[StrictView], view.Struct[StrictView])
+	return view.MapOf(b, thrift.StructType, thrift.StructType, func(b []byte) (value StrictView, size int) {
+		size = value.BindThrift(b)
+		return value, size
+	}, func(b []byte) (value StrictView, size int) {
+		size = value.BindThrift(b)
+		return value, size
+	})
 }
 
 // SetByStrict changes ByStrict.
@@ -2144,7 +2224,10 @@ func (v *ContainersView) ClearByStrict() { v.view.Clear(v.slots[:], &containersV
 
 func (v *ContainersView) Nodes() view.List[NodeView] {
 	b := v.view.Value(v.slots[20])
-	return view.ListOf(b, thrift.StructType, view.Struct[NodeView])
+	return view.ListOf(b, thrift.StructType, func(b []byte) (value NodeView, size int) {
+		size = value.BindThrift(b)
+		return value, size
+	})
 }
 
 // SetNodes changes Nodes.
@@ -2240,6 +2323,9 @@ func (v *NodeView) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	return v.view.Write(w, b, v.slots[:], &nodeViewShape)
 }
 
+// AppendTo appends what v is now to b. On an error it returns b.
+func (v *NodeView) AppendTo(b []byte) ([]byte, error) { return v.view.AppendTo(b, v, &nodeViewShape) }
+
 // ReadThrift makes v a view of what is at p.
 func (v *NodeView) ReadThrift(r *thrift.Reader, p int) int {
 	return v.view.Read(r, p, v.slots[:], &nodeViewShape)
@@ -2277,7 +2363,8 @@ func (v *NodeView) HasValue() bool { return v.view.Has(v.slots[0]) }
 func (v *NodeView) ClearValue() { v.view.Clear(v.slots[:], &nodeViewShape, 0) }
 
 func (v *NodeView) Next() NodeView {
-	value, _ := view.Struct[NodeView](v.view.Value(v.slots[1]))
+	var value NodeView
+	value.BindThrift(v.view.Value(v.slots[1]))
 	return value
 }
 
@@ -2292,7 +2379,10 @@ func (v *NodeView) ClearNext() { v.view.Clear(v.slots[:], &nodeViewShape, 1) }
 
 func (v *NodeView) Children() view.List[NodeView] {
 	b := v.view.Value(v.slots[2])
-	return view.ListOf(b, thrift.StructType, view.Struct[NodeView])
+	return view.ListOf(b, thrift.StructType, func(b []byte) (value NodeView, size int) {
+		size = value.BindThrift(b)
+		return value, size
+	})
 }
 
 // SetChildren changes Children.
@@ -2320,7 +2410,10 @@ func (v *NodeView) ClearChildren() { v.view.Clear(v.slots[:], &nodeViewShape, 2)
 
 func (v *NodeView) Named() view.Map[string, NodeView] {
 	b := v.view.Value(v.slots[3])
-	return view.MapOf(b, thrift.String, thrift.StructType, view.Text, view.Struct[NodeView])
+	return view.MapOf(b, thrift.String, thrift.StructType, view.Text, func(b []byte) (value NodeView, size int) {
+		size = value.BindThrift(b)
+		return value, size
+	})
 }
 
 // SetNamed changes Named.
@@ -2347,7 +2440,8 @@ func (v *NodeView) HasNamed() bool { return v.view.Has(v.slots[3]) }
 func (v *NodeView) ClearNamed() { v.view.Clear(v.slots[:], &nodeViewShape, 3) }
 
 func (v *NodeView) Place() other.PlaceView {
-	value, _ := view.Struct[other.PlaceView](v.view.Value(v.slots[4]))
+	var value other.PlaceView
+	value.BindThrift(v.view.Value(v.slots[4]))
 	return value
 }
 
@@ -2364,7 +2458,10 @@ func (v *NodeView) ClearPlace() { v.view.Clear(v.slots[:], &nodeViewShape, 4) }
 
 func (v *NodeView) Places() view.List[other.PlaceView] {
 	b := v.view.Value(v.slots[5])
-	return view.ListOf(b, thrift.StructType, view.Struct[other.PlaceView])
+	return view.ListOf(b, thrift.StructType, func(b []byte) (value other.PlaceView, size int) {
+		size = value.BindThrift(b)
+		return value, size
+	})
 }
 
 // SetPlaces changes Places.
@@ -2441,6 +2538,11 @@ func (v *NamesView_2) Struct() (*Names, error) {
 // WriteThrift appends what v is now to b, which w fills.
 func (v *NamesView_2) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	return v.view.Write(w, b, v.slots[:], &namesView_2Shape)
+}
+
+// AppendTo appends what v is now to b. On an error it returns b.
+func (v *NamesView_2) AppendTo(b []byte) ([]byte, error) {
+	return v.view.AppendTo(b, v, &namesView_2Shape)
 }
 
 // ReadThrift makes v a view of what is at p.
@@ -2643,7 +2745,8 @@ func (v *NamesView_2) HasB() bool { return v.view.Has(v.slots[10]) }
 func (v *NamesView_2) ClearB() { v.view.Clear(v.slots[:], &namesView_2Shape, 10) }
 
 func (v *NamesView_2) NamesView() NamesViewView {
-	value, _ := view.Struct[NamesViewView](v.view.Value(v.slots[11]))
+	var value NamesViewView
+	value.BindThrift(v.view.Value(v.slots[11]))
 	return value
 }
 
@@ -2698,6 +2801,11 @@ func (v *NamesViewView) Struct() (*NamesView, error) {
 // WriteThrift appends what v is now to b, which w fills.
 func (v *NamesViewView) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	return v.view.Write(w, b, v.slots[:], &namesViewViewShape)
+}
+
+// AppendTo appends what v is now to b. On an error it returns b.
+func (v *NamesViewView) AppendTo(b []byte) ([]byte, error) {
+	return v.view.AppendTo(b, v, &namesViewViewShape)
 }
 
 // ReadThrift makes v a view of what is at p.
@@ -2782,6 +2890,11 @@ func (v *NamesView_View) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	return v.view.Write(w, b, v.slots[:], &namesView_ViewShape)
 }
 
+// AppendTo appends what v is now to b. On an error it returns b.
+func (v *NamesView_View) AppendTo(b []byte) ([]byte, error) {
+	return v.view.AppendTo(b, v, &namesView_ViewShape)
+}
+
 // ReadThrift makes v a view of what is at p.
 func (v *NamesView_View) ReadThrift(r *thrift.Reader, p int) int {
 	return v.view.Read(r, p, v.slots[:], &namesView_ViewShape)
@@ -2859,6 +2972,9 @@ func (v *EmptyView) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	return v.view.Write(w, b, v.slots[:], &emptyViewShape)
 }
 
+// AppendTo appends what v is now to b. On an error it returns b.
+func (v *EmptyView) AppendTo(b []byte) ([]byte, error) { return v.view.AppendTo(b, v, &emptyViewShape) }
+
 // ReadThrift makes v a view of what is at p.
 func (v *EmptyView) ReadThrift(r *thrift.Reader, p int) int {
 	return v.view.Read(r, p, v.slots[:], &emptyViewShape)
@@ -2925,6 +3041,9 @@ func (v *TypedView) Struct() (*Typed, error) {
 func (v *TypedView) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	return v.view.Write(w, b, v.slots[:], &typedViewShape)
 }
+
+// AppendTo appends what v is now to b. On an error it returns b.
+func (v *TypedView) AppendTo(b []byte) ([]byte, error) { return v.view.AppendTo(b, v, &typedViewShape) }
 
 // ReadThrift makes v a view of what is at p.
 func (v *TypedView) ReadThrift(r *thrift.Reader, p int) int {

@@ -50,6 +50,9 @@ func (v *PlaceView) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	return v.view.Write(w, b, v.slots[:], &placeViewShape)
 }
 
+// AppendTo appends what v is now to b. On an error it returns b.
+func (v *PlaceView) AppendTo(b []byte) ([]byte, error) { return v.view.AppendTo(b, v, &placeViewShape) }
+
 // ReadThrift makes v a view of what is at p.
 func (v *PlaceView) ReadThrift(r *thrift.Reader, p int) int {
 	return v.view.Read(r, p, v.slots[:], &placeViewShape)
