@@ -310,19 +310,20 @@ func (patch *viewPatch) appendNumber(b []byte, t thrift.Type) []byte {
 	return append(b, number[len(number)-fixedSize(t):]...)
 }
 
-// AppendTo is thrift.Append of s, the generated view that v is in. It needs no writer, and
-// so no memory for one, unless other views are among the patches.
-func (v *View) AppendTo(dst []byte, s thrift.Struct, shape *Shape) ([]byte, error) {
+// AppendTo appends what v is now to dst without a writer, and so without memory for one.
+// It reports false where it takes one: other views are among the patches, or nobody knows
+// whether all of it is within the default limits.
+func (v *View) AppendTo(dst []byte, shape *Shape) (appended []byte, ok bool) {
 	size := len(v.buf)
 	for i := range v.patches() {
 		const header = 8
 		patch := &v.patches()[i]
 		if size += header + len(patch.text); patch.form == patchNested {
-			return thrift.Append(dst, s)
+			return dst, false
 		}
 	}
 	if v.buf == nil || v.depth == 0 || v.depth > limits.Depth || size > limits.MessageBytes {
-		return thrift.Append(dst, s)
+		return dst, false
 	}
 	b := slices.Grow(dst, size)
 	at := 0
@@ -348,5 +349,5 @@ func (v *View) AppendTo(dst []byte, s thrift.Struct, shape *Shape) ([]byte, erro
 			b = patch.appendNumber(b, key.Type())
 		}
 	}
-	return append(b, v.buf[at:]...), nil
+	return append(b, v.buf[at:]...), true
 }

@@ -55,7 +55,13 @@ func (v *LeafView) WriteThrift(w *thrift.Writer, b []byte) []byte {
 }
 
 // AppendTo appends what v is now to b. On an error it returns b.
-func (v *LeafView) AppendTo(b []byte) ([]byte, error) { return v.view.AppendTo(b, v, &leafViewShape) }
+func (v *LeafView) AppendTo(b []byte) ([]byte, error) {
+	if list, ok := v.view.AppendTo(b, &leafViewShape); ok {
+		return list, nil
+	}
+	c := *v // it goes to the heap, so that v need not
+	return thrift.Append(b, &c)
+}
 
 // ReadThrift makes v a view of what is at p.
 func (v *LeafView) ReadThrift(r *thrift.Reader, p int) int {
@@ -159,7 +165,13 @@ func (v *PlainView) WriteThrift(w *thrift.Writer, b []byte) []byte {
 }
 
 // AppendTo appends what v is now to b. On an error it returns b.
-func (v *PlainView) AppendTo(b []byte) ([]byte, error) { return v.view.AppendTo(b, v, &plainViewShape) }
+func (v *PlainView) AppendTo(b []byte) ([]byte, error) {
+	if list, ok := v.view.AppendTo(b, &plainViewShape); ok {
+		return list, nil
+	}
+	c := *v // it goes to the heap, so that v need not
+	return thrift.Append(b, &c)
+}
 
 // ReadThrift makes v a view of what is at p.
 func (v *PlainView) ReadThrift(r *thrift.Reader, p int) int {
@@ -421,7 +433,11 @@ func (v *PresetView) WriteThrift(w *thrift.Writer, b []byte) []byte {
 
 // AppendTo appends what v is now to b. On an error it returns b.
 func (v *PresetView) AppendTo(b []byte) ([]byte, error) {
-	return v.view.AppendTo(b, v, &presetViewShape)
+	if list, ok := v.view.AppendTo(b, &presetViewShape); ok {
+		return list, nil
+	}
+	c := *v // it goes to the heap, so that v need not
+	return thrift.Append(b, &c)
 }
 
 // ReadThrift makes v a view of what is at p.
@@ -854,7 +870,11 @@ func (v *OptionalView) WriteThrift(w *thrift.Writer, b []byte) []byte {
 
 // AppendTo appends what v is now to b. On an error it returns b.
 func (v *OptionalView) AppendTo(b []byte) ([]byte, error) {
-	return v.view.AppendTo(b, v, &optionalViewShape)
+	if list, ok := v.view.AppendTo(b, &optionalViewShape); ok {
+		return list, nil
+	}
+	c := *v // it goes to the heap, so that v need not
+	return thrift.Append(b, &c)
 }
 
 // ReadThrift makes v a view of what is at p.
@@ -1165,7 +1185,11 @@ func (v *StrictView) WriteThrift(w *thrift.Writer, b []byte) []byte {
 
 // AppendTo appends what v is now to b. On an error it returns b.
 func (v *StrictView) AppendTo(b []byte) ([]byte, error) {
-	return v.view.AppendTo(b, v, &strictViewShape)
+	if list, ok := v.view.AppendTo(b, &strictViewShape); ok {
+		return list, nil
+	}
+	c := *v // it goes to the heap, so that v need not
+	return thrift.Append(b, &c)
 }
 
 // ReadThrift makes v a view of what is at p.
@@ -1344,7 +1368,11 @@ func (v *ChoiceView) WriteThrift(w *thrift.Writer, b []byte) []byte {
 
 // AppendTo appends what v is now to b. On an error it returns b.
 func (v *ChoiceView) AppendTo(b []byte) ([]byte, error) {
-	return v.view.AppendTo(b, v, &choiceViewShape)
+	if list, ok := v.view.AppendTo(b, &choiceViewShape); ok {
+		return list, nil
+	}
+	c := *v // it goes to the heap, so that v need not
+	return thrift.Append(b, &c)
 }
 
 // ReadThrift makes v a view of what is at p.
@@ -1495,7 +1523,11 @@ func (v *FailureView) WriteThrift(w *thrift.Writer, b []byte) []byte {
 
 // AppendTo appends what v is now to b. On an error it returns b.
 func (v *FailureView) AppendTo(b []byte) ([]byte, error) {
-	return v.view.AppendTo(b, v, &failureViewShape)
+	if list, ok := v.view.AppendTo(b, &failureViewShape); ok {
+		return list, nil
+	}
+	c := *v // it goes to the heap, so that v need not
+	return thrift.Append(b, &c)
 }
 
 // ReadThrift makes v a view of what is at p.
@@ -1617,7 +1649,11 @@ func (v *ContainersView) WriteThrift(w *thrift.Writer, b []byte) []byte {
 
 // AppendTo appends what v is now to b. On an error it returns b.
 func (v *ContainersView) AppendTo(b []byte) ([]byte, error) {
-	return v.view.AppendTo(b, v, &containersViewShape)
+	if list, ok := v.view.AppendTo(b, &containersViewShape); ok {
+		return list, nil
+	}
+	c := *v // it goes to the heap, so that v need not
+	return thrift.Append(b, &c)
 }
 
 // ReadThrift makes v a view of what is at p.
@@ -2324,7 +2360,13 @@ func (v *NodeView) WriteThrift(w *thrift.Writer, b []byte) []byte {
 }
 
 // AppendTo appends what v is now to b. On an error it returns b.
-func (v *NodeView) AppendTo(b []byte) ([]byte, error) { return v.view.AppendTo(b, v, &nodeViewShape) }
+func (v *NodeView) AppendTo(b []byte) ([]byte, error) {
+	if list, ok := v.view.AppendTo(b, &nodeViewShape); ok {
+		return list, nil
+	}
+	c := *v // it goes to the heap, so that v need not
+	return thrift.Append(b, &c)
+}
 
 // ReadThrift makes v a view of what is at p.
 func (v *NodeView) ReadThrift(r *thrift.Reader, p int) int {
@@ -2542,7 +2584,11 @@ func (v *NamesView_2) WriteThrift(w *thrift.Writer, b []byte) []byte {
 
 // AppendTo appends what v is now to b. On an error it returns b.
 func (v *NamesView_2) AppendTo(b []byte) ([]byte, error) {
-	return v.view.AppendTo(b, v, &namesView_2Shape)
+	if list, ok := v.view.AppendTo(b, &namesView_2Shape); ok {
+		return list, nil
+	}
+	c := *v // it goes to the heap, so that v need not
+	return thrift.Append(b, &c)
 }
 
 // ReadThrift makes v a view of what is at p.
@@ -2805,7 +2851,11 @@ func (v *NamesViewView) WriteThrift(w *thrift.Writer, b []byte) []byte {
 
 // AppendTo appends what v is now to b. On an error it returns b.
 func (v *NamesViewView) AppendTo(b []byte) ([]byte, error) {
-	return v.view.AppendTo(b, v, &namesViewViewShape)
+	if list, ok := v.view.AppendTo(b, &namesViewViewShape); ok {
+		return list, nil
+	}
+	c := *v // it goes to the heap, so that v need not
+	return thrift.Append(b, &c)
 }
 
 // ReadThrift makes v a view of what is at p.
@@ -2892,7 +2942,11 @@ func (v *NamesView_View) WriteThrift(w *thrift.Writer, b []byte) []byte {
 
 // AppendTo appends what v is now to b. On an error it returns b.
 func (v *NamesView_View) AppendTo(b []byte) ([]byte, error) {
-	return v.view.AppendTo(b, v, &namesView_ViewShape)
+	if list, ok := v.view.AppendTo(b, &namesView_ViewShape); ok {
+		return list, nil
+	}
+	c := *v // it goes to the heap, so that v need not
+	return thrift.Append(b, &c)
 }
 
 // ReadThrift makes v a view of what is at p.
@@ -2973,7 +3027,13 @@ func (v *EmptyView) WriteThrift(w *thrift.Writer, b []byte) []byte {
 }
 
 // AppendTo appends what v is now to b. On an error it returns b.
-func (v *EmptyView) AppendTo(b []byte) ([]byte, error) { return v.view.AppendTo(b, v, &emptyViewShape) }
+func (v *EmptyView) AppendTo(b []byte) ([]byte, error) {
+	if list, ok := v.view.AppendTo(b, &emptyViewShape); ok {
+		return list, nil
+	}
+	c := *v // it goes to the heap, so that v need not
+	return thrift.Append(b, &c)
+}
 
 // ReadThrift makes v a view of what is at p.
 func (v *EmptyView) ReadThrift(r *thrift.Reader, p int) int {
@@ -3043,7 +3103,13 @@ func (v *TypedView) WriteThrift(w *thrift.Writer, b []byte) []byte {
 }
 
 // AppendTo appends what v is now to b. On an error it returns b.
-func (v *TypedView) AppendTo(b []byte) ([]byte, error) { return v.view.AppendTo(b, v, &typedViewShape) }
+func (v *TypedView) AppendTo(b []byte) ([]byte, error) {
+	if list, ok := v.view.AppendTo(b, &typedViewShape); ok {
+		return list, nil
+	}
+	c := *v // it goes to the heap, so that v need not
+	return thrift.Append(b, &c)
+}
 
 // ReadThrift makes v a view of what is at p.
 func (v *TypedView) ReadThrift(r *thrift.Reader, p int) int {

@@ -51,7 +51,13 @@ func (v *PlaceView) WriteThrift(w *thrift.Writer, b []byte) []byte {
 }
 
 // AppendTo appends what v is now to b. On an error it returns b.
-func (v *PlaceView) AppendTo(b []byte) ([]byte, error) { return v.view.AppendTo(b, v, &placeViewShape) }
+func (v *PlaceView) AppendTo(b []byte) ([]byte, error) {
+	if list, ok := v.view.AppendTo(b, &placeViewShape); ok {
+		return list, nil
+	}
+	c := *v // it goes to the heap, so that v need not
+	return thrift.Append(b, &c)
+}
 
 // ReadThrift makes v a view of what is at p.
 func (v *PlaceView) ReadThrift(r *thrift.Reader, p int) int {
