@@ -1,4 +1,4 @@
-// Package codec is the suites codec and paper-codec: values of generated types
+// Package codec is the suites codec, paper-codec and view: values of generated types
 // become bytes, and bytes become values, without any calls.
 //
 // The data is the same for all contestants. A contestant supplies what its
@@ -67,12 +67,12 @@ func myTest() DataSet {
 	return DataSet{Name: MyTest, Struct: "MyTest", Bytes: myTestBytes, Messages: 1}
 }
 
-// FindCase returns the case of that name, of suite codec or of paper-codec.
+// FindCase returns the case of that name, of suite codec, paper-codec or view.
 func FindCase(name string) (Case, error) {
-	for _, c := range slices.Concat(Cases(), PaperCases()) {
+	for _, c := range slices.Concat(Cases(), PaperCases(), ViewCases()) {
 		if c.Name == name {
 			return c, nil
 		}
 	}
-	return Case{}, fmt.Errorf("suites codec and paper-codec: no case %.40q", name)
+	return Case{}, fmt.Errorf("suites codec, paper-codec and view: no case %.40q", name)
 }

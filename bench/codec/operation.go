@@ -29,6 +29,8 @@ type Codec[V any] struct {
 	// for codecs that are not in that case.
 	Build func() V
 	Sum   func(v V) int64
+	// Fields are for suite view, and empty for codecs that are not in it.
+	Fields Fields[V]
 }
 
 // Contestant is a codec as Main takes it. modules are those whose versions
@@ -59,6 +61,12 @@ func (c Codec[V]) Repeat(name string) (contestant.Repeat, error) {
 		return repeat(found.Set, c.encode(values)), nil
 	case EncodeNew:
 		return repeat(found.Set, c.encodeNew(values)), nil
+	}
+	if once := c.viewOperation(found.Operation, empty, wires); once != nil {
+		return RepeatView(found.Set, once), nil
+	}
+	if found.Operation != Decode {
+		return contestant.Repeat{}, fmt.Errorf("%s: it does not read fields", name)
 	}
 	return repeat(found.Set, c.decode(empty, wires)), nil
 }

@@ -36,7 +36,7 @@ func fastCodec() codec.Codec[thrift.FastCodec] {
 			_, err := v.FastRead(wire)
 			return err
 		},
-		Build: build, Sum: sum,
+		Build: build, Sum: sum, Fields: fields(),
 	}
 }
 
