@@ -329,12 +329,12 @@ func (v *View) AppendTo(dst []byte, shape *Shape) (appended []byte, ok bool) {
 	at := 0
 	for i := range v.patches() {
 		patch := &v.patches()[i]
-		next := min(int(patch.from), len(v.buf)-1) // where the end mark is
-		b = append(b, v.buf[at:next]...)
-		at = next
+		next, after := len(v.buf)-1, len(v.buf)-1 // where the end mark is
 		if patch.from != behindAll {
-			at = int(patch.to)
+			next, after = int(patch.from), int(patch.to)
 		}
+		b = append(b, v.buf[at:next]...)
+		at = after
 		if patch.form == patchNone {
 			continue
 		}

@@ -145,38 +145,37 @@ func (s *Shape) index(b []byte, slots []Slot, depth int) (end int, repeated bool
 		slots[number] = Slot{start: uint32(start), end: uint32(p)}
 		seen.add(field.Required)
 	}
-	if p >= len(b) || b[p] != 0 || !s.hasAll(b, &seen, depth) {
+	if p >= len(b) || b[p] != 0 || !s.hasAll(b, &seen) {
 		return -1, false
 	}
 	return p + 1, repeated
 }
 
 // hasAll reports whether no required field is missing.
-func (s *Shape) hasAll(b []byte, seen *requiredSet, depth int) bool {
+func (s *Shape) hasAll(b []byte, seen *requiredSet) bool {
 	if len(s.Required) <= 64*len(seen) {
 		return seen.complete(len(s.Required))
 	}
 	// More than anybody has. They are looked for once more, with memory for all.
-	return len(s.missing(b, 0, depth)) == 0
+	return len(s.missing(b, 0)) == 0
 }
 
 // missing returns the names of the required fields that the struct at p, in which nothing
-// else is wrong, does not have.
-func (s *Shape) missing(b []byte, p, depth int) []string {
+// else is wrong, does not have. It does not look into what is nested: each level would be
+// gone through twice as often as the one around it.
+func (s *Shape) missing(b []byte, p int) []string {
 	found := make([]bool, len(s.Required)+1)
 	for len(b)-p >= 4 {
 		key := thrift.KeyAt(b, p)
 		if key.IsStop() {
 			break
 		}
-		start, fits := p+3, true
-		if number := s.find(key, 0); number < 0 {
-			p = pass(b, start, key.Type(), depth)
-		} else if p, fits = s.Fields[number].Value.pass(b, start, key.Type(), depth); fits {
-			found[s.Fields[number].Required] = true
-		}
-		if p < 0 {
+		start := p + 3
+		if p = pass(b, start, key.Type(), mostLevels); p < 0 {
 			break
+		}
+		if number := s.find(key, 0); number >= 0 && s.Fields[number].Value.isThere(b, start) {
+			found[s.Fields[number].Required] = true
 		}
 	}
 	var names []string
@@ -186,6 +185,15 @@ func (s *Shape) missing(b []byte, p, depth int) []string {
 		}
 	}
 	return names
+}
+
+// isThere is fits for a value of any type.
+func (v *Type) isThere(b []byte, p int) bool {
+	if v == nil || v.Type == thrift.StructType {
+		return true
+	}
+	_, fits := v.fits(b, p)
+	return fits
 }
 
 // checked returns where the struct at p ends, -1 if it is not one of this shape.
@@ -218,7 +226,7 @@ func (s *Shape) checked(b []byte, p, depth int) int {
 			return -1
 		}
 	}
-	if p >= len(b) || b[p] != 0 || !s.hasAll(b[begin:], &seen, depth) {
+	if p >= len(b) || b[p] != 0 || !s.hasAll(b[begin:], &seen) {
 		return -1
 	}
 	return p + 1
@@ -327,7 +335,7 @@ func (s *Shape) check(r *thrift.Reader, p int) int {
 		}
 	}
 	if !r.Failed() && p < len(b) && len(s.Required) > 0 {
-		if missing := s.missing(b, begin, mostLevels); len(missing) > 0 {
+		if missing := s.missing(b, begin); len(missing) > 0 {
 			p, field = r.FailMissing(p, missing...), 0
 		}
 	}
