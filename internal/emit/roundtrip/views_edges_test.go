@@ -1,0 +1,216 @@
+package roundtrip_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/views/golden/views"
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/views/golden/views/other"
+	"github.com/fulmar-rpc/fulmar/internal/limits"
+	"github.com/fulmar-rpc/fulmar/thrift"
+)
+
+// wire puts fields behind each other, and an end mark behind them.
+func wire(fields ...string) []byte { return []byte(strings.Join(fields, "") + "\x00") }
+
+func i32Field(id byte, value uint32) string {
+	return "\x08\x00" + string(rune(id)) + string(binary.BigEndian.AppendUint32(nil, value))
+}
+
+func textField(id byte, text string) string {
+	return "\x0b\x00" + string(rune(id)) + string(binary.BigEndian.AppendUint32(nil, uint32(len(text)))) + text
+}
+
+func TestView_OfHostileMessages(t *testing.T) {
+	const deep = limits.Depth + 1
+	for name, test := range map[string]struct {
+		v       view
+		message []byte
+		says    string
+	}{
+		"nests too deeply":          {new(views.NodeView), append(bytes.Repeat([]byte{12, 0, 2}, deep), make([]byte, deep+1)...), "nest deeper than 64"},
+		"unknown nests too deeply":  {new(views.EmptyView), append(bytes.Repeat([]byte{12, 0, 2}, deep), make([]byte, deep+1)...), "nest deeper than 64"},
+		"elements that do not come": {new(views.ContainersView), wire("\x0f\x00\x0b\x0c\x7f\xff\xff\xff"), "declares 2147483647 elements"},
+		"numbers that do not come":  {new(views.PlainView), wire("\x0f\x00\x0c\x0a\x10\x00\x00\x00"), "declares 268435456 elements"},
+		"entries that do not come":  {new(views.ContainersView), wire("\x0d\x00\x16\x0b\x0b\x7f\xff\xff\xff"), "declares 2147483647 elements"},
+		"a negative count":          {new(views.ContainersView), wire("\x0f\x00\x15\x0c\xff\xff\xff\xff"), "list of -1 elements"},
+		"a negative length":         {new(views.LeafView), wire("\x0b\x00\x02\xff\xff\xff\xff"), "string of -1 bytes"},
+		"a type that is none":       {new(views.LeafView), wire("\x05\x00\x02\x00\x00\x00\x00"), "unknown type 5"},
+		"required in an element":    {new(views.NodeView), wire("\x0f\x00\x06\x0c\x00\x00\x00\x01\x00"), "required but absent: name"},
+		"bytes behind the end":      {new(views.LeafView), []byte("\x00\x00"), "1 bytes follow the end"},
+		"nothing":                   {new(views.LeafView), nil, "field header needs 3 bytes, 0 are left"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := test.v.Load(test.message)
+			if err == nil || !strings.Contains(err.Error(), test.says) {
+				t.Errorf("%v, want %q", err, test.says)
+			}
+			if again, err := test.v.AppendTo(nil); err == nil && !bytes.Equal(again, []byte{0}) {
+				t.Errorf("after an error there is %x", again)
+			}
+		})
+	}
+}
+
+// TestView_RepeatedFieldsCannotComeBack has fields twice: the last one counts, and whoever
+// changes or removes it does not bring back the one before.
+func TestView_RepeatedFieldsCannotComeBack(t *testing.T) {
+	message := wire(i32Field(1, 1), textField(2, "first"), textField(99, "unknown"), textField(2, "second"), i32Field(1, 2))
+	var v views.LeafView
+	if err := v.Load(message); err != nil {
+		t.Fatal(err)
+	}
+	if v.Number() != 2 || v.Text() != "second" {
+		t.Errorf("%d, %q", v.Number(), v.Text())
+	}
+	if forwarded, err := v.AppendTo(nil); err != nil || !bytes.Equal(forwarded, message) {
+		t.Errorf("unchanged it is %x, %v", forwarded, err)
+	}
+	v.ClearText()
+	if v.HasText() || v.Text() != "" {
+		t.Errorf("removed it is %q", v.Text())
+	}
+	want := wire(textField(99, "unknown"), i32Field(1, 2))
+	if forwarded, err := v.AppendTo(nil); err != nil || !bytes.Equal(forwarded, want) {
+		t.Errorf("without a text it is %x, %v; want %x", forwarded, err, want)
+	}
+	v.SetText("third")
+	want = wire(textField(99, "unknown"), i32Field(1, 2), textField(2, "third"))
+	if forwarded, err := thrift.Marshal(&v); err != nil || len(forwarded) != len(want) {
+		t.Errorf("with another text it is %x, %v; want %x in any order", forwarded, err, want)
+	}
+}
+
+// TestView_OfAnotherType has a number where a text should be: it is a field that the
+// definition does not have, and stays.
+func TestView_OfAnotherType(t *testing.T) {
+	message := wire(i32Field(2, 7))
+	var v views.LeafView
+	if err := v.Load(message); err != nil || v.HasText() {
+		t.Fatalf("%v, %v", err, v.HasText())
+	}
+	v.SetText("x")
+	want := wire(i32Field(2, 7), textField(2, "x"))
+	if forwarded, err := v.AppendTo(nil); err != nil || !bytes.Equal(forwarded, want) {
+		t.Errorf("%x, %v; want %x", forwarded, err, want)
+	}
+}
+
+// TestView_KeepsNoMemoryThatIsLent reads a view of bytes that somebody uses again.
+func TestView_KeepsNoMemoryThatIsLent(t *testing.T) {
+	for _, policy := range []thrift.Strings{thrift.StringsAuto, thrift.StringsMessage, thrift.StringsOwn, thrift.StringsScoped} {
+		message := wire(i32Field(1, 7), textField(2, "text"))
+		var v views.LeafView
+		_, err := thrift.Codec{Strings: policy}.ReadBody(message, &v, limits.DefaultMessage(), true)
+		if err != nil {
+			t.Fatalf("policy %d: %v", policy, err)
+		}
+		clear(message)
+		if v.Number() != 7 || v.Text() != "text" {
+			t.Errorf("policy %d: %d, %q", policy, v.Number(), v.Text())
+		}
+	}
+}
+
+// TestView_MovedTooDeep puts a view that nests as deep as it may into another one.
+func TestView_MovedTooDeep(t *testing.T) {
+	levels := func(n int) (v views.NodeView) {
+		if err := v.Load(append(bytes.Repeat([]byte{12, 0, 2}, n-1), make([]byte, n)...)); err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	for n, fits := range map[int]bool{limits.Depth - 1: true, limits.Depth: false} {
+		var around views.NodeView
+		around.SetNext(levels(n))
+		_, err := thrift.Marshal(&around)
+		if fits != (err == nil) || err != nil && !strings.Contains(err.Error(), "deeper than 64") {
+			t.Errorf("%d levels in another one: %v", n, err)
+		}
+		inner := around.Next()
+		if fits != inner.HasNext() {
+			t.Errorf("%d levels: the inner one has a next: %v", n, inner.HasNext())
+		}
+	}
+	v := levels(limits.Depth)
+	if again, err := thrift.Marshal(&v); err != nil || len(again) != 4*limits.Depth-3 {
+		t.Errorf("as deep as it may: %d bytes, %v", len(again), err)
+	}
+}
+
+func TestView_FromNothing(t *testing.T) {
+	var place other.PlaceView
+	if _, err := place.AppendTo(nil); err == nil || !strings.Contains(err.Error(), "required but absent: name") {
+		t.Errorf("without a name: %v", err)
+	}
+	place.SetName("here")
+	s, err := place.Struct()
+	if err != nil || s.Name != "here" || s.Floor != 1 || place.Floor() != 1 {
+		t.Errorf("%v, %v", s, err)
+	}
+}
+
+// TestView_CopiesAreIndependent changes more fields than patches have room in a view.
+func TestView_CopiesAreIndependent(t *testing.T) {
+	var first views.PlainView
+	first.SetAnI8(1)
+	first.SetAnI16(2)
+	first.SetAnI32(3)
+	first.SetAnI64(4)
+	first.SetAString("five")
+	first.SetADouble(6)
+	second := first
+	second.SetAnI8(10)
+	second.SetABool(true)
+	first.SetAString("fifty")
+	first.SetNumbers([]int64{1, 2})
+	first.SetNumbersAt(1, 20)
+	if first.AnI8() != 1 || first.ABool() || first.AString() != "fifty" || !slices.Equal(first.Numbers().AppendTo(nil), []int64{1, 20}) {
+		t.Errorf("the first one is %v", first)
+	}
+	if second.AnI8() != 10 || !second.ABool() || second.AString() != "five" || second.HasNumbers() || second.ADouble() != 6 {
+		t.Errorf("the second one is %v", second)
+	}
+}
+
+func TestView_TextJSONAndEqual(t *testing.T) {
+	s := newFilled(views.NewOptional(), 3).(*views.Optional)
+	v, err := views.NewOptionalView(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v.String() != s.String() {
+		t.Errorf("%s, want %s", v, s)
+	}
+	same, other := v, v
+	same.SetAnI32(v.AnI32() + 1)
+	same.SetAnI32(v.AnI32())
+	other.SetAnI32(v.AnI32() + 1)
+	if !v.HasAnI32() || !v.Equal(&same) || v.Equal(&other) {
+		t.Errorf("%v, %v: equal %v and %v", v, other, v.Equal(&same), v.Equal(&other))
+	}
+}
+
+func TestView_IndexesThatAreNone(t *testing.T) {
+	v, err := views.NewContainersView(&views.Containers{Ints: []int32{1}, Strings: []string{"a"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, use := range map[string]func(){
+		"number": func() { v.Ints().At(1) }, "negative": func() { v.Ints().At(-1) }, "text": func() { v.Strings().At(1) },
+		"set number": func() { v.SetIntsAt(1, 1) }, "set text": func() { v.SetStringsAt(-1, "") }, "set in nothing": func() { v.SetLongsAt(0, 1) },
+	} {
+		if !panics(use) {
+			t.Errorf("%s: it did not panic", name)
+		}
+	}
+}
+
+func panics(f func()) (panicked bool) {
+	defer func() { panicked = recover() != nil }()
+	f()
+	return false
+}
