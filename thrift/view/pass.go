@@ -47,14 +47,22 @@ func passStruct(b []byte, p, depth int) int {
 		return -1
 	}
 	for uint(p) < uint(len(b)) {
-		t := thrift.Type(b[p])
-		if size := fixedSize(t); size > 0 {
-			p += header + size // which may be behind the end
-			continue
-		}
-		switch t {
+		// Sizes that are written here, and not looked up, are known to a processor that
+		// foresees the branch before it has seen the byte: structs alike follow each other.
+		// What is added may lead behind the end.
+		switch t := thrift.Type(b[p]); t {
 		case 0: // the end mark
 			return p + 1
+		case thrift.Bool, thrift.I8:
+			p += header + 1
+		case thrift.I16:
+			p += header + 2
+		case thrift.I32:
+			p += header + 4
+		case thrift.I64, thrift.Double:
+			p += header + 8
+		case thrift.UUIDType:
+			p += header + 16
 		case thrift.String:
 			p = stringEnd(b, p+header)
 		case thrift.List, thrift.Set:
