@@ -42,9 +42,11 @@ type memory struct {
 	copiedFrom int
 	// arena is for strings of their own, strings and words for lists of them and of
 	// numbers, which hold no pointers.
-	arena   []byte
-	strings []string
-	words   []uint64
+	arena []byte
+	// arenaFrom is where in the message the first string of the arena was.
+	arenaFrom int
+	strings   []string
+	words     []uint64
 	// structs is for structs that are pointed to; see Structs.
 	structs *structSlabs
 	// kitex is for code in the shape of Kitex; see forKitex.

@@ -178,6 +178,19 @@ func (r *Reader) stringElsewhere(p, n int) (string, int) {
 	return textOf(kept), p
 }
 
+// arenaSize guesses how many bytes of strings there are from p to the end of a message:
+// an eighth more than the last piece would need at the rate at which it was used up, and
+// a quarter before there is one. With half, and nothing learned, the piece of a message
+// of 20 KB with 5 KB of text was twice too long, a tenth of all that it takes.
+func (m *memory) arenaSize(p, end int) int {
+	unread := int64(end - p)
+	passed, used := int64(p-m.arenaFrom), int64(len(m.arena))
+	if used == 0 || passed <= 0 {
+		return int(unread / 4)
+	}
+	return int(unread * used / passed * 9 / 8)
+}
+
 // textOf returns bytes that nobody will change as a string.
 func textOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
@@ -210,12 +223,11 @@ func (r *Reader) bytesElsewhere(p, n int) ([]byte, int) {
 	memory := r.more()
 	start := len(memory.arena)
 	if n > cap(memory.arena)-start {
-		// Half of what is unread, because not all of it is strings.
-		size := min(sharedPieceBytes, max(n, (len(r.buf)-p)/2))
+		size := min(sharedPieceBytes, max(n, memory.arenaSize(p, len(r.buf))))
 		if !r.charge(p, int64(size)) {
 			return nil, len(r.buf)
 		}
-		memory.arena, start = make([]byte, 0, size), 0
+		memory.arena, memory.arenaFrom, start = make([]byte, 0, size), p, 0
 	}
 	memory.arena = append(memory.arena, r.buf[p:p+n]...)
 	return memory.arena[start : start+n : start+n], p + n

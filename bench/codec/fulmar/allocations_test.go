@@ -27,8 +27,9 @@ func TestAllocations_AreAFew(t *testing.T) {
 		// A map and its 5 structs, 3 lists of structs: the strings are the message.
 		{set: "complex-11k", decode: 9, own: 122, marshal: 10, encode: 1},
 		// One list of 124 structs; 372 labels are in 2 pieces, 496 numbers in one, and
-		// all strings, in a message that is above 16 KiB, in 2.
-		{set: "small-20k", decode: 10, own: 816, marshal: 13, encode: 1},
+		// One list of 124 structs; 372 labels are in 4 pieces, 496 numbers in one, and
+		// all strings, in a message that is above 16 KiB, in 2, by how much text there was.
+		{set: "small-20k", decode: 11, own: 816, marshal: 13, encode: 1},
 		// 36,500 structs at once; pieces of 64 KiB for 1.75 MB of labels and 1.17 MB of
 		// numbers, pieces of 16 KiB for 1.5 MB of text.
 		{set: "small-6m", decode: 147, own: 237_400, marshal: 22, encode: 1},
