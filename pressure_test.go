@@ -93,7 +93,7 @@ func TestPressure_FindsHowManyMayRun(t *testing.T) {
 		}
 	}
 	p.queued = false
-	if now, _ = begin(p, now, 2*interval, always(0)); p.limited.Load() || p.watching.Load() {
+	if begin(p, now, 2*interval, always(0)); p.limited.Load() || p.watching.Load() {
 		t.Error("limited although nobody waits")
 	}
 }
