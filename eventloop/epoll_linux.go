@@ -482,8 +482,7 @@ func (e *epollEngine) read(c *Conn, l *leader, leads bool, reads int) action {
 	switch {
 	case n == 0:
 	case leads && reads == 1:
-		// What its event was about had arrived then: one look at the clock for all.
-		c.served.readAt = l.woken
+		c.served.readAt = l.arrival()
 	default:
 		c.served.readAt = time.Now()
 	}

@@ -84,9 +84,10 @@ type search struct {
 // Len returns how many bytes can be read without waiting.
 func (r *Reader) Len() int { return r.end - r.start }
 
-// Arrived returns when the last of the bytes that are there were read, or when the
-// poller was told of them: not when the handler is called, which may have waited for a
-// processor. Bytes that the handler has left may be older. It is zero on a dialled
+// Arrived returns when the last of the bytes that are there were read: not when the
+// handler is called, which may have waited for a processor. A poller looks at the clock
+// once for several connections, eight handlers before at most. Bytes that the handler
+// has left may be older. It is zero on a dialled
 // connection, and before the first byte.
 func (r *Reader) Arrived() time.Time {
 	if s := r.conn.served; s != nil {
