@@ -309,7 +309,7 @@ func (c *ClientConn) await(ctx context.Context, request *Request) (wire.Message,
 		if request.teller != nil && first == 0 && len(buffered) > 0 {
 			first = request.elapsed()
 		}
-		message, used, need, err := c.decoder.Next(buffered)
+		message, used, need, err := nextReply(&c.decoder, buffered, c.pool.config.Protocol)
 		switch {
 		case err == nil && used == 0:
 			if _, err = reader.Peek(need); err == nil || c.early(ctx, err) {

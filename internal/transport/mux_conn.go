@@ -433,7 +433,7 @@ func (c *muxConn) read() {
 		discard -= n
 		need := 1
 		if discard == 0 {
-			message, used, more, err := c.lent.decoder.Next(reader.Buffered())
+			message, used, more, err := nextReply(&c.lent.decoder, reader.Buffered(), c.peer.config.Protocol)
 			if err != nil {
 				c.fail(err)
 				return

@@ -10,6 +10,7 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
 	"github.com/fulmar-rpc/fulmar/internal/wire"
+	"github.com/fulmar-rpc/fulmar/internal/wire/detect"
 	"github.com/fulmar-rpc/fulmar/internal/wire/ttheader"
 )
 
@@ -227,6 +228,17 @@ func replies(protocol wire.Protocol) wire.Set {
 		return wire.SetOf(protocol)
 	}
 	return wire.SetOf(protocol, wire.KitexProtobuf)
+}
+
+// nextReply is decoder.Next where requests are sent with a protocol. Detection looks at
+// each message alone, so it takes one in Kitex-Protobuf that lacks the TTHeader of all
+// others: nobody can tell whose it is.
+func nextReply(decoder *detect.Decoder, b []byte, protocol wire.Protocol) (message wire.Message, used, need int, err error) {
+	message, used, need, err = decoder.Next(b)
+	if err == nil && used > 0 && hasTTHeader(message.Protocol) != hasTTHeader(protocol) {
+		err = replyError(thriftwire.ExceptionInvalidProtocol, "a message in %v arrived without a TTHeader", message.Payload)
+	}
+	return message, used, need, err
 }
 
 // checkReply returns what is wrong with a message as the reply to the request of
