@@ -166,6 +166,7 @@ func (p *Peer) alone(ctx context.Context, request *Request) (response *Response,
 // aloneWithin is alone for a call that waits for the connection until patience
 // ends.
 func (p *Peer) aloneWithin(ctx, patience context.Context, request *Request) (response *Response, used bool, err error) {
+	request.at = time.Time{} // it may wait here, and go to a shared connection then
 	var conn *ClientConn
 	for {
 		if conn, err = p.pool.Acquire(patience); err != nil {
