@@ -74,6 +74,9 @@ func run(ctx context.Context, arguments []string) error {
 	if !ok {
 		return fmt.Errorf("want one of test, lint, fuzz (got %q)", flags.Arg(0))
 	}
+	if !slices.ContainsFunc(slices.Concat(stages...), v.wants) {
+		return fmt.Errorf("no step of %s has %q in its name", flags.Arg(0), v.only)
+	}
 	var err error
 	if v.root, err = filepath.Abs(v.root); err != nil {
 		return err
@@ -108,9 +111,12 @@ func inOrder(steps []step) []stage {
 	return stages
 }
 
+// wants reports whether a step is to run.
+func (v *verifier) wants(s step) bool { return strings.Contains(s.name, v.only) }
+
 // stage runs steps two at a time, those that are wanted.
 func (v *verifier) stage(ctx context.Context, steps stage) {
-	steps = slices.DeleteFunc(slices.Clone(steps), func(s step) bool { return !strings.Contains(s.name, v.only) })
+	steps = slices.DeleteFunc(slices.Clone(steps), func(s step) bool { return !v.wants(s) })
 	_ = inPairs(len(steps), func(i int) error {
 		if ctx.Err() == nil {
 			v.step(ctx, steps[i])

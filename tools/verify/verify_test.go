@@ -206,6 +206,14 @@ func TestSteps_FindModulesAndFuzzTargets(t *testing.T) {
 	}
 }
 
+// TestRun_NeedsAStep: a name that is misspelt would pass for ever.
+func TestRun_NeedsAStep(t *testing.T) {
+	err := run(t.Context(), []string{"-root", t.TempDir(), "-only", "gofnt", "lint"})
+	if err == nil || !strings.Contains(err.Error(), `no step of lint has "gofnt" in its name`) {
+		t.Errorf("run: %v", err)
+	}
+}
+
 // TestModels_AreThere: what the steps leave out are tests of the event loop that exist,
 // and there is another one that compares the model with the code.
 func TestModels_AreThere(t *testing.T) {
