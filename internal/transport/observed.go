@@ -165,7 +165,8 @@ func (c *serverConn) newInbound(began, arrived time.Time, size int) *Inbound {
 		Inbound
 		Stamps
 	}{}
-	if began.IsZero() {
+	if began.IsZero() || began.After(arrived) {
+		// A poller's clock may be some calls behind this side's.
 		began = arrived
 	}
 	both.Arrived = arrived
