@@ -382,7 +382,8 @@ func TestClient_ClosesIdleConnections(t *testing.T) {
 }
 
 // FuzzServer sends arbitrary bytes to a server, cut in two: it must survive, end
-// the connection or answer, and serve another client meanwhile.
+// the connection or answer, and serve another client meanwhile. One in two has a handler
+// for calls that are unknown, in Protobuf too.
 func FuzzServer(f *testing.F) {
 	seed := func(s thrift.Struct) []byte {
 		b, err := thrift.Marshal(s)
@@ -397,8 +398,16 @@ func FuzzServer(f *testing.F) {
 	f.Add(append(bytes.Clone(add), echo...), 30)
 	f.Add(append(frame(echo), frame(message(thriftwire.Oneway, "notify", 3, []byte{0}))...), 4)
 	f.Add([]byte("GET / HTTP/1.1\r\n\r\n"), 2)
+	protobuf := protobufMessage(thriftwire.Call, "find", 7, hi)
+	f.Add(bytes.Clone(protobuf), 9)
+	f.Add(append([]byte{0, 0, 0, 0x26, 0x10, 0, 0, 0, 0, 0, 0, 9, 0, 1, 0, 0, 0, 0}, protobuf...), 22)
+	passOn := func(_ context.Context, request fulmar.Raw) (fulmar.Raw, error) { return request, nil }
 	f.Fuzz(func(t *testing.T, b []byte, cut int) {
-		simulate(t, simnet.Config{}, fulmar.ServerConfig{MaxMessageBytes: 1 << 16}, fulmar.ClientConfig{}, adder(), func(s *simulation) {
+		config := fulmar.ServerConfig{MaxMessageBytes: 1 << 16}
+		if cut%2 != 0 {
+			config.UnknownHandler = passOn
+		}
+		simulate(t, simnet.Config{}, config, fulmar.ClientConfig{}, adder(), func(s *simulation) {
 			conn := s.connect()
 			cut = min(max(cut, 0), len(b))
 			var writer sync.WaitGroup
