@@ -64,7 +64,11 @@ func (g *generator) nameProgram() *names {
 		g.nameViews(n, pkg)
 		for _, file := range pkg.Files {
 			if g.describes(file) {
-				n.descriptors[file] = n.scopes[pkg].claim(g.spelling.exportedName(file.Base) + "Descriptor")
+				name := g.spelling.exportedName(file.Base)
+				if name == "" || isDigit(name[0]) { // names of the definition never do, those of files may
+					name = "X" + name
+				}
+				n.descriptors[file] = n.scopes[pkg].claim(name + "Descriptor")
 			}
 		}
 	}

@@ -165,6 +165,7 @@ func (d *decoder) program(request Request) *schema.Program {
 			File: at(d, d.files, one.File, "file"), Position: one.Position.decode(), GoName: one.GoName,
 		}
 	}
+	d.listed(request)
 	// Values need the types of everything.
 	for i, one := range request.Constants {
 		d.constants[i].Value = d.value(one.Value, d.constants[i].Type)
@@ -183,6 +184,42 @@ func (d *decoder) program(request Request) *schema.Program {
 		}
 	}
 	return &schema.Program{Files: d.files, Packages: d.packages}
+}
+
+// listed fails if a declaration is not in the list of its file, once, and in no other: a
+// plugin would see it in one way and not in another.
+func (d *decoder) listed(request Request) {
+	lists := func(of func(File) []int) (all [][]int) {
+		for _, file := range request.Files {
+			all = append(all, of(file))
+		}
+		return all
+	}
+	once(d, d.constants, "constant", func(c *schema.Constant) *schema.File { return c.File }, lists(func(f File) []int { return f.Constants }))
+	once(d, d.typedefs, "typedef", func(t *schema.Typedef) *schema.File { return t.File }, lists(func(f File) []int { return f.Typedefs }))
+	once(d, d.enums, "enum", func(e *schema.Enum) *schema.File { return e.File }, lists(func(f File) []int { return f.Enums }))
+	once(d, d.structs, "struct", func(s *schema.Struct) *schema.File { return s.File }, lists(func(f File) []int { return f.Structs }))
+	once(d, d.services, "service", func(s *schema.Service) *schema.File { return s.File }, lists(func(f File) []int { return f.Services }))
+}
+
+// once is listed for declarations of one kind; lists has the indexes that each file has.
+func once[T any](d *decoder, declared []*T, what string, fileOf func(*T) *schema.File, lists [][]int) {
+	times := make([]int, len(declared))
+	for file, indexes := range lists {
+		for _, index := range indexes {
+			if index < 0 || index >= len(declared) {
+				continue // has failed
+			}
+			if times[index]++; fileOf(declared[index]) != d.files[file] {
+				d.fail("%s %d: file %d lists it, which is not its own", what, index, file)
+			}
+		}
+	}
+	for index, n := range times {
+		if n != 1 {
+			d.fail("%s %d: its file lists it %d times", what, index, n)
+		}
+	}
 }
 
 func (d *decoder) enum(enum *schema.Enum, from Enum) {

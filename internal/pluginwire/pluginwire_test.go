@@ -78,6 +78,8 @@ func TestRequest_BrokenOnesAreRefused(t *testing.T) {
 		{`"enum":0`, `"enum":7`, "enum 7: there are 1"},
 		{`"struct":0`, `"struct":-1`, "struct -1: there are 3"},
 		{`"enumValue":1`, `"enumValue":2`, "enum value 2: there are 2"},
+		{`"enums":[0]`, `"enums":[]`, "enum 0: its file lists it 0 times"},
+		{`"structs":[0,1,2]`, `"structs":[0,1,2,1]`, "struct 1: its file lists it 2 times"},
 		{`"kind":"int","text":"9`, `"kind":"int","text":"x`, `value "x`},
 		{`"kind":"int","text"`, `"kind":"map","text"`, "a value of kind map for a i64"},
 		{`"category":"union"`, `"category":"onion"`, `category "onion" is not known`},
