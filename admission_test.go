@@ -44,8 +44,8 @@ func serverAdmission() map[string]field[fulmar.ServerConfig] {
 		"MaxWaitPercent": {
 			observe: func(t *testing.T, config fulmar.ServerConfig) any { return fulmar.WaitsInOverload(t, config) },
 			settings: []setting{
-				{10, span{100 * time.Millisecond, 100 * time.Millisecond}},
-				{nil, span{time.Second * limits.WaitPercent / 100, time.Second * limits.WaitPercent / 100}},
+				{10, span{fulmar.OverloadTime / 10, fulmar.OverloadTime / 10}},
+				{nil, span{fulmar.OverloadTime * limits.WaitPercent / 100, fulmar.OverloadTime * limits.WaitPercent / 100}},
 				{-1, span{0, 0}},
 			},
 		},

@@ -226,7 +226,11 @@ func TestAdmission_AdaptsOnlyIfNobodySaysHowMany(t *testing.T) {
 	}
 }
 
-// WaitsInOverload returns how long a call that has a second waits while a server is
+// OverloadTime is what WaitsInOverload gives a call: so little that it is refused before
+// the server tries whether more calls may run, as none comes.
+const OverloadTime = 400 * time.Millisecond
+
+// WaitsInOverload returns how long a call that has OverloadTime waits while a server is
 // overloaded and another call does not end, until it is refused; 0 if it runs.
 func WaitsInOverload(t *testing.T, config ServerConfig) (waited time.Duration) {
 	synctest.Test(t, func(t *testing.T) {
@@ -245,7 +249,7 @@ func WaitsInOverload(t *testing.T, config ServerConfig) (waited time.Duration) {
 			t.Fatal(err)
 		}
 		start := time.Now()
-		second, err := entering(a, 0, time.Second)
+		second, err := entering(a, 0, OverloadTime)
 		if waited = time.Since(start); err == nil {
 			a.leave(second)
 		}
