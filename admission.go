@@ -115,7 +115,7 @@ func (a *admission) press(arrived, now time.Time) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.pressure.begins(late, now)
+	a.pressure.begins(late, now, int(a.inProgress.Load()))
 	if a.waiting.Len() > 0 {
 		a.passOnLocked() // more may run than before
 	}
@@ -178,7 +178,7 @@ func (a *admission) join(now, until time.Time) (*list.Element, error) {
 	// wait: as many as may run.
 	if n >= a.mostLocked() {
 		expected := time.Duration(n+1) * a.interval
-		if most := until.Sub(now); expected > most/100*hopeful {
+		if most := max(until.Sub(now), 0); expected > most/100*hopeful {
 			return nil, overloadedf("%d calls wait, the last one for about %v (limit %v)", n, expected, most)
 		}
 	}

@@ -12,10 +12,14 @@ import (
 // is spent in queues of the runtime, and in those only if processors are taken: handlers
 // that wait, however many, keep nobody waiting.
 //
-//	calm -- most calls of an interval began late, and not few --> limited, one call for each processor
+//	calm -- most calls of an interval began late, and not few --> limited, half of those in progress
 //	limited -- most calls began late ---------------------------> half as many, one for each processor at least
 //	limited -- they did not, and calls waited to run ------------> twice as many
 //	limited -- no call waited in a whole interval ---------------> calm
+//
+// It begins with half because processors may be taken and handlers wait all the same: one
+// for each processor would stop a thousand calls that wait for others. Of calls that only
+// compute too many run for a second at most, which halving takes.
 //
 // A pause of the process, or one long handler, makes calls late that had arrived by
 // then, and not most of an interval. Time is an argument, so it can be told. One
@@ -36,10 +40,10 @@ type pressure struct {
 // isLate reports whether a call that had arrived then begins late.
 func isLate(arrived, now time.Time) bool { return now.Sub(arrived) >= limits.LateCall }
 
-// begins notes a call.
-func (p *pressure) begins(late bool, now time.Time) {
+// begins notes a call, while so many are in progress.
+func (p *pressure) begins(late bool, now time.Time, inProgress int) {
 	if p.watching.Load() && now.Sub(p.start) >= limits.LateInterval {
-		p.judge(now)
+		p.judge(now, inProgress)
 	}
 	if !p.watching.Load() {
 		if !late {
@@ -56,12 +60,12 @@ func (p *pressure) begins(late bool, now time.Time) {
 // rests notes what time it is while no call begins.
 func (p *pressure) rests(now time.Time) {
 	if p.watching.Load() && now.Sub(p.start) >= 2*limits.LateInterval {
-		p.judge(now)
+		p.judge(now, 0)
 	}
 }
 
 // judge looks at an interval that is over.
-func (p *pressure) judge(now time.Time) {
+func (p *pressure) judge(now time.Time, inProgress int) {
 	late := p.late >= limits.LateCallsMin && p.late*100 >= p.calls*limits.LatePercent
 	if now.Sub(p.start) >= 2*limits.LateInterval {
 		late = false // hardly any calls came: that is no queue
@@ -70,7 +74,7 @@ func (p *pressure) judge(now time.Time) {
 	case late && limited:
 		p.limit = max(p.limit/2, p.processors)
 	case late:
-		p.limit = p.processors
+		p.limit = max(inProgress/2, p.processors)
 		p.limited.Store(true)
 	case limited && p.queued:
 		p.limit = min(2*p.limit, limits.ServerCalls)

@@ -20,7 +20,7 @@ import (
 // for what wait says, and returns the time afterwards and whether calls were limited.
 func begin(p *pressure, now time.Time, milliseconds int, wait func(i int) time.Duration) (end time.Time, limited bool) {
 	for i := range milliseconds {
-		p.begins(isLate(now.Add(-wait(i)), now), now)
+		p.begins(isLate(now.Add(-wait(i)), now), now, 0)
 		limited = limited || p.limited.Load()
 		now = now.Add(time.Millisecond)
 	}
@@ -62,7 +62,7 @@ func TestPressure_FewCallsAreNoQueue(t *testing.T) {
 		p := &pressure{processors: 1}
 		now := time.Now()
 		for range 100 {
-			p.begins(true, now)
+			p.begins(true, now, 0)
 			now = now.Add(every)
 			if p.limited.Load() {
 				t.Fatalf("limited with a call every %v", every)
@@ -283,4 +283,24 @@ func TestAdmission_WaitingCallsRunInTheEnd(t *testing.T) {
 			t.Errorf("%d calls wait, %d are in progress", a.waiting.Len(), a.inProgress.Load())
 		}
 	})
+}
+
+// TestPressure_BeginsWithHalfOfTheCalls: a server whose handlers wait keeps most of what
+// it does when its processors are taken, and one whose handlers compute gets to one for
+// each processor within a second.
+func TestPressure_BeginsWithHalfOfTheCalls(t *testing.T) {
+	p := pressure{processors: 2}
+	now := time.Unix(0, 0)
+	limit := 0
+	for _, want := range []int{500, 250, 125, 62, 31, 15, 7, 3, 2, 2} {
+		for range 3 * limits.LateInterval / time.Millisecond {
+			if now = now.Add(time.Millisecond); p.limited.Load() && p.limit != limit {
+				break
+			}
+			p.begins(true, now, 1000)
+		}
+		if limit = p.limit; limit != want {
+			t.Fatalf("limited to %d, want %d", limit, want)
+		}
+	}
 }
