@@ -237,7 +237,7 @@ func (p *Pool) release(conn *ClientConn) {
 // giveBack gives a connection to the first that waits for one, or keeps it for later.
 func (p *Pool) giveBack(conn *ClientConn) {
 	p.mu.Lock()
-	if p.closed {
+	if p.closed || p.uselessLocked() {
 		p.mu.Unlock()
 		p.discard(conn)
 		return
@@ -245,6 +245,10 @@ func (p *Pool) giveBack(conn *ClientConn) {
 	p.giveLocked(conn)
 	p.mu.Unlock()
 }
+
+// uselessLocked reports whether nobody would come for an idle connection: calls go over
+// those that they share.
+func (p *Pool) uselessLocked() bool { return p.sharing > 0 && p.waiters.Len() == 0 }
 
 func (p *Pool) giveLocked(conn *ClientConn) {
 	if first := p.waiters.Front(); first != nil {
@@ -263,10 +267,19 @@ func (p *Pool) grantLocked(wait *waiter, granted grant) {
 	p.dialLocked()
 }
 
-// toShared sends all waiters away: there is a connection that they can share.
+// toShared sends all waiters away, and closes what is idle: there is a connection that
+// calls can share.
 func (p *Pool) toShared(conn *ClientConn) {
+	for _, useless := range p.takeOver(conn) {
+		p.discard(useless)
+	}
+}
+
+// takeOver is what toShared does under the lock. It returns what was idle.
+func (p *Pool) takeOver(conn *ClientConn) (idle []*ClientConn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	idle, p.idle = p.idle, nil
 	if _, known := p.all[conn]; known {
 		conn.shared = true
 		p.sharing++
@@ -277,6 +290,7 @@ func (p *Pool) toShared(conn *ClientConn) {
 		wait.grant <- grant{err: &CallError{Phase: PhaseAcquire, Err: errShared}}
 	}
 	p.dialLocked()
+	return idle
 }
 
 // discard closes a connection that cannot be used again.

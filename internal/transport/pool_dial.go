@@ -230,7 +230,7 @@ func (p *Pool) dialled(d *dialling, raw *eventloop.Conn) {
 func (p *Pool) handOver(d *dialling, conn *ClientConn) {
 	p.mu.Lock()
 	p.endDialLocked(d)
-	if p.closed || p.sharing > 0 && p.waiters.Len() == 0 { // calls go over those that there are
+	if p.closed || p.uselessLocked() {
 		p.mu.Unlock()
 		p.discard(conn)
 		return
