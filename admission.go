@@ -138,6 +138,7 @@ func (a *admission) queue(ctx context.Context, in *transport.Inbound, now, deadl
 	if call == nil {
 		return now, err
 	}
+	in.LetGo()
 	in.WillWait()
 	return a.wait(ctx, call, waitingTimes{in.Arrived, now, until, deadline, most})
 }

@@ -66,6 +66,9 @@ func (c Code) known() bool { return c > 0 && c < Code(observe.Codes) }
 // of the context package's errors, 0 for nil and Unknown for everything else,
 // declared exceptions among it.
 func CodeOf(err error) Code {
+	if direct, ok := err.(*Error); ok && direct != nil { // nearly always
+		return direct.code
+	}
 	var e *Error
 	switch {
 	case err == nil:

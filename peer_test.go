@@ -109,16 +109,29 @@ func adder() *testservice.Stub {
 }
 
 func TestServer_AnswersPipelinedCallsInOrder(t *testing.T) {
-	server := serve(t, fulmar.ServerConfig{}, adder())
+	server := serve(t, fulmar.ServerConfig{}, &testservice.Stub{OnAdd: func(_ context.Context, left, right int32) (int32, error) {
+		if left%3 == 0 {
+			runtime.Gosched() // the connection goes on without the call
+		}
+		return left + right, nil
+	}})
 	conn := connect(t, server.address)
 	var all []byte
-	const calls = 200
+	const calls, rounds = 200, 10
 	for i := range int32(calls) {
 		all = append(all, frame(addCall(t, i, i, 1))...)
+		if i%5 == 4 { // answered by who reads it
+			all = append(all, frame(message(thriftwire.Call, "nope", i, []byte{0}))...)
+		}
 	}
-	write(t, conn, all)
-	for i := range int32(calls) {
-		wantSum(t, conn, i, i+1)
+	for range rounds {
+		write(t, conn, all)
+		for i := range int32(calls) {
+			wantSum(t, conn, i, i+1)
+			if i%5 == 4 {
+				wantException(t, conn, i, thriftwire.ExceptionUnknownMethod, "nope")
+			}
+		}
 	}
 }
 

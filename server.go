@@ -252,6 +252,7 @@ func (s *Server) handle(ctx context.Context, in *transport.Inbound) {
 		return
 	}
 	defer s.admission.leave(started)
+	in.LetGo()
 	inProgress, state, private := s.newCall(in, entry)
 	call := &inProgress.served
 	s.fillIn(call, state, in, entry, deadline)
@@ -297,7 +298,9 @@ func (s *Server) fillIn(served *servedCall, state *unaryState, in *transport.Inb
 // refuse answers a call that will not be served; entry may be nil. If refusing takes
 // too much its connection rests for a moment, so that those who send less are served.
 func (s *Server) refuse(ctx context.Context, in *transport.Inbound, entry *methodEntry, err error) {
-	s.transport.Log().Warn("call refused", "peer", in.Peer, "method", nameOf(in, entry), "reason", err.Error())
+	s.transport.Log().WarnFunc("call refused", func() []any {
+		return []any{"peer", in.Peer, "method", nameOf(in, entry), "reason", err.Error()}
+	})
 	if s.observers != nil {
 		o := new(observedCall)
 		s.observe(o, in, entry)

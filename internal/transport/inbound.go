@@ -39,9 +39,10 @@ type Inbound struct {
 	conn   answerer
 	// local is the call itself if its caller is in this process.
 	local *localCall
-	// detached is the connection, for a call that runs where its message was read.
+	// here: the call runs where its message was read. free: the connection goes on
+	// without it, and detached knows.
+	here, free     bool
 	detached       eventloop.Detached
-	here           bool
 	headerSequence int32
 	// counted is how much of the budget Body takes. copied: it is from the pool, not
 	// the event loop's.
@@ -128,6 +129,15 @@ func (in *Inbound) KeepBody() []byte {
 // EndsGoroutine says that the goroutine of Handle is about to end, which the
 // connection must survive: it goes on elsewhere.
 func (in *Inbound) EndsGoroutine() { in.here = false }
+
+// LetGo lets the connection go on without the call, which is to be done before anything
+// that takes time. A call that is answered without has its answer leave with those before
+// and behind it. Only the goroutine of Handle may call it; again has no effect.
+func (in *Inbound) LetGo() {
+	if c, ok := in.conn.(*serverConn); ok && in.here && !in.free {
+		in.detached, in.free = c.conn.Detach(), true
+	}
+}
 
 // WillWait says that the call is going to wait for something. It may be called from
 // any goroutine, until Handle returns.

@@ -48,7 +48,7 @@ func newMuxPeerOf(t *testing.T, connections int, writes *atomic.Int32, handle fu
 		ConnectionCalls: limits.ConnectionCalls,
 		Allowed:         wire.SetOf(wire.TTHeader), Limits: limits.DefaultMessage(), BufferedBytes: 1 << 30, Logger: slog.New(slog.DiscardHandler),
 		Lookup: func(_, method []byte, _ wire.Payload) any { return string(method) },
-		Handle: func(_ context.Context, call *Inbound) { handle(call) },
+		Handle: func(_ context.Context, call *Inbound) { call.LetGo(); handle(call) },
 	})
 	served := make(chan error, 1)
 	ctx, stop := context.WithCancel(t.Context())

@@ -45,8 +45,9 @@ type ServerConfig struct {
 	// service is empty if the peer did not name it. It keeps neither.
 	Lookup func(service, method []byte, payload wire.Payload) any
 	// Handle serves one call, at the same time as others. It may run on the goroutine
-	// that polls, until that leaves it behind. It answers through call, or not at all.
-	// ctx ends when the connection does.
+	// that polls, until that leaves it behind. It answers through call, or not at all,
+	// and must call its LetGo before anything that takes time: nothing else of the
+	// connection is served until then. ctx ends when the connection does.
 	Handle func(ctx context.Context, call *Inbound)
 	// Observed: messages have Stamps. Connection, if set, is told of connections;
 	// both are for who observes the server.

@@ -347,15 +347,15 @@ func (c *serverConn) inbound(message wire.Message, beyond, size int) *Inbound {
 	return call
 }
 
-// serve runs a call, on the goroutine of data. Others do not wait for it: the
-// connection is let go of meanwhile.
+// serve runs a call, on the goroutine of data. Others do not wait for it once it lets
+// go of the connection.
 func (c *serverConn) serve(call *Inbound) {
 	c.server.running.Add(1)
 	c.conn.Hold()
 	if call.copied || call.Body == nil {
 		c.conn.Reader().Done()
 	}
-	call.detached, call.here = c.conn.Detach(), true
+	call.here = true
 	c.server.run(c.context(), call)
 }
 
@@ -435,6 +435,19 @@ func (c *serverConn) crowded() bool {
 // them. Copying it takes a tenth of a system call.
 const corkedMost = 4 << 10
 
+// mayCork reports whether the answer of a call that has the connection may be left to
+// the event loop. One that must not come before or behind another may if nothing else
+// writes: not the sender now, nor a call that has arrived by then, which could let go of
+// the connection, and be answered, while the event loop writes.
+func (c *serverConn) mayCork(call *Inbound) bool {
+	if !call.ordered {
+		return true
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.unsent == 0 && c.conn.Reader().Len() == 0
+}
+
 // send hands an answer to the event loop, if the connection waits for its call, or
 // to the sender. The connection is held until it has been written.
 func (c *serverConn) send(call *Inbound, o *outgoing) error {
@@ -443,7 +456,10 @@ func (c *serverConn) send(call *Inbound, o *outgoing) error {
 		call.stamps.BytesOut = n
 	}
 	c.endBehindAnswer()
-	if n <= corkedMost && call.here && call.detached.Attach() {
+	if n > corkedMost {
+		call.LetGo()
+	}
+	if n <= corkedMost && call.here && call.detached.Attach() && c.mayCork(call) {
 		var pieces [8][]byte
 		for _, piece := range o.slices(pieces[:0]) {
 			c.conn.Writer().Append(piece)
