@@ -29,10 +29,25 @@ func (c *counter) room(b []byte, n int) []byte {
 	return c.beside[:0]
 }
 
+// size returns how many bytes whole has on the wire, as far as that can be known, 0 if
+// they are more than it may have. Structs with methods say it in a tenth of the time
+// that writing takes.
+func (w *Writer) size() int {
+	sized, ok := w.whole.(interface{ SizeThrift() int })
+	if !ok {
+		return w.count()
+	}
+	size := sized.SizeThrift()
+	if size < 0 || size > w.bytes {
+		return 0
+	}
+	return size
+}
+
 // count returns how many bytes whole has on the wire, 0 if they are more than it may
 // have, or if it cannot be written. It writes it, into next to nothing: half as much
 // work as making memory that is too short again and again, and no more than the limit
-// of a message, however often values share their parts, unlike SizeThrift.
+// of a message, however often values share their parts.
 func (w *Writer) count() int {
 	before := *w
 	w.start, w.depth, w.counter, w.whole = 0, w.maxDepth, &w.tools.counter, nil
@@ -57,7 +72,7 @@ type appending struct {
 // allocator's classes round up by.
 func (w *Writer) measured(b []byte, n int) []byte {
 	const spareMost = 128
-	size := w.count()
+	size := w.size()
 	w.whole = nil
 	return append(make([]byte, 0, max(w.start+size+min(size/8, spareMost), len(b)+n)), b...)
 }

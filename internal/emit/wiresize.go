@@ -166,7 +166,33 @@ func (p *printer) sizeList(s *schema.Struct, t *schema.Type, value string, depth
 		}
 		p.P("for ", i, " := range ", value, " {")
 		p.sizeValue(s, element, value+"["+i+"]", depth+1)
+		p.sizeBreak(element)
 		p.P("}")
+	}
+}
+
+// sizeBreak ends a loop over values of these types when there is more than any message
+// has: values that share their parts can have as many as there are combinations. Loops
+// that have no loop in them end by themselves.
+func (p *printer) sizeBreak(types ...*schema.Type) {
+	if slices.ContainsFunc(types, sizeLoops) {
+		p.P("if n > ", p.imports.methods("SizeMost"), " {")
+		p.P("break")
+		p.P("}")
+	}
+}
+
+// sizeLoops says that a value of a type is gone through to know its size.
+func sizeLoops(t *schema.Type) bool {
+	switch t.Kind {
+	case schema.KindStruct:
+		return true
+	case schema.KindList, schema.KindSet:
+		return !isFixed(t.Element)
+	case schema.KindMap:
+		return !isFixed(t.Key) || !isFixed(t.Element)
+	default:
+		return false
 	}
 }
 
@@ -194,6 +220,7 @@ func (p *printer) sizeMap(s *schema.Struct, t *schema.Type, value string, depth 
 		p.sizeValue(s, t.Key, key, depth+1)
 		p.sizeMapValue(s, t.Element, element, depth+1)
 	}
+	p.sizeBreak(t.Key, t.Element)
 	p.P("}")
 }
 

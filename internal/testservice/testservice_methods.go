@@ -80,6 +80,9 @@ func (s *Message) size(nesting *methods.Nesting) int {
 	}
 	for i := range s.Parts {
 		n += s.Parts[i].size(nesting)
+		if n > methods.SizeMost {
+			break
+		}
 	}
 	n += 8 * len(s.Labels)
 	for key, value := range s.Labels {

@@ -7,6 +7,10 @@ import (
 	"github.com/fulmar-rpc/fulmar/thrift"
 )
 
+// SizeMost is what SizeThrift counts to: no message is as long, and a value whose parts
+// share theirs can be longer than anybody can wait for. Beyond it the number is not exact.
+const SizeMost = 1 << 30
+
 // SizeStrings returns how many bytes the elements of a list of strings take on the
 // wire.
 func SizeStrings(list []string) int {
@@ -44,20 +48,25 @@ func SizeStructs[T any, P interface {
 }](list []T) int {
 	n := 0
 	for i := range list {
-		n += P(&list[i]).SizeThrift()
+		if n += P(&list[i]).SizeThrift(); n > SizeMost {
+			break
+		}
 	}
 	return n
 }
 
 // Nesting counts how deep SizeThrift is within structs of types that can contain
-// themselves. The zero value is at the top.
-type Nesting struct{ depth int }
+// themselves, and how many it has seen. The zero value is at the top.
+type Nesting struct{ depth, seen int }
 
 // Enter goes one level down and reports whether that is allowed. Once it was not,
 // it never is again: a value that contains itself twice would otherwise be gone
-// through 2 to the power of the depth times.
+// through 2 to the power of the depth times. One whose parts share theirs is not deep,
+// and as many; each takes a byte at least, so no message of the default limit has more.
 func (n *Nesting) Enter() bool {
-	if n.depth++; n.depth <= limits.ValueDepth {
+	n.depth++
+	n.seen++
+	if n.depth <= limits.ValueDepth && n.seen <= limits.MessageBytes {
 		return true
 	}
 	n.depth = math.MaxInt / 2

@@ -117,12 +117,18 @@ func (s *Around) SizeThrift() int {
 	n += 5 * len(s.Texts)
 	for i := range s.Texts {
 		n += methods.SizeStrings(s.Texts[i])
+		if n > methods.SizeMost {
+			break
+		}
 	}
 	n += 5 * len(s.Pairs)
 	for i := range s.Pairs {
 		n += 4 * len(s.Pairs[i].Key)
 		if s.Pairs[i].Value != nil {
 			n += s.Pairs[i].Value.SizeThrift()
+		}
+		if n > methods.SizeMost {
+			break
 		}
 	}
 	n += s.Leaf.SizeThrift()
@@ -261,12 +267,18 @@ func (s *Presets) SizeThrift() int {
 		if value != nil {
 			n += value.SizeThrift()
 		}
+		if n > methods.SizeMost {
+			break
+		}
 	}
 	n += 5 * len(s.Pairs)
 	for i := range s.Pairs {
 		n += 4 * len(s.Pairs[i].Key)
 		if s.Pairs[i].Value != nil {
 			n += s.Pairs[i].Value.SizeThrift()
+		}
+		if n > methods.SizeMost {
+			break
 		}
 	}
 	n += s.One.SizeThrift()
@@ -291,6 +303,9 @@ func (s *Presets) SizeThrift() int {
 	for _, value := range s.LargeByNumber {
 		if value != nil {
 			n += value.SizeThrift()
+		}
+		if n > methods.SizeMost {
+			break
 		}
 	}
 	return n
@@ -532,18 +547,27 @@ func (s *Switch) size(nesting *methods.Nesting) int {
 		if value != nil {
 			n += value.size(nesting)
 		}
+		if n > methods.SizeMost {
+			break
+		}
 	}
 	if s.Other != nil {
 		n += 3 + s.Other.size(nesting)
 	}
 	for i := range s.List {
 		n += s.List[i].size(nesting)
+		if n > methods.SizeMost {
+			break
+		}
 	}
 	n += 5 * len(s.Pairs)
 	for i := range s.Pairs {
 		n += len(s.Pairs[i].Key)
 		if s.Pairs[i].Value != nil {
 			n += s.Pairs[i].Value.size(nesting)
+		}
+		if n > methods.SizeMost {
+			break
 		}
 	}
 	n += 6 * len(s.Deep)
@@ -555,7 +579,16 @@ func (s *Switch) size(nesting *methods.Nesting) int {
 				if value3 != nil {
 					n += value3.size(nesting)
 				}
+				if n > methods.SizeMost {
+					break
+				}
 			}
+			if n > methods.SizeMost {
+				break
+			}
+		}
+		if n > methods.SizeMost {
+			break
 		}
 	}
 	nesting.Leave()
@@ -760,8 +793,20 @@ func (s *Nested) SizeThrift() int {
 					for i5 := range s.Lists[i][i2][i3][i4] {
 						n += 4 * len(s.Lists[i][i2][i3][i4][i5])
 					}
+					if n > methods.SizeMost {
+						break
+					}
+				}
+				if n > methods.SizeMost {
+					break
 				}
 			}
+			if n > methods.SizeMost {
+				break
+			}
+		}
+		if n > methods.SizeMost {
+			break
 		}
 	}
 	n += 6 * len(s.Maps)
@@ -775,9 +820,24 @@ func (s *Nested) SizeThrift() int {
 					n += 5 * len(value4)
 					for i5 := range value4 {
 						n += methods.SizeStrings(value4[i5])
+						if n > methods.SizeMost {
+							break
+						}
+					}
+					if n > methods.SizeMost {
+						break
 					}
 				}
+				if n > methods.SizeMost {
+					break
+				}
 			}
+			if n > methods.SizeMost {
+				break
+			}
+		}
+		if n > methods.SizeMost {
+			break
 		}
 	}
 	n += 10 * len(s.Pairs)
@@ -794,8 +854,20 @@ func (s *Nested) SizeThrift() int {
 					for i5 := range s.Pairs[i].Value[i2][i3].Value[i4] {
 						n += 8 * len(s.Pairs[i].Value[i2][i3].Value[i4][i5])
 					}
+					if n > methods.SizeMost {
+						break
+					}
+				}
+				if n > methods.SizeMost {
+					break
 				}
 			}
+			if n > methods.SizeMost {
+				break
+			}
+		}
+		if n > methods.SizeMost {
+			break
 		}
 	}
 	return n

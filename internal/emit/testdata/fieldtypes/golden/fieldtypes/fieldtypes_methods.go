@@ -326,6 +326,9 @@ func (s *Container) size(nesting *methods.Nesting) int {
 		if value != nil {
 			n += value.SizeThrift()
 		}
+		if n > methods.SizeMost {
+			break
+		}
 	}
 	n += methods.SizeStructs(s.Optional)
 	n += s.Defaults.SizeThrift()

@@ -77,6 +77,9 @@ func (s *Mixed) SizeThrift() int {
 	for key, value := range s.Value2 {
 		n += len(key)
 		n += methods.SizeStructs(value)
+		if n > methods.SizeMost {
+			break
+		}
 	}
 	if s.Kind.IsSet() {
 		n += 7
@@ -85,6 +88,9 @@ func (s *Mixed) SizeThrift() int {
 		n += key.SizeThrift()
 		if value != nil {
 			n += value.SizeThrift()
+		}
+		if n > methods.SizeMost {
+			break
 		}
 	}
 	n += s.Deep.SizeThrift()

@@ -108,12 +108,18 @@ func (s *Node) size(nesting *methods.Nesting) int {
 	}
 	for i := range s.Children {
 		n += s.Children[i].size(nesting)
+		if n > methods.SizeMost {
+			break
+		}
 	}
 	n += 4 * len(s.Named)
 	for key, value := range s.Named {
 		n += len(key)
 		if value != nil {
 			n += value.size(nesting)
+		}
+		if n > methods.SizeMost {
+			break
 		}
 	}
 	if s.Twin != nil {
@@ -533,6 +539,9 @@ func (s *Sum) size(nesting *methods.Nesting) int {
 	n := 9
 	for i := range s.Terms {
 		n += s.Terms[i].size(nesting)
+		if n > methods.SizeMost {
+			break
+		}
 	}
 	nesting.Leave()
 	return n
@@ -748,14 +757,23 @@ func (s *Keyed) size(nesting *methods.Nesting) int {
 	n += 4 * len(s.Weights)
 	for i := range s.Weights {
 		n += s.Weights[i].Key.size(nesting)
+		if n > methods.SizeMost {
+			break
+		}
 	}
 	n += 5 * len(s.More)
 	for i := range s.More {
 		for i2 := range s.More[i].Key {
 			n += s.More[i].Key[i2].size(nesting)
+			if n > methods.SizeMost {
+				break
+			}
 		}
 		if s.More[i].Value != nil {
 			n += s.More[i].Value.size(nesting)
+		}
+		if n > methods.SizeMost {
+			break
 		}
 	}
 	nesting.Leave()

@@ -90,6 +90,9 @@ func (s *Kept) SizeThrift() int {
 		if value != nil {
 			n += value.SizeThrift()
 		}
+		if n > methods.SizeMost {
+			break
+		}
 	}
 	if s.Blob != nil {
 		n += 7 + len(s.Blob)

@@ -227,6 +227,9 @@ func (s *Branch) size(nesting *methods.Nesting) int {
 	n += 8 * len(s.Counts)
 	for i := range s.Branches {
 		n += s.Branches[i].size(nesting)
+		if n > methods.SizeMost {
+			break
+		}
 	}
 	nesting.Leave()
 	return n
@@ -397,6 +400,9 @@ func (s *Node) size(nesting *methods.Nesting) int {
 	n += methods.SizeBinaries(s.Blobs)
 	for i := range s.Children {
 		n += s.Children[i].size(nesting)
+		if n > methods.SizeMost {
+			break
+		}
 	}
 	n += 4 * len(s.Leaves)
 	for key, value := range s.Leaves {
@@ -404,14 +410,23 @@ func (s *Node) size(nesting *methods.Nesting) int {
 		if value != nil {
 			n += value.SizeThrift()
 		}
+		if n > methods.SizeMost {
+			break
+		}
 	}
 	n += 9 * len(s.Groups)
 	for _, value := range s.Groups {
 		n += methods.SizeStrings(value)
+		if n > methods.SizeMost {
+			break
+		}
 	}
 	n += 4 * len(s.ByLeaf)
 	for key := range s.ByLeaf {
 		n += key.SizeThrift()
+		if n > methods.SizeMost {
+			break
+		}
 	}
 	n += s.Leaf.SizeThrift()
 	n += s.Preset.SizeThrift()
@@ -434,12 +449,18 @@ func (s *Node) size(nesting *methods.Nesting) int {
 	n += 5 * len(s.Grid)
 	for i := range s.Grid {
 		n += methods.SizeStructs(s.Grid[i])
+		if n > methods.SizeMost {
+			break
+		}
 	}
 	n += 5 * len(s.Pairs)
 	for i := range s.Pairs {
 		n += 4 * len(s.Pairs[i].Key)
 		if s.Pairs[i].Value != nil {
 			n += s.Pairs[i].Value.SizeThrift()
+		}
+		if n > methods.SizeMost {
+			break
 		}
 	}
 	n += s.Place.SizeThrift()
@@ -456,6 +477,9 @@ func (s *Node) size(nesting *methods.Nesting) int {
 			n += len(key)
 			if value != nil {
 				n += value.SizeThrift()
+			}
+			if n > methods.SizeMost {
+				break
 			}
 		}
 	}

@@ -449,6 +449,9 @@ func (s *Shape) size(nesting *methods.Nesting) int {
 			if s.Pairs[i].Value != nil {
 				n += s.Pairs[i].Value.SizeThrift()
 			}
+			if n > methods.SizeMost {
+				break
+			}
 		}
 	}
 	nesting.Leave()
@@ -633,6 +636,9 @@ func (s *Containers) SizeThrift() int {
 		for i2 := range s.Cube[i] {
 			n += 8 * len(s.Cube[i][i2])
 		}
+		if n > methods.SizeMost {
+			break
+		}
 	}
 	n += 6 * len(s.Mixed)
 	for i := range s.Mixed {
@@ -640,6 +646,12 @@ func (s *Containers) SizeThrift() int {
 		for key2, value2 := range s.Mixed[i] {
 			n += len(key2)
 			n += methods.SizeStructs(value2)
+			if n > methods.SizeMost {
+				break
+			}
+		}
+		if n > methods.SizeMost {
+			break
 		}
 	}
 	n += 8 * len(s.Maps)
@@ -648,11 +660,17 @@ func (s *Containers) SizeThrift() int {
 		for _, value2 := range value {
 			n += 8 * len(value2)
 		}
+		if n > methods.SizeMost {
+			break
+		}
 	}
 	n += methods.SizeStructs(s.Path)
 	n += 5 * len(s.Paths)
 	for i := range s.Paths {
 		n += methods.SizeStructs(s.Paths[i])
+		if n > methods.SizeMost {
+			break
+		}
 	}
 	return n
 }
@@ -849,6 +867,9 @@ func (s *Keys) SizeThrift() int {
 	n += 4 * len(s.Painting)
 	for key := range s.Painting {
 		n += key.SizeThrift()
+		if n > methods.SizeMost {
+			break
+		}
 	}
 	n += 9 * len(s.Lists)
 	for i := range s.Lists {
@@ -859,6 +880,9 @@ func (s *Keys) SizeThrift() int {
 	for i := range s.Sets {
 		n += methods.SizeStrings(s.Sets[i].Key)
 		n += methods.SizeStructs(s.Sets[i].Value)
+		if n > methods.SizeMost {
+			break
+		}
 	}
 	n += 12 * len(s.Maps)
 	for i := range s.Maps {
@@ -872,12 +896,21 @@ func (s *Keys) SizeThrift() int {
 			if s.Maps[i].Value[i2].Value != nil {
 				n += s.Maps[i].Value[i2].Value.SizeThrift()
 			}
+			if n > methods.SizeMost {
+				break
+			}
+		}
+		if n > methods.SizeMost {
+			break
 		}
 	}
 	for i := range s.Structs {
 		n += s.Structs[i].Key.SizeThrift()
 		if s.Structs[i].Value != nil {
 			n += s.Structs[i].Value.SizeThrift()
+		}
+		if n > methods.SizeMost {
+			break
 		}
 	}
 	n += 14 * len(s.Nested)
@@ -886,6 +919,12 @@ func (s *Keys) SizeThrift() int {
 		for key2, value2 := range value {
 			n += key2.SizeThrift()
 			n += methods.SizeStructs(value2)
+			if n > methods.SizeMost {
+				break
+			}
+		}
+		if n > methods.SizeMost {
+			break
 		}
 	}
 	if s.Maybe != nil {
@@ -899,6 +938,9 @@ func (s *Keys) SizeThrift() int {
 	for key, value := range s.Must {
 		n += len(key)
 		n += methods.SizeBinaries(value)
+		if n > methods.SizeMost {
+			break
+		}
 	}
 	return n
 }

@@ -238,11 +238,17 @@ func (s *Message) size(nesting *methods.Nesting) int {
 		if value != nil {
 			n += value.SizeThrift()
 		}
+		if n > methods.SizeMost {
+			break
+		}
 	}
 	n += 4 * len(s.Named)
 	for key, value := range s.Named {
 		n += key.SizeThrift()
 		n += len(value)
+		if n > methods.SizeMost {
+			break
+		}
 	}
 	if s.Inner != nil {
 		n += 3 + s.Inner.size(nesting)

@@ -166,6 +166,9 @@ func (s *Settings) SizeThrift() int {
 		if value != nil {
 			n += value.SizeThrift()
 		}
+		if n > methods.SizeMost {
+			break
+		}
 	}
 	n += 9 * len(s.Pairs)
 	for i := range s.Pairs {
@@ -263,6 +266,9 @@ func (s *Optionals) SizeThrift() int {
 			if value != nil {
 				n += value.SizeThrift()
 			}
+			if n > methods.SizeMost {
+				break
+			}
 		}
 	}
 	if s.Unknown.IsSet() {
@@ -338,6 +344,9 @@ func (s *Holder) SizeThrift() int {
 		if value != nil {
 			n += value.SizeThrift()
 		}
+		if n > methods.SizeMost {
+			break
+		}
 	}
 	if s.Maybe != nil {
 		n += 3 + s.Maybe.SizeThrift()
@@ -347,6 +356,9 @@ func (s *Holder) SizeThrift() int {
 		n += 4 * len(s.Pairs[i].Key)
 		if s.Pairs[i].Value != nil {
 			n += s.Pairs[i].Value.SizeThrift()
+		}
+		if n > methods.SizeMost {
+			break
 		}
 	}
 	return n

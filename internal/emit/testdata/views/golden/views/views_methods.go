@@ -281,6 +281,9 @@ func (s *Optional) SizeThrift() int {
 			if value != nil {
 				n += value.SizeThrift()
 			}
+			if n > methods.SizeMost {
+				break
+			}
 		}
 	}
 	if s.Choice != nil {
@@ -375,12 +378,18 @@ func (s *Strict) size(nesting *methods.Nesting) int {
 		if value != nil {
 			n += value.SizeThrift()
 		}
+		if n > methods.SizeMost {
+			break
+		}
 	}
 	if s.Inner != nil {
 		n += 3 + s.Inner.size(nesting)
 	}
 	for i := range s.Children {
 		n += s.Children[i].size(nesting)
+		if n > methods.SizeMost {
+			break
+		}
 	}
 	nesting.Leave()
 	return n
@@ -689,6 +698,9 @@ func (s *Containers) SizeThrift() int {
 		for i2 := range s.Cube[i] {
 			n += 8 * len(s.Cube[i][i2])
 		}
+		if n > methods.SizeMost {
+			break
+		}
 	}
 	n += 6 * len(s.Mixed)
 	for i := range s.Mixed {
@@ -696,6 +708,12 @@ func (s *Containers) SizeThrift() int {
 		for key2, value2 := range s.Mixed[i] {
 			n += len(key2)
 			n += methods.SizeStructs(value2)
+			if n > methods.SizeMost {
+				break
+			}
+		}
+		if n > methods.SizeMost {
+			break
 		}
 	}
 	n += 8 * len(s.Maps)
@@ -704,6 +722,9 @@ func (s *Containers) SizeThrift() int {
 		for _, value2 := range value {
 			n += 8 * len(value2)
 		}
+		if n > methods.SizeMost {
+			break
+		}
 	}
 	n += 4 * len(s.ByBinary)
 	for key, value := range s.ByBinary {
@@ -711,10 +732,16 @@ func (s *Containers) SizeThrift() int {
 		if value != nil {
 			n += value.SizeThrift()
 		}
+		if n > methods.SizeMost {
+			break
+		}
 	}
 	n += 4 * len(s.ByLeaf)
 	for key := range s.ByLeaf {
 		n += key.SizeThrift()
+		if n > methods.SizeMost {
+			break
+		}
 	}
 	n += 5 * len(s.ByList)
 	for i := range s.ByList {
@@ -722,12 +749,18 @@ func (s *Containers) SizeThrift() int {
 		if s.ByList[i].Value != nil {
 			n += s.ByList[i].Value.SizeThrift()
 		}
+		if n > methods.SizeMost {
+			break
+		}
 	}
 	n += 5 * len(s.ByBool)
 	for i := range s.ByStrict {
 		n += s.ByStrict[i].Key.SizeThrift()
 		if s.ByStrict[i].Value != nil {
 			n += s.ByStrict[i].Value.SizeThrift()
+		}
+		if n > methods.SizeMost {
+			break
 		}
 	}
 	n += methods.SizeStructs(s.Nodes)
@@ -838,12 +871,18 @@ func (s *Node) size(nesting *methods.Nesting) int {
 	}
 	for i := range s.Children {
 		n += s.Children[i].size(nesting)
+		if n > methods.SizeMost {
+			break
+		}
 	}
 	n += 4 * len(s.Named)
 	for key, value := range s.Named {
 		n += len(key)
 		if value != nil {
 			n += value.size(nesting)
+		}
+		if n > methods.SizeMost {
+			break
 		}
 	}
 	n += s.Place.SizeThrift()

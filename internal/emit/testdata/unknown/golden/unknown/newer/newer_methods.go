@@ -261,6 +261,9 @@ func (s *Label) size(nesting *methods.Nesting) int {
 		n += 8
 		for i := range s.Labels {
 			n += s.Labels[i].size(nesting)
+			if n > methods.SizeMost {
+				break
+			}
 		}
 	}
 	nesting.Leave()
@@ -375,11 +378,17 @@ func (s *Message) size(nesting *methods.Nesting) int {
 		if value != nil {
 			n += value.SizeThrift()
 		}
+		if n > methods.SizeMost {
+			break
+		}
 	}
 	n += 4 * len(s.Named)
 	for key, value := range s.Named {
 		n += key.SizeThrift()
 		n += len(value)
+		if n > methods.SizeMost {
+			break
+		}
 	}
 	if s.Labels != nil {
 		n += 8
