@@ -89,7 +89,7 @@ func (a *admission) enter(ctx context.Context, in *transport.Inbound, deadline t
 		a.inProgress.Add(-1)
 		return started, overloadedf("%d calls are running (limit %d)", n-1, a.callsMost)
 	}
-	if !a.queues() && deadline.IsZero() {
+	if !a.queues() && !a.adapts && deadline.IsZero() {
 		return started, nil
 	}
 	started = time.Now()

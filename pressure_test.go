@@ -258,6 +258,50 @@ func WaitsInOverload(t *testing.T, config ServerConfig) (waited time.Duration) {
 	return waited
 }
 
+// TestAdmission_CallsWithoutDeadlineTellOfPressure: callers whose protocol has no deadlines
+// close their connections when they give up, and what waits for them then does not run.
+func TestAdmission_CallsWithoutDeadlineTellOfPressure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAdmission(ServerConfig{})
+		for range 2 * limits.LateInterval / time.Millisecond {
+			in := &transport.Inbound{Arrived: time.Now().Add(-2 * limits.LateCall)}
+			started, err := a.enter(t.Context(), in, time.Time{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			a.leave(started)
+			time.Sleep(time.Millisecond)
+		}
+		if !a.pressure.limited.Load() {
+			t.Fatal("nothing is limited although all calls begin late")
+		}
+		gone, leave := context.WithCancel(t.Context())
+		var mu sync.Mutex
+		var errs []error
+		var all sync.WaitGroup
+		for range 10 * runtime.GOMAXPROCS(0) {
+			all.Go(func() {
+				in := &transport.Inbound{Arrived: time.Now().Add(-2 * limits.LateCall)}
+				if _, err := a.enter(gone, in, time.Time{}); err != nil {
+					mu.Lock()
+					defer mu.Unlock()
+					errs = append(errs, err)
+				}
+			})
+		}
+		synctest.Wait()
+		waited := a.waiting.Len()
+		leave()
+		all.Wait()
+		if waited == 0 || len(errs) != waited || a.waiting.Len() != 0 {
+			t.Fatalf("%d calls waited, %d did not run, %d wait", waited, len(errs), a.waiting.Len())
+		}
+		if CodeOf(errs[0]) != Canceled {
+			t.Error(errs[0])
+		}
+	})
+}
+
 // TestAdmission_WaitingCallsRunInTheEnd: the calls that may run wait for something that
 // those in the queue would bring, no call comes, and none has a deadline.
 func TestAdmission_WaitingCallsRunInTheEnd(t *testing.T) {

@@ -210,6 +210,7 @@ func (p *printer) insert(point Point, of any) {
 		if point != StructFields {
 			p.P()
 		}
+		p.foreign = true
 		p.P(addition.text)
 		p.imports.add(addition.imports)
 		if point != StructFields {
@@ -235,6 +236,7 @@ func (g *generator) addedFiles(source *schema.File, base string) (files []File) 
 	for _, addition := range g.additions.files[source] {
 		p := g.newPrinter(source, gofmt)
 		p.P()
+		p.foreign = true
 		p.P(addition.text)
 		p.imports.add(addition.imports)
 		name := base + "_" + addition.suffix + ".go"

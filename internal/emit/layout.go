@@ -23,6 +23,19 @@ func gofmt(source []byte) ([]byte, error) {
 	return bytes.TrimPrefix(formatted, []byte(clause)), err
 }
 
+// settle is gofmt for what it has laid out once: it may want to change that again, as
+// where it drops an empty comment behind which it has aligned fields.
+func settle(source []byte) ([]byte, error) {
+	for range 4 {
+		again, err := gofmt(source)
+		if err != nil || bytes.Equal(again, source) {
+			return source, err
+		}
+		source = again
+	}
+	return source, nil
+}
+
 // indent is the layout of codecs, in which nothing has to be aligned: gofmt
 // would change nothing but the tabs in front of lines. Codecs are three
 // quarters of what is generated, and with gofmt they took two thirds of the

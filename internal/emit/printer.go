@@ -30,7 +30,9 @@ type printer struct {
 	// the memory and more.
 	piece bytes.Buffer
 	body  [][]byte
-	err   error
+	// foreign: somebody else has written a part of piece.
+	foreign bool
+	err     error
 }
 
 func (g *generator) newPrinter(source *schema.File, layout layout) *printer {
@@ -103,6 +105,10 @@ func (p *printer) endPiece() {
 		return
 	}
 	piece, err := p.layout(p.piece.Bytes())
+	if p.foreign && err == nil {
+		piece, err = settle(piece)
+	}
+	p.foreign = false
 	p.piece.Reset()
 	p.body = append(p.body, piece)
 	p.bytes += len(piece)
