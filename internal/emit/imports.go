@@ -97,9 +97,10 @@ func (n *namespace) claimAlias(pkg *schema.Package) string {
 }
 
 func (n *namespace) usableAlias(alias string) bool {
-	// Functions number their variables where loops nest.
+	// Functions number their variables where loops nest. Aliases are numbered too, so
+	// those that there are do not count: x_2, x_3 and so on would all be x_, and taken.
 	variable := strings.TrimRight(alias, "0123456789")
-	return n.free(alias, variable) && !reservedWord(alias) && alias != "init"
+	return n.free(alias) && !slices.Contains(localNames, variable) && !reservedWord(alias) && alias != "init"
 }
 
 // claimName names an imported package like alias.
