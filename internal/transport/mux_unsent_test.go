@@ -16,6 +16,7 @@ func TestMux_UnsentCallsGoOnWhenTheSenderLetsGo(t *testing.T) {
 		if err := muxDo(t.Context(), peer); err != nil {
 			t.Fatal(err)
 		}
+		synctest.Wait() // the sender may have been slower than the answer
 		lost, broken := peer.shared[0], errors.New("broken")
 		held := make(chan struct{})
 		lost.sender.mu.Lock()
