@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -208,6 +209,7 @@ func TestHistogram_SnapshotWhileOthersCount(t *testing.T) {
 		for {
 			s := h.Snapshot()
 			if s.Count() == 0 {
+				runtime.Gosched() // with one processor it would be a turn of 10 ms each
 				continue
 			}
 			if s.Max() != only {
