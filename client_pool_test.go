@@ -236,6 +236,7 @@ func TestClient_NeedsNoMoreConnectionsThanItMayHave(t *testing.T) {
 				}
 				calls.Wait()
 			}
+			synctest.Wait() // connections that nobody needs any more may still be closing
 			if open := s.client.Stats().Connections; open != min(connections, limits.MultiplexedConnections) {
 				t.Errorf("%d connections are open, %d may be", open, connections)
 			}

@@ -74,6 +74,7 @@ func TestMultiplex_AssumedServersSayWhatTheyKnow(t *testing.T) {
 							}
 						}).Wait()
 					}
+					synctest.Wait() // connections that nobody needs any more may still be closing
 					if stats := s.client.Stats(); stats.Connections != 1 || stats.Multiplexed != 1 {
 						t.Errorf("%s: %+v", name, stats)
 					}
@@ -103,6 +104,7 @@ func TestMultiplex_NoCallOvertakesTheOneThatClaims(t *testing.T) {
 		close(ctx.resume)
 		first.Wait()
 		behind.Wait()
+		synctest.Wait()
 		if stats := s.client.Stats(); stats.Connections != 1 {
 			t.Errorf("%+v", stats)
 		}

@@ -122,6 +122,7 @@ func TestMultiplex_LastWordsArrive(t *testing.T) {
 			if sum, err := add(); sum != 3 || err != nil {
 				t.Errorf("a later call: %d, %v", sum, err)
 			}
+			synctest.Wait() // the connection that broke may still be closing
 			if stats := client.Stats(); stats.Connections != 1 || stats.Multiplexed != 1 || peer.opened.Load() != 2 {
 				t.Errorf("%+v after %d connections", stats, peer.opened.Load())
 			}
