@@ -246,10 +246,7 @@ func TestServer_SeveralServices(t *testing.T) {
 	if text := log.String(); !strings.Contains(text, "methods=[add]") || !strings.Contains(text, "service=Calculator") {
 		t.Errorf("nothing warned of the ambiguous method: %s", text)
 	}
-	client, err := fulmar.NewClient(fulmar.ClientConfig{Target: address.String(), QualifiedNames: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := dialAny(t, fulmar.ClientConfig{Target: address.String(), QualifiedNames: true})
 	if sum, err := testservice.NewCalculatorClient(client).Add(context.Background(), 1, 2); sum != 300 || err != nil {
 		t.Errorf("Calculator.Add with a qualified name = %d, %v; want 300", sum, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/fulmar-rpc/fulmar"
@@ -266,7 +267,7 @@ func TestInterceptors_CannotInventAReply(t *testing.T) {
 // TestClient_DialMayMisbehave: what a user's Dial does wrong costs the call, not
 // the process, and no longer than the call's deadline.
 func TestClient_DialMayMisbehave(t *testing.T) {
-	release := make(chan struct{})
+	var release chan struct{}
 	dials := map[string]struct {
 		dial func(context.Context, string, string) (net.Conn, error)
 		want string
@@ -281,16 +282,19 @@ func TestClient_DialMayMisbehave(t *testing.T) {
 	}
 	for name, test := range dials {
 		t.Run(name, func(t *testing.T) {
-			api := dial(t, fulmar.ClientConfig{Target: "127.0.0.1:1", Dial: test.dial, MaxConnections: 1, ConnectTimeout: -1})
-			for range 2 {
-				err := api.Nothing(context.Background(), fulmar.Timeout(20*time.Millisecond))
-				if e := asError(t, err); e.Executed() != fulmar.ExecutedNo || !strings.Contains(e.Message(), test.want) {
-					t.Errorf("Nothing: %v; want %q", err, test.want)
+			synctest.Test(t, func(t *testing.T) {
+				release = make(chan struct{})
+				defer close(release)
+				api := dial(t, fulmar.ClientConfig{Target: "127.0.0.1:1", Dial: test.dial, MaxConnections: 1, ConnectTimeout: -1})
+				for range 2 {
+					err := api.Nothing(context.Background(), fulmar.Timeout(20*time.Millisecond))
+					if e := asError(t, err); e.Executed() != fulmar.ExecutedNo || !strings.Contains(e.Message(), test.want) {
+						t.Errorf("Nothing: %v; want %q", err, test.want)
+					}
 				}
-			}
+			})
 		})
 	}
-	close(release)
 }
 
 // TestServer_Shutdown: it accepts nothing more, lets running calls finish, and

@@ -116,7 +116,7 @@ func (r *reuse) dial(ctx context.Context, network, address string) (net.Conn, er
 }
 
 func (r *reuse) renew() {
-	config := fulmar.ClientConfig{Target: r.server.address, Protocol: r.protocol, Dial: r.dial, MaxConnections: 4, Timeout: 10 * time.Minute}
+	config := fulmar.ClientConfig{Target: r.server.address, Protocol: r.protocol, Dial: r.dial, MaxConnections: 4, ConnectTimeout: time.Minute, Timeout: 10 * time.Minute}
 	if r.protocol == 0 {
 		config = fulmar.ClientConfig{Local: r.server.server, Timeout: 10 * time.Minute}
 	}

@@ -39,11 +39,7 @@ func TestServer_CallsOfOneConnectionUseSeveralProcessors(t *testing.T) {
 			return left + right, nil
 		},
 	})
-	client, err := fulmar.NewClient(fulmar.ClientConfig{Target: server.address})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
+	client := dialAny(t, fulmar.ClientConfig{Target: server.address})
 	api := testservice.NewEchoClient(client)
 	call := func() {
 		if sum, err := api.Add(context.Background(), 1, 2); sum != 3 || err != nil {

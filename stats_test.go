@@ -17,11 +17,7 @@ func TestStats_CountCallsAndConnections(t *testing.T) {
 		<-release
 		return nil
 	}})
-	client, err := fulmar.NewClient(fulmar.ClientConfig{Target: server.address})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
+	client := dialAny(t, fulmar.ClientConfig{Target: server.address})
 	api := testservice.NewEchoClient(client)
 	if stats := client.Stats(); stats != (fulmar.ClientStats{}) {
 		t.Errorf("before the first call: %+v", stats)
