@@ -53,7 +53,8 @@ func (b *Baseline) Check(patience time.Duration) error {
 		}
 		select {
 		case <-deadline.C:
-			return err
+			// Once more: this process may have been stopped since it looked.
+			return b.leaks()
 		case <-again.C:
 		}
 	}
