@@ -83,7 +83,10 @@ func forward(t *testing.T, to string, protocol fulmar.Protocol) (address string,
 	t.Helper()
 	lines = make(written, 100)
 	untilTheEnd(t, func(ctx context.Context) error {
-		return run(ctx, "127.0.0.1:0", fulmar.ClientConfig{Target: to, Protocol: protocol, Caller: "proxy"}, lines)
+		return run(ctx, "127.0.0.1:0", fulmar.ClientConfig{
+			Target: to, Protocol: protocol, Caller: "proxy", ConnectTimeout: time.Minute,
+			Timeout: time.Hour, // longer than calls have, which shows if they get it
+		}, lines)
 	})
 	return strings.Fields(<-lines)[2], lines
 }
@@ -93,7 +96,7 @@ func TestRun_ForwardsEveryCall(t *testing.T) {
 		t.Run(protocol.String(), func(t *testing.T) {
 			behind := &shop{}
 			address, lines := forward(t, begin(t, behind), protocol)
-			client, err := fulmar.NewClient(fulmar.ClientConfig{Target: address})
+			client, err := fulmar.NewClient(fulmar.ClientConfig{Target: address, ConnectTimeout: time.Minute})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -110,7 +113,7 @@ func TestRun_ForwardsEveryCall(t *testing.T) {
 
 func checkCalls(t *testing.T, client *fulmar.Client, behind *shop, carried bool) {
 	t.Helper()
-	const wait = 3 * time.Second
+	const wait = time.Minute
 	end := time.Now().Add(wait)
 	ctx, cancel := context.WithDeadline(t.Context(), end)
 	defer cancel()
