@@ -211,6 +211,7 @@ func TestForward_AddsReplyMetadata(t *testing.T) {
 
 // TestForward_ShortensDeadlines: each hop has what the one before has left.
 func TestForward_ShortensDeadlines(t *testing.T) {
+	const between, long = 10 * time.Minute, 30 * time.Second // the timeout of a client in between, and less than all have
 	eachHeaded(t, func(t *testing.T, protocol fulmar.Protocol) {
 		var last time.Time
 		second, _ := proxy(t, protocol, fulmar.ServerConfig{}, &testservice.Stub{OnNothing: func(ctx context.Context) error {
@@ -218,25 +219,24 @@ func TestForward_ShortensDeadlines(t *testing.T) {
 			last, _ = call.Deadline()
 			return nil
 		}})
-		var between time.Time
-		forward := fulmar.Forward(dialAny(t, fulmar.ClientConfig{Target: second.address, Protocol: protocol, Timeout: limits.CallTimeout}))
-		first := unknown(t, func(ctx context.Context, request fulmar.Raw) (fulmar.Raw, error) {
+		var first time.Time
+		forward := fulmar.Forward(dialAny(t, fulmar.ClientConfig{Target: second.address, Protocol: protocol, Timeout: between}))
+		middle := unknown(t, func(ctx context.Context, request fulmar.Raw) (fulmar.Raw, error) {
 			call, _ := fulmar.CallFrom(ctx)
-			between, _ = call.Deadline()
+			first, _ = call.Deadline()
 			return forward(ctx, request)
 		})
-		api := dial(t, fulmar.ClientConfig{Target: first.address, Protocol: protocol, Timeout: -1})
-		const long = 3 * time.Second // less than the timeout of the client in between
+		api := dial(t, fulmar.ClientConfig{Target: middle.address, Protocol: protocol, Timeout: -1})
 		if err := api.Nothing(t.Context(), fulmar.Timeout(long)); err != nil {
 			t.Fatal(err)
 		}
 		// What is told is how long, so the way adds to the time; but no hop begins anew with
 		// the timeout of its client.
-		if between.IsZero() || last.IsZero() || last.After(time.Now().Add(long)) {
-			t.Errorf("deadlines %v and then %v", between, last)
+		if first.IsZero() || last.IsZero() || last.After(time.Now().Add(long)) {
+			t.Errorf("deadlines %v and then %v", first, last)
 		}
 		err := api.Nothing(t.Context(), fulmar.Timeout(-1))
-		if left := time.Until(last); err != nil || left > limits.CallTimeout {
+		if left := time.Until(last); err != nil || left > between {
 			t.Errorf("without a deadline of the caller the last handler has %v, want the timeout of the client in between; %v", left, err)
 		}
 	})
