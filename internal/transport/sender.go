@@ -51,8 +51,8 @@ type sender struct {
 	withdrawn int
 	writing   bool
 	err       error
-	// ended is closed when the writing ends; nil while nobody wants to know.
-	ended chan struct{}
+	// ended is the end of the writing.
+	ended ending
 
 	// Only the goroutine that writes uses these: the messages in work, their
 	// pieces, and those of the pieces that are not written yet.
@@ -240,10 +240,7 @@ func (s *sender) fail(err error) {
 
 func (s *sender) endLocked() {
 	s.writing = false
-	if s.ended != nil {
-		close(s.ended)
-		s.ended = nil
-	}
+	s.ended.comesLocked()
 }
 
 // letGo waits until a sender that can send nothing any more has let go of all messages,
@@ -255,15 +252,9 @@ func (s *sender) letGo(ctx context.Context) {
 		s.mu.Unlock()
 		return
 	}
-	if s.ended == nil {
-		s.ended = make(chan struct{})
-	}
-	ended := s.ended
+	ended := s.ended.awaitedLocked()
 	s.mu.Unlock()
-	select {
-	case <-ended:
-	case <-ctx.Done():
-	}
+	within(ctx, ended)
 }
 
 // close makes all messages fail that nobody has begun to write.

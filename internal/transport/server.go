@@ -75,8 +75,8 @@ type Server struct {
 
 	running atomic.Int64
 	mu      sync.Mutex
-	// ended is closed when the last call has ended; nil until somebody waits.
-	ended chan struct{}
+	// ended is the end of the last call.
+	ended ending
 }
 
 // NewServer returns a Server. EventLoop must be part of the configuration of
@@ -209,17 +209,12 @@ func (s *Server) waitForCalls(ctx context.Context) error {
 		s.mu.Unlock()
 		return nil
 	}
-	if s.ended == nil {
-		s.ended = make(chan struct{})
-	}
-	ended := s.ended
+	ended := s.ended.awaitedLocked()
 	s.mu.Unlock()
-	select {
-	case <-ended:
+	if within(ctx, ended) {
 		return nil
-	case <-ctx.Done():
-		return s.tooLate()
 	}
+	return s.tooLate()
 }
 
 // tooLate is the error for calls that run when the time to stop is over.
@@ -310,8 +305,7 @@ func (s *Server) oneLess() {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ended != nil && s.Running() == 0 {
-		close(s.ended)
-		s.ended = nil
+	if s.Running() == 0 {
+		s.ended.comesLocked()
 	}
 }
