@@ -100,3 +100,20 @@ func isHTTP1(b []byte) bool {
 	}
 	return false
 }
+
+// IsClientHello reports whether b, which could start a frame with a strict header, is the
+// beginning of a TLS connection, and if it has too few bytes to tell, how many it needs. A
+// record whose length ends in the high byte of a version looks like such a header. But a
+// ClientHello is a record of its own, and says its length once more: where a Thrift
+// message would have a name of gigabytes.
+func IsClientHello(b []byte) (is bool, need int) {
+	const recordHeader, messageHeader = 5, 4
+	if len(b) < 2 || b[0] != 0x16 || b[1] != 3 {
+		return false, 0
+	}
+	if len(b) < recordHeader+messageHeader {
+		return false, recordHeader + messageHeader
+	}
+	record := uint32(binary.BigEndian.Uint16(b[3:]))
+	return b[5] == 1 && binary.BigEndian.Uint32(b[5:])&0xffffff+messageHeader == record, 0
+}

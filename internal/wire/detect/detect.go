@@ -95,6 +95,13 @@ func Detect(b []byte, allowed wire.Set) (protocol wire.Protocol, need int, err e
 	isFramed, needFramed := framed.Matches(b)
 	isTTHeader, needTTHeader := ttheader.Matches(b)
 	isProtobuf, needProtobuf := kitexprotobuf.Matches(b)
+	if isFramed || isProtobuf {
+		if isTLS, need := wire.IsClientHello(b); isTLS {
+			return wire.Unknown, 0, refuse(b, allowed)
+		} else if need > 0 {
+			return wire.Unknown, need, nil
+		}
+	}
 	switch {
 	case isBare && allowed.Has(wire.Bare):
 		return wire.Bare, 0, nil
