@@ -14,8 +14,15 @@ import (
 // service if the protocol names it. Names are compared exactly. It does not
 // change while it is asked.
 type methodTable struct {
-	methods  map[string]*methodEntry
+	methods  map[methodKey]*methodEntry
 	services map[string]map[string]*methodEntry
+}
+
+// methodKey is what a call says where no service is named. A call in one encoding cannot
+// be meant for a method that takes the other.
+type methodKey struct {
+	name    string
+	payload PayloadCodec
 }
 
 type methodEntry struct {
@@ -26,11 +33,11 @@ type methodEntry struct {
 }
 
 func newMethodTable() methodTable {
-	return methodTable{methods: map[string]*methodEntry{}, services: map[string]map[string]*methodEntry{}}
+	return methodTable{methods: map[methodKey]*methodEntry{}, services: map[string]map[string]*methodEntry{}}
 }
 
 // add puts all methods of a service into the table. It returns the names of
-// those that an earlier service has too.
+// those that an earlier service has too, for calls in the same encoding.
 func (t *methodTable) add(desc *ServiceDesc, implementation any) (ambiguous []string, err error) {
 	if _, exists := t.services[desc.Name]; exists {
 		return nil, fmt.Errorf("service %s is registered twice", desc.Name)
@@ -40,12 +47,13 @@ func (t *methodTable) add(desc *ServiceDesc, implementation any) (ambiguous []st
 	for _, method := range desc.Methods {
 		entry := &methodEntry{method: method, implementation: implementation, services: []string{desc.Name}}
 		service[method.Name] = entry
-		t.methods[desc.Name+":"+method.Name] = entry
-		if other, exists := t.methods[method.Name]; exists {
+		t.methods[methodKey{desc.Name + ":" + method.Name, method.payload()}] = entry
+		key := methodKey{method.Name, method.payload()}
+		if other, exists := t.methods[key]; exists {
 			entry = &methodEntry{services: append(slices.Clone(other.services), desc.Name)}
 			ambiguous = append(ambiguous, method.Name)
 		}
-		t.methods[method.Name] = entry
+		t.methods[key] = entry
 	}
 	return ambiguous, nil
 }
@@ -54,34 +62,47 @@ func (t *methodTable) add(desc *ServiceDesc, implementation any) (ambiguous []st
 // by this name. A service that is not known here does not count, as Kitex has
 // it: its clients name the service that they were generated for, which may be
 // an older name of it. It does if strict: then somebody else takes such calls.
-func (t *methodTable) lookup(service, name []byte, strict bool) *methodEntry {
+func (t *methodTable) lookup(service, name []byte, payload PayloadCodec, strict bool) *methodEntry {
 	if len(service) > 0 {
 		if methods, known := t.services[string(service)]; known {
 			if entry := methods[string(name)]; entry != nil || bytes.IndexByte(name, ':') < 0 {
-				return entry
+				return entry.takes(payload)
 			}
 		} else if strict && bytes.IndexByte(name, ':') < 0 {
 			return nil
 		}
 	}
-	if entry := t.methods[string(name)]; entry != nil && entry.method != nil {
+	if entry := t.methods[methodKey{string(name), payload}]; entry != nil && entry.method != nil {
 		return entry
 	}
 	return nil
 }
 
-// missing explains why lookup found nothing, or nothing for calls in payload.
+// takes returns e if it takes calls in payload.
+func (e *methodEntry) takes(payload PayloadCodec) *methodEntry {
+	if e == nil || e.method.payload() != payload {
+		return nil
+	}
+	return e
+}
+
+// missing explains why lookup found nothing.
 func (t *methodTable) missing(service, name string, payload PayloadCodec) error {
-	if entry := t.lookup([]byte(service), []byte(name), false); entry != nil && entry.method.payload() != payload {
-		return unimplemented(thriftwire.ExceptionInvalidProtocol, fmt.Sprintf(
-			"method %q takes calls in %v, this one is in %v", name, entry.method.payload(), payload))
-	}
-	if _, known := t.services[service]; known {
-		return unimplemented(thriftwire.ExceptionUnknownMethod, fmt.Sprintf("unknown method %q of service %q", name, service))
-	}
-	if entry, ok := t.methods[name]; ok {
+	_, known := t.services[service]
+	if entry := t.methods[methodKey{name, payload}]; !known && entry != nil && entry.method == nil {
 		return unimplemented(thriftwire.ExceptionUnknownMethod, fmt.Sprintf(
 			"method %q is in several services (%s): call it as \"Service:%s\"", name, strings.Join(entry.services, ", "), name))
+	}
+	other := PayloadProtobuf
+	if payload == PayloadProtobuf {
+		other = PayloadThrift
+	}
+	if entry := t.lookup([]byte(service), []byte(name), other, false); entry != nil {
+		return unimplemented(thriftwire.ExceptionInvalidProtocol, fmt.Sprintf(
+			"method %q takes calls in %v, this one is in %v", name, other, payload))
+	}
+	if known {
+		return unimplemented(thriftwire.ExceptionUnknownMethod, fmt.Sprintf("unknown method %q of service %q", name, service))
 	}
 	if service, _, qualified := strings.Cut(name, ":"); qualified {
 		if _, known := t.services[service]; !known {

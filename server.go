@@ -228,11 +228,10 @@ var ErrServerClosed = errors.New("fulmar: the server is closed")
 
 // lookup finds what a message calls.
 func (s *Server) lookup(service, method []byte, payload wire.Payload) any {
-	entry := s.methods.lookup(service, method, s.config.UnknownHandler != nil)
-	if entry != nil && entry.method.payload() == PayloadCodec(payload) {
+	if entry := s.methods.lookup(service, method, PayloadCodec(payload), s.config.UnknownHandler != nil); entry != nil {
 		return entry
 	}
-	return nil
+	return nil // and not a nil entry, which is something
 }
 
 // handle serves one message. Calls run at the same time, and this may be the

@@ -84,7 +84,7 @@ func (s *Server) unknown(service, name string, payload PayloadCodec) *methodEntr
 	if handler == nil {
 		return nil
 	}
-	if entry := s.methods.methods[name]; service == "" && entry != nil && entry.method == nil {
+	if entry := s.methods.methods[methodKey{name, payload}]; service == "" && entry != nil && entry.method == nil {
 		// In several services: it is known, but not which one is meant.
 		return nil
 	}
