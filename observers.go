@@ -20,7 +20,9 @@ type observers struct {
 	list []observe.Observer
 	// phases are those that anybody wants.
 	phases observe.PhaseSet
-	log    *peerlog.Log
+	// beginning has a bit for each observer with a Begin.
+	beginning uint16
+	log       *peerlog.Log
 	// notReturned is the error of calls whose interceptor or codec panicked, or ended
 	// the goroutine.
 	notReturned error
@@ -31,7 +33,10 @@ type observers struct {
 func newObservers(list []observe.Observer, log *peerlog.Log) *observers {
 	o := &observers{log: log, notReturned: NewError(Internal, "the call ended in a panic, or with its goroutine")}
 	calls := false
-	for _, observer := range list {
+	for i, observer := range list {
+		if observer.Begin != nil {
+			o.beginning |= 1 << i
+		}
 		if observer.Event == nil {
 			observer.Phases = 0
 		} else if observer.Phases == 0 {
@@ -59,22 +64,37 @@ func connectionObserver(list []observe.Observer, log func() *peerlog.Log) func(o
 	if functions == nil {
 		return nil
 	}
-	return func(connection observe.Connection) {
-		for _, function := range functions {
-			func() {
-				defer func() {
-					if cause := recover(); cause != nil {
-						log().ErrorWithStack(observerPanicked, "panic", fmt.Sprint(cause), "connection", connection.Kind.String())
-					}
-				}()
-				function(connection)
+	return func(connection observe.Connection) { tellConnection(functions, connection, log) }
+}
+
+// tellConnection calls functions, also those behind one that panics. Behind one that
+// ends the goroutine too, which ends when all have been called.
+func tellConnection(functions []func(observe.Connection), connection observe.Connection, log func() *peerlog.Log) {
+	for i, function := range functions {
+		func() {
+			returned := false
+			defer func() {
+				if returned {
+					return
+				}
+				cause := recover()
+				if cause == nil {
+					defer tellConnection(functions[i+1:], connection, log)
+					cause = goexit
+				}
+				log().ErrorWithStack(observerPanicked, "panic", fmt.Sprint(cause), "connection", connection.Kind.String())
 			}()
-		}
+			function(connection)
+			returned = true
+		}()
 	}
 }
 
 // observerPanicked is a kind of log lines: there are only so many of them.
 const observerPanicked = "panic in an observer"
+
+// goexit stands in the log where the cause of a panic does.
+const goexit = "runtime.Goexit"
 
 // checkObservers returns what is wrong with a configuration's observers.
 func checkObservers(config string, list []observe.Observer) (problems []error) {
@@ -95,7 +115,8 @@ type observedCall struct {
 	observers *observers
 	call      observe.Call
 	values    [limits.Observers]any
-	// without has a bit for each observer whose Begin panicked: it is told no more.
+	// without has a bit for each observer that has a Begin which did not return: it is
+	// told nothing.
 	without uint16
 	// inbound is the message on the server; nil on the client.
 	inbound *transport.Inbound
@@ -119,6 +140,7 @@ func (o *observedCall) begin(ctx context.Context) context.Context {
 	for o.call.ID == 0 {
 		o.call.ID = rand.Uint64()
 	}
+	o.without = o.observers.beginning
 	for i := range o.observers.list {
 		if o.observers.list[i].Begin != nil {
 			ctx = o.beginOne(ctx, i)
@@ -133,12 +155,12 @@ func (o *observedCall) beginOne(ctx context.Context, i int) (next context.Contex
 	returned := false
 	defer func() {
 		if !returned {
-			o.without |= 1 << i
 			o.failed(recover())
 		}
 	}()
 	made, value := o.observers.list[i].Begin(ctx, &o.call)
 	returned = true
+	o.without &^= 1 << i
 	o.values[i] = value
 	if made != nil {
 		next = made
@@ -166,19 +188,31 @@ func (o *observedCall) tellOf(event observe.Event) {
 		return
 	}
 	event.Attempt, event.Address = o.attempt, o.address
-	for i := range o.observers.list {
+	o.tellFrom(0, &event)
+}
+
+// tellFrom tells the observers from the i-th on.
+func (o *observedCall) tellFrom(i int, event *observe.Event) {
+	for ; i < len(o.observers.list); i++ {
 		if o.observers.list[i].Phases.Has(event.Phase) && o.without&(1<<i) == 0 {
-			o.tellOne(i, &event)
+			o.tellOne(i, event)
 		}
 	}
 }
 
+// tellOne tells the i-th observer. If that ends the goroutine, the others are told all
+// the same, who would miss the end of the call otherwise.
 func (o *observedCall) tellOne(i int, event *observe.Event) {
 	returned := false
 	defer func() {
-		if !returned {
-			o.failed(recover())
+		if returned {
+			return
 		}
+		cause := recover()
+		if cause == nil {
+			defer o.tellFrom(i+1, event)
+		}
+		o.failed(cause)
 	}()
 	o.observers.list[i].Event(&o.call, o.values[i], *event)
 	returned = true
@@ -188,7 +222,7 @@ func (o *observedCall) tellOne(i int, event *observe.Event) {
 // cause is nil, and the call ends with it.
 func (o *observedCall) failed(cause any) {
 	if cause == nil {
-		cause = "runtime.Goexit"
+		cause = goexit
 		if o.inbound != nil {
 			o.inbound.EndsGoroutine()
 		}
@@ -251,7 +285,16 @@ func (c *Client) newCall(ctx context.Context, start time.Time, method *MethodDes
 		Protocol: c.protocol.String(), Peer: c.target, Start: start,
 	}
 	both.state.observed = o
-	return &both.clientCall, o.begin(ctx)
+	o.err, o.executed = c.observers.notReturned, executedWord(ExecutedNo)
+	begun := false
+	defer func() {
+		if !begun {
+			o.done() // one of them has ended the goroutine
+		}
+	}()
+	ctx = o.begin(ctx)
+	begun = true
+	return &both.clientCall, ctx
 }
 
 // runObserved is run for a call that somebody observes.
@@ -262,6 +305,11 @@ func (c *Client) runObserved(call *clientCall) error {
 	err := c.run(call)
 	if o.err = err; !call.state.invoked {
 		o.executed = executedWord(ExecutedNo)
+	}
+	if len(c.config.Interceptors) == 0 {
+		// Nobody else has the state, but an observer may keep its call, which is in the
+		// same memory.
+		call.state.request, call.state.reply = nil, nil
 	}
 	return err
 }
@@ -289,36 +337,30 @@ func (u *unaryState) tell(phase observe.Phase, bytes int) {
 
 // --- the server ---
 
-// seenCallInProgress is a callInProgress with a state that interceptors may keep.
-type seenCallInProgress struct {
-	callInProgress
-	state unaryState
-}
-
-// observedCallInProgress is one that somebody observes.
+// observedCallInProgress is one that somebody observes. Handlers may keep the context in
+// it, observers their call, for as long as they like; so it does not refer to the request
+// and the reply, which can be large.
 type observedCallInProgress struct {
-	seenCallInProgress
+	callInProgress
 	observed observedCall
 }
 
-// newCall returns an empty call. The state belongs to the server if private is true:
-// nobody else sees it.
-func (s *Server) newCall(in *transport.Inbound, entry *methodEntry) (call *callInProgress, state *unaryState, private bool) {
-	switch {
-	case s.observers != nil:
-		both := new(observedCallInProgress)
-		s.observe(&both.observed, in, entry)
-		both.state.observed = &both.observed
-		return &both.callInProgress, &both.state, false
-	case s.intercepted:
-		both := new(seenCallInProgress)
-		return &both.callInProgress, &both.state, false
+// newCall returns an empty call. The state belongs to the server if there are no
+// interceptors: nobody else sees it.
+func (s *Server) newCall(in *transport.Inbound, entry *methodEntry) (call *callInProgress, state *unaryState) {
+	if !s.intercepted {
+		state, _ = s.states.Get().(*unaryState)
 	}
-	state, ok := s.states.Get().(*unaryState)
-	if !ok {
+	if state == nil {
 		state = new(unaryState)
 	}
-	return new(callInProgress), state, true
+	if s.observers == nil {
+		return new(callInProgress), state
+	}
+	both := new(observedCallInProgress)
+	s.observe(&both.observed, in, entry)
+	state.observed = &both.observed
+	return &both.callInProgress, state
 }
 
 // observe fills in what observers see of a call; entry is nil if there is no such

@@ -252,15 +252,15 @@ func (s *Server) handle(ctx context.Context, in *transport.Inbound) {
 	}
 	defer s.admission.leave(started)
 	in.LetGo()
-	inProgress, state, private := s.newCall(in, entry)
+	inProgress, state := s.newCall(in, entry)
 	call := &inProgress.served
 	s.fillIn(call, state, in, entry, deadline)
 	callCtx := inProgress.begin(ctx, in)
 	defer callCtx.finish()
 	ctx = callCtx
-	if o := state.observed; o != nil {
+	o := state.observed
+	if o != nil {
 		defer o.done() // also behind a panic
-		ctx = o.served(ctx)
 	}
 	finished := false
 	defer func() {
@@ -270,10 +270,13 @@ func (s *Server) handle(ctx context.Context, in *transport.Inbound) {
 			s.panicked(in, state, call, recover())
 		}
 	}()
+	if o != nil {
+		ctx = o.served(ctx) // may end the goroutine
+	}
 	err = s.next(ctx, Unary{state})
 	s.answer(in, state, call, err)
 	finished = true
-	if private {
+	if !s.intercepted {
 		// A quarter of the memory that an echo of 1 KB takes.
 		*state = unaryState{}
 		s.states.Put(state)
@@ -300,13 +303,22 @@ func (s *Server) refuse(ctx context.Context, in *transport.Inbound, entry *metho
 	s.transport.Log().WarnFunc("call refused", func() []any {
 		return []any{"peer", in.Peer, "method", nameOf(in, entry), "reason", err.Error()}
 	})
+	var o *observedCall
 	if s.observers != nil {
-		o := new(observedCall)
+		in.LetGo() // for observers that take their time, or end the goroutine
+		o = new(observedCall)
 		s.observe(o, in, entry)
 		defer o.done()
-		o.served(ctx)
-		o.err = err
 	}
+	// Deferred because an observer may end the goroutine.
+	defer s.sendRefusal(in, entry, err)
+	if o != nil {
+		defer func() { o.err = err }()
+		o.served(ctx)
+	}
+}
+
+func (s *Server) sendRefusal(in *transport.Inbound, entry *methodEntry, err error) {
 	if wantsAnswer(in, entry) {
 		s.sendException(in, nameOf(in, entry), err, transport.ReplyHead{Executed: executedNo})
 	}
@@ -359,7 +371,7 @@ const (
 func (s *Server) panicked(in *transport.Inbound, state *unaryState, call *servedCall, cause any) {
 	if cause == nil {
 		in.EndsGoroutine()
-		cause = "runtime.Goexit"
+		cause = goexit
 	}
 	s.transport.Log().ErrorWithStack("panic in a handler", "method", state.method.fullName(), "peer", in.Peer,
 		"panic", fmt.Sprint(cause))

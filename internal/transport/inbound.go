@@ -40,10 +40,11 @@ type Inbound struct {
 	// local is the call itself if its caller is in this process.
 	local *localCall
 	// here: the call runs where its message was read. free: the connection goes on
-	// without it, and detached knows.
-	here, free     bool
-	detached       eventloop.Detached
-	headerSequence int32
+	// without it, and detached knows. attached: the call has taken the connection back
+	// for its answer, or never let go.
+	here, free, attached bool
+	detached             eventloop.Detached
+	headerSequence       int32
 	// counted is how much of the budget Body takes. copied: it is from the pool, not
 	// the event loop's.
 	counted int
@@ -128,7 +129,14 @@ func (in *Inbound) KeepBody() []byte {
 
 // EndsGoroutine says that the goroutine of Handle is about to end, which the
 // connection must survive: it goes on elsewhere.
-func (in *Inbound) EndsGoroutine() { in.here = false }
+func (in *Inbound) EndsGoroutine() {
+	if c, ok := in.conn.(*serverConn); ok && in.here && (in.attached || !in.free) {
+		// The answer may be in the connection's writer, and would be lost with it.
+		in.attached, in.free = false, true
+		c.conn.Detach()
+	}
+	in.here = false
+}
 
 // LetGo lets the connection go on without the call, which is to be done before anything
 // that takes time. A call that is answered without has its answer leave with those before
