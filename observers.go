@@ -232,11 +232,15 @@ func (o *observedCall) failed(cause any) {
 
 // done tells the end of the call.
 func (o *observedCall) done() {
+	defer o.tellDone() // also if an observer ends the goroutine
 	if o.inbound != nil {
 		if out := o.inbound.Stamps().BytesOut; out > 0 {
 			o.Tell(observe.Event{Phase: observe.PhaseWritten, Bytes: out})
 		}
 	}
+}
+
+func (o *observedCall) tellDone() {
 	event := observe.Event{Phase: observe.PhaseDone, BytesOut: o.bytesOut, BytesIn: o.bytesIn, Err: o.err}
 	if o.err != nil {
 		event.Code = observe.Code(CodeOf(o.err))

@@ -3,9 +3,12 @@ package fulmar_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"runtime"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/fulmar-rpc/fulmar"
 	"github.com/fulmar-rpc/fulmar/internal/testservice"
@@ -18,13 +21,17 @@ func goexitObservers() map[string]observe.Observer {
 		return observe.Observer{Phases: observe.SetOf(phase), Event: func(*observe.Call, any, observe.Event) { runtime.Goexit() }}
 	}
 	return map[string]observe.Observer{
-		"Begin":    {Begin: func(context.Context, *observe.Call) (context.Context, any) { runtime.Goexit(); return nil, nil }},
-		"started":  in(observe.PhaseStarted),
-		"received": in(observe.PhaseReceived),
-		"decoded":  in(observe.PhaseDecoded),
-		"handled":  in(observe.PhaseHandled),
-		"encoded":  in(observe.PhaseEncoded),
-		"done":     in(observe.PhaseDone),
+		"Begin":     {Begin: func(context.Context, *observe.Call) (context.Context, any) { runtime.Goexit(); return nil, nil }},
+		"picked":    in(observe.PhasePicked),
+		"connected": in(observe.PhaseConnected),
+		"written":   in(observe.PhaseWritten),
+		"first":     in(observe.PhaseFirstByte),
+		"started":   in(observe.PhaseStarted),
+		"received":  in(observe.PhaseReceived),
+		"decoded":   in(observe.PhaseDecoded),
+		"handled":   in(observe.PhaseHandled),
+		"encoded":   in(observe.PhaseEncoded),
+		"done":      in(observe.PhaseDone),
 	}
 }
 
@@ -69,30 +76,113 @@ func TestObservers_GoexitAtTheServer(t *testing.T) {
 	}
 }
 
-// TestObservers_GoexitAtTheClient ends the goroutine of the caller, who asked for it.
+// TestObservers_GoexitAtTheClient ends the goroutine of the caller, who asked for it. The
+// client goes on, with the one connection that it may have, and no call gets what was
+// another's. So do the other observers, and a local server, which stops.
 func TestObservers_GoexitAtTheClient(t *testing.T) {
-	server := serve(t, fulmar.ServerConfig{}, adder())
-	log := slog.New(slog.DiscardHandler)
 	for name, bad := range goexitObservers() {
-		if name == "received" || name == "handled" {
-			continue
+		if name == "handled" {
+			continue // there is none
 		}
-		var before, behind recorder
-		client := dialAny(t, fulmar.ClientConfig{Target: server.address, Logger: log, Observers: []observe.Observer{before.observer(), bad, behind.observer()}})
-		ended := make(chan error, 1)
+		t.Run(name, func(t *testing.T) {
+			test := func(t *testing.T, config fulmar.ClientConfig) {
+				var before, behind recorder
+				event, begin, ends := bad.Event, bad.Begin, atomic.Bool{}
+				bad := bad
+				if event != nil {
+					bad.Event = func(call *observe.Call, value any, e observe.Event) {
+						if ends.Load() {
+							event(call, value, e)
+						}
+					}
+				} else {
+					bad.Begin = func(ctx context.Context, call *observe.Call) (context.Context, any) {
+						if ends.Load() {
+							return begin(ctx, call)
+						}
+						return ctx, nil
+					}
+				}
+				config.Logger, config.MaxConnections = slog.New(slog.DiscardHandler), 1
+				config.Observers = []observe.Observer{before.observer(), bad, behind.observer()}
+				api := dial(t, config)
+				for i := range int32(8) {
+					ends.Store(i%2 == 0)
+					ended := make(chan error, 1)
+					go func() {
+						err := errors.New("the goroutine ended")
+						defer func() { ended <- err }()
+						var sum int32
+						if sum, err = api.Add(t.Context(), 40, i); err == nil && sum != 40+i {
+							err = fmt.Errorf("40 + %d = %d", i, sum)
+						}
+					}()
+					if err := <-ended; (err == nil) != (i%2 == 1) {
+						t.Errorf("call %d: %v", i, err)
+					}
+				}
+				for i := range before.calls {
+					before.done(t, i)
+				}
+				for i := range behind.calls {
+					behind.done(t, i)
+				}
+				want := 8
+				if name == "Begin" {
+					want /= 2
+				}
+				if len(before.calls) != 8 || len(behind.calls) != want {
+					t.Errorf("the others saw %d and %d calls", len(before.calls), len(behind.calls))
+				}
+			}
+			server := serve(t, fulmar.ServerConfig{}, adder())
+			eachProtocol(t, func(t *testing.T, protocol fulmar.Protocol) {
+				test(t, fulmar.ClientConfig{Target: server.address, Protocol: protocol})
+			})
+			t.Run("multiplexed", func(t *testing.T) {
+				test(t, fulmar.ClientConfig{Target: server.address, AssumeMultiplexed: true})
+			})
+			t.Run("local", func(t *testing.T) { test(t, fulmar.ClientConfig{Local: server.server}) })
+		})
+	}
+}
+
+// TestObservers_GoexitWhereAConnectionEnds loses neither the connection's place nor the
+// client: with one connection for one call each, the next call gets another.
+func TestObservers_GoexitWhereAConnectionEnds(t *testing.T) {
+	server := serve(t, fulmar.ServerConfig{}, adder())
+	bad := observe.Observer{Connection: func(c observe.Connection) {
+		if c.Kind == observe.ConnectionClosed {
+			runtime.Goexit()
+		}
+	}}
+	client, err := fulmar.NewClient(fulmar.ClientConfig{
+		Target: server.address, Protocol: fulmar.Framed, ShortConnections: true, MaxConnections: 1, Timeout: time.Minute,
+		Logger: slog.New(slog.DiscardHandler), Observers: []observe.Observer{bad},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		ended := make(chan bool)
 		go func() {
-			err := errors.New("the goroutine ended")
-			defer func() { ended <- err }()
-			_, err = testservice.NewEchoClient(client).Add(t.Context(), 40, 2)
+			answered := false
+			defer func() { ended <- answered }()
+			_, err := testservice.NewEchoClient(client).Add(t.Context(), 40, 2)
+			answered = err != nil // a failure, and no end of the goroutine
 		}()
-		if err := <-ended; err == nil {
-			t.Errorf("%s: the goroutine went on", name)
+		if <-ended {
+			t.Error("a call failed")
 		}
-		if before.done(t, 0); name != "Begin" {
-			behind.done(t, 0)
-		} else if len(behind.calls) != 0 {
-			t.Errorf("%s: the observer behind was told of %d calls", name, len(behind.calls))
-		}
+	}
+	closed := make(chan error, 1)
+	go func() {
+		defer close(closed)
+		closed <- client.Close()
+	}()
+	<-closed
+	if open := client.Stats().Connections; open != 0 {
+		t.Errorf("%d connections are open", open)
 	}
 }
 

@@ -99,6 +99,21 @@ func (c *ClientConn) Reused() bool { return c.reused }
 // old reports whether no new call may use the connection.
 func (c *ClientConn) old(now time.Time) bool { return !c.expires.IsZero() && now.After(c.expires) }
 
+// carry is Exchange for an attempt that begins here. The connection is not lost where an
+// observer ends the goroutine.
+func (c *ClientConn) carry(ctx context.Context, request *Request) (response *Response, err error) {
+	returned := false
+	defer func() {
+		if !returned {
+			c.Discard()
+		}
+	}()
+	request.begun(c.use())
+	response, err = c.Exchange(ctx, request)
+	returned = true
+	return response, err
+}
+
 // Exchange sends the request and waits for its reply, until ctx ends. A oneway
 // request returns as soon as it is sent, with an empty response. It fails with
 // a *CallError.

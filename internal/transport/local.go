@@ -169,22 +169,57 @@ func (p *localPeer) call(ctx context.Context, request *Request) (*Response, erro
 	if err := p.server.local.enter(ctx, p.peer.pool.closing.Done()); err != nil {
 		return nil, err
 	}
-	request.begun(observe.UseLocal)
+	given := false
+	defer func() {
+		if !given {
+			p.server.oneLess()
+		}
+	}()
+	request.begun(observe.UseLocal) // may end the goroutine
 	call, err := p.begin(ctx, request)
 	if err != nil {
-		p.server.oneLess()
 		return nil, err
 	}
 	if request.teller != nil {
 		request.written.Store(int64(request.elapsed()))
-		request.tellWritten()
 	}
+	given = true
 	p.server.local.workers.Do(call)
+	returned := false
+	defer func() {
+		if !returned {
+			call.abandon(request)
+		}
+	}()
+	response, err := p.finish(ctx, call, request)
+	returned = true
+	return response, err
+}
+
+// finish is what the caller does while the server has the call, and afterwards.
+func (p *localPeer) finish(ctx context.Context, call *localCall, request *Request) (*Response, error) {
+	request.tellWritten()
 	if request.oneway {
 		request.response = Response{}
 		return &request.response, nil
 	}
 	return p.await(ctx, call, request)
+}
+
+// abandon ends a call whose goroutine an observer has ended, so that no other call gets
+// its outcome.
+func (c *localCall) abandon(request *Request) {
+	switch {
+	case request.oneway:
+	case request.call.taken:
+		request.response.Release()
+	case c.state.CompareAndSwap(localPending, localGivenUp):
+		c.ctx.end(context.Canceled)
+	default:
+		if outcome := <-c.outcome; outcome.err == nil {
+			c.reply.release()
+		}
+	}
 }
 
 // begin makes what the server gets, of the bytes that it would get.
@@ -194,6 +229,7 @@ func (p *localPeer) begin(ctx context.Context, request *Request) (*localCall, er
 	request.hurry(ctx, now)
 	request.address(sequence, wire.FlagOutOfOrder, false)
 	call := &localCall{peer: p.peer, outcome: request.call.outcome}
+	request.call.taken = false
 	if request.oneway {
 		// Nobody waits; an answer to it would be another call's.
 		call.state.Store(localGivenUp)
@@ -299,6 +335,7 @@ func (r *localRequest) start(d time.Duration) <-chan time.Time {
 
 // end returns what a call ended in.
 func (p *localPeer) end(call *localCall, request *Request, outcome muxOutcome) (*Response, error) {
+	request.call.taken = true
 	if outcome.err != nil {
 		return nil, outcome.err
 	}

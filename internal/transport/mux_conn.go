@@ -81,8 +81,9 @@ type muxCall struct {
 	behind <-chan struct{}
 	// ping: it is one, and not of a user.
 	ping bool
-	// outcome gets the reply or the failure, once.
+	// outcome gets the reply or the failure, once. taken: its caller has it.
 	outcome chan muxOutcome
+	taken   bool
 }
 
 // muxOutcome is what a call ended in. expired: its deadline has passed; its caller may
@@ -118,11 +119,37 @@ func newMuxConn(peer *Peer, lent *ClientConn) *muxConn {
 func (c *muxConn) call(ctx context.Context, request *Request) (*Response, error) {
 	parent, deadline := source(ctx)
 	call := &request.call
-	call.began, call.deadline = request.now(), deadline
+	call.began, call.deadline, call.taken = request.now(), deadline, false
 	sequence, err := c.add(call)
 	if err != nil {
 		return nil, &CallError{Phase: PhaseAcquire, Err: err}
 	}
+	returned := false
+	defer func() {
+		if !returned {
+			c.abandon(sequence, call)
+		}
+	}()
+	response, err := c.carry(ctx, parent, sequence, request)
+	returned = true
+	return response, err
+}
+
+// abandon ends a call whose goroutine an observer has ended. Its memory is about to be
+// another call's, which must not get its outcome; nor may others wait for its claim.
+func (c *muxConn) abandon(sequence int32, call *muxCall) {
+	if call.claim {
+		c.claimed()
+	}
+	if c.remove(sequence) == nil && !call.taken {
+		<-call.outcome
+	}
+	call.request.response.Release()
+}
+
+// carry makes a call that has its sequence id.
+func (c *muxConn) carry(ctx, parent context.Context, sequence int32, request *Request) (*Response, error) {
+	call := &request.call
 	if call.first {
 		request.begun(observe.UseDialled)
 	} else {
@@ -139,8 +166,9 @@ func (c *muxConn) call(ctx context.Context, request *Request) (*Response, error)
 		// that makes it waits for nobody.
 		<-call.behind
 	}
-	err = c.sender.send(&request.outgoing)
+	err := c.sender.send(&request.outgoing)
 	if call.claim {
+		call.claim = false
 		c.claimed()
 	}
 	request.tellWritten()
@@ -164,6 +192,7 @@ func (c *muxConn) call(ctx context.Context, request *Request) (*Response, error)
 
 // end returns what a call ended in to its caller.
 func (c *muxConn) end(ctx context.Context, call *muxCall, outcome muxOutcome) (*Response, error) {
+	call.taken = true
 	call.request.tellReply()
 	switch {
 	case outcome.expired:

@@ -150,8 +150,10 @@ func (p *Peer) first(ctx, patience context.Context, request *Request) (response 
 		defer p.asked()
 		return p.aloneWithin(ctx, patience, request)
 	}
-	opened, err := p.open(patience)
-	p.asked()
+	opened, err := func() (*muxConn, error) {
+		defer p.asked() // also if an observer ends the goroutine
+		return p.open(patience)
+	}()
 	if err != nil {
 		return nil, false, err
 	}
@@ -173,8 +175,7 @@ func (p *Peer) aloneWithin(ctx, patience context.Context, request *Request) (res
 			return nil, false, err
 		}
 		if request.teller == nil || !conn.stale() {
-			request.begun(conn.use())
-			if response, err = conn.Exchange(ctx, request); !errors.Is(err, errStale) {
+			if response, err = conn.carry(ctx, request); !errors.Is(err, errStale) {
 				break
 			}
 		}

@@ -311,10 +311,18 @@ func (p *Pool) forget(conn *ClientConn) bool {
 		p.sharing--
 	}
 	p.mu.Unlock()
-	if known {
-		p.tellClosed(conn, conn.broke)
+	if !known {
+		return false
 	}
-	return known
+	told := false
+	defer func() {
+		if !told {
+			p.slotFree() // an observer has ended the goroutine of the caller
+		}
+	}()
+	p.tellClosed(conn, conn.broke)
+	told = true
+	return true
 }
 
 // slotFree lets the next waiter have a connection dialled, now that one fewer is open.
@@ -372,6 +380,8 @@ func (p *Pool) Close() {
 	p.mu.Unlock()
 	for conn := range all {
 		_ = conn.conn.Close()
+	}
+	for conn := range all { // last, because an observer may end the goroutine
 		p.tellClosed(conn, nil)
 	}
 }
