@@ -140,7 +140,8 @@ func (c *Client) dial(ctx context.Context, instance string) (*eventloop.Conn, er
 	return eventloop.NewConn(conn, config), nil
 }
 
-// Close closes all connections. Calls in progress fail, later ones too.
+// Close closes all connections. Calls in progress fail, and their handlers are told as if
+// they had been canceled, unless oneway calls share the connection; later calls fail too.
 func (c *Client) Close() error {
 	if c.instances != nil {
 		c.instances.close()

@@ -85,7 +85,7 @@ func (r *reuse) serve(ctx context.Context, message *testservice.Message) (*tests
 		}
 		select {
 		case <-ctx.Done():
-		case <-r.over: // its client was closed, which no handler is told
+		case <-r.over: // its client was closed
 		}
 	case reusePanics:
 		panic("it was asked to")

@@ -81,8 +81,8 @@ type ClientConn struct {
 	mux     bool
 	// leaving: the server has said that it stops.
 	leaving bool
-	// shared: calls share it; the pool's lock guards that.
-	shared bool
+	// shared is how calls share it, nil if they do not; the pool's lock guards that.
+	shared *muxConn
 	// deadline is the call's, armed the socket's for reading. That is not later, zero
 	// if there is none, and often earlier: it is set again when it has passed, not for
 	// every call.
@@ -95,6 +95,14 @@ type ClientConn struct {
 
 // Reused reports whether another call used the connection before.
 func (c *ClientConn) Reused() bool { return c.reused }
+
+// isWaitedFor reports whether a call waits for an answer on a connection that is not
+// idle. Where calls share it, the end of it also ends oneway calls that nobody waits
+// for, and a reset those that are on their way: they were handed over, so the connection
+// is closed in good order then. The pool's lock is held.
+func (c *ClientConn) isWaitedFor() bool {
+	return c.shared == nil || c.shared.waiting.Load() > 0 && !c.shared.oneway.Load()
+}
 
 // old reports whether no new call may use the connection.
 func (c *ClientConn) old(now time.Time) bool { return !c.expires.IsZero() && now.After(c.expires) }

@@ -29,6 +29,8 @@ type muxConn struct {
 	waiting atomic.Int32
 	// crowd is the most that waiting has been lately.
 	crowd atomic.Int32
+	// oneway: it has carried a call that nobody answers.
+	oneway atomic.Bool
 	// heard is when bytes last arrived, in nanoseconds since 1970.
 	heard atomic.Int64
 	// answered is when a reply last found its call, silent how many calls have
@@ -222,6 +224,7 @@ func (c *muxConn) handedOver(sequence int32, request *Request) {
 	if request.state.Load() != stateSent {
 		return
 	}
+	c.oneway.Store(true)
 	if call := c.remove(sequence); call != nil {
 		request.response = Response{}
 		call.outcome <- muxOutcome{response: &request.response}

@@ -328,7 +328,7 @@ func (p *Peer) add(conn *ClientConn) *muxConn {
 	p.scheduleReaperLocked()
 	p.mu.Unlock()
 	go shared.read()
-	p.pool.toShared(conn)
+	p.pool.toShared(conn, shared)
 	return shared
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -269,19 +270,19 @@ func (p *Pool) grantLocked(wait *waiter, granted grant) {
 
 // toShared sends all waiters away, and closes what is idle: there is a connection that
 // calls can share.
-func (p *Pool) toShared(conn *ClientConn) {
-	for _, useless := range p.takeOver(conn) {
+func (p *Pool) toShared(conn *ClientConn, shared *muxConn) {
+	for _, useless := range p.takeOver(conn, shared) {
 		p.discard(useless)
 	}
 }
 
 // takeOver is what toShared does under the lock. It returns what was idle.
-func (p *Pool) takeOver(conn *ClientConn) (idle []*ClientConn) {
+func (p *Pool) takeOver(conn *ClientConn, shared *muxConn) (idle []*ClientConn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	idle, p.idle = p.idle, nil
 	if _, known := p.all[conn]; known {
-		conn.shared = true
+		conn.shared = shared
 		p.sharing++
 	}
 	for first := p.waiters.Front(); first != nil; first = p.waiters.Front() {
@@ -307,7 +308,7 @@ func (p *Pool) forget(conn *ClientConn) bool {
 	p.mu.Lock()
 	_, known := p.all[conn]
 	delete(p.all, conn)
-	if known && conn.shared {
+	if known && conn.shared != nil {
 		p.sharing--
 	}
 	p.mu.Unlock()
@@ -360,8 +361,8 @@ func (p *Pool) reap() {
 	}
 }
 
-// Close closes all connections. Calls that are using one fail; later calls
-// fail with ErrClosed.
+// Close closes all connections. Calls that are using one fail, and their servers
+// learn of it at once; later calls fail with ErrClosed.
 func (p *Pool) Close() {
 	p.closeIt()
 	p.mu.Lock()
@@ -370,6 +371,7 @@ func (p *Pool) Close() {
 		p.reaper.Stop()
 		p.reaper = nil
 	}
+	idle := p.idle
 	p.idle = nil
 	for first := p.waiters.Front(); first != nil; first = p.waiters.Front() {
 		p.grantLocked(first.Value.(*waiter), grant{err: closedError()})
@@ -377,7 +379,16 @@ func (p *Pool) Close() {
 	all := p.all
 	p.all = map[*ClientConn]struct{}{}
 	p.open -= len(all)
+	var waitedFor []*ClientConn
+	for conn := range all {
+		if conn.isWaitedFor() && !slices.Contains(idle, conn) {
+			waitedFor = append(waitedFor, conn)
+		}
+	}
 	p.mu.Unlock()
+	for _, conn := range waitedFor {
+		_ = conn.conn.Abort()
+	}
 	for conn := range all {
 		_ = conn.conn.Close()
 	}
