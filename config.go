@@ -162,7 +162,7 @@ type ServerConfig struct {
 	// only so many run as processors can take, the others wait, the first one first,
 	// and what would wait for longer is refused. Calls without a deadline wait and are
 	// not refused. It needs no MaxRunningCalls, and is off with one, or if it is
-	// negative. Default 45 (WaitPercent).
+	// negative; at most 100. Default 45 (WaitPercent).
 	MaxWaitPercent int
 
 	// FirstByteTimeout closes connections that say nothing at first. Default
@@ -238,6 +238,9 @@ func (c ServerConfig) Validate() error {
 	problems = append(problems, labelled("server config", c.TLS.check())...)
 	if err := c.eventLoop().Validate(); err != nil {
 		problems = append(problems, fmt.Errorf("server config: %w", err))
+	}
+	if c.MaxWaitPercent > 100 {
+		problems = append(problems, fmt.Errorf("server config: MaxWaitPercent: %d is more than all of a call's time (at most 100)", c.MaxWaitPercent))
 	}
 	problems = append(problems, checkDurations("server config", map[string]time.Duration{
 		"FirstByteTimeout": c.FirstByteTimeout, "FrameTimeout": c.FrameTimeout, "IdleTimeout": c.IdleTimeout, "DrainTimeout": c.DrainTimeout,
