@@ -84,7 +84,7 @@ const (
 // Connections of a server.
 const (
 	// DetectTimeout closes a connection whose protocol is unknown this long
-	// after its first byte. No protocol needs more than 8 bytes to be told.
+	// after its first byte. No protocol needs more than 9 bytes to be told.
 	DetectTimeout = 5 * time.Second
 
 	// FirstByteTimeout closes connections that never say anything.
