@@ -263,6 +263,7 @@ func WaitsInOverload(t *testing.T, config ServerConfig) (waited time.Duration) {
 func TestAdmission_CallsWithoutDeadlineTellOfPressure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAdmission(ServerConfig{})
+		a.pressure.processors = 2
 		for range 2 * limits.LateInterval / time.Millisecond {
 			in := &transport.Inbound{Arrived: time.Now().Add(-2 * limits.LateCall)}
 			started, err := a.enter(t.Context(), in, time.Time{})
@@ -279,7 +280,7 @@ func TestAdmission_CallsWithoutDeadlineTellOfPressure(t *testing.T) {
 		var mu sync.Mutex
 		var errs []error
 		var all sync.WaitGroup
-		for range 10 * runtime.GOMAXPROCS(0) {
+		for range 20 {
 			all.Go(func() {
 				in := &transport.Inbound{Arrived: time.Now().Add(-2 * limits.LateCall)}
 				if _, err := a.enter(gone, in, time.Time{}); err != nil {
