@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/fulmar-rpc/fulmar/eventloop"
+	"github.com/fulmar-rpc/fulmar/internal/transport"
 )
 
 // handshakeReason says what a TLS handshake failed for, in words that do not need the
@@ -24,6 +25,8 @@ func handshakeReason(err error) string {
 	var invalid x509.CertificateInvalidError
 	var verification *tls.CertificateVerificationError
 	switch {
+	case errors.Is(failed, transport.ErrWantsTLS):
+		return "the server speaks TLS only, and this client does not"
 	case errors.Is(failed, eventloop.ErrPlaintext):
 		return "the server does not speak TLS"
 	case errors.Is(failed, io.ErrUnexpectedEOF):

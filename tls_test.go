@@ -139,12 +139,16 @@ func TestTLS_PlaintextClients(t *testing.T) {
 		if _, err := conn.Write(nothingCall()); err != nil {
 			t.Fatal(err)
 		}
-		if got, _ := io.ReadAll(conn); len(got) != 0 {
-			t.Errorf("the server says %q", got)
+		// The alert unexpected_message, and no reset.
+		if got, err := io.ReadAll(conn); string(got) != "\x15\x03\x03\x00\x02\x02\x0a" || err != nil {
+			t.Errorf("the server says %q, %v", got, err)
 		}
-		api := dial(t, fulmar.ClientConfig{Target: s.address})
-		if e := asError(t, api.Nothing(t.Context())); e.Code() != fulmar.Unavailable {
-			t.Error(e)
+		for _, protocol := range allProtocols {
+			api := dial(t, fulmar.ClientConfig{Target: s.address, Protocol: protocol})
+			e := asError(t, api.Nothing(t.Context()))
+			if e.Code() != fulmar.Unavailable || e.Executed() != fulmar.ExecutedNo || e.Phase() != fulmar.PhaseHandshake || e.Message() != "the server speaks TLS only, and this client does not" {
+				t.Errorf("%v: %v", protocol, e)
+			}
 		}
 		if err := s.stop(); err != nil {
 			t.Fatal(err)
@@ -152,7 +156,7 @@ func TestTLS_PlaintextClients(t *testing.T) {
 		if log := s.log.String(); !strings.Contains(log, `speaks="framed Thrift Binary"`) || !strings.Contains(log, "speaks=TTHeader") {
 			t.Errorf("log: %s", log)
 		}
-		if got := s.server.Stats().Network; got.HandshakeErrors != 2 {
+		if got := s.server.Stats().Network; got.HandshakeErrors != 1+uint64(len(allProtocols)) {
 			t.Errorf("%d handshakes failed", got.HandshakeErrors)
 		}
 	})

@@ -44,6 +44,11 @@ var (
 // handshakes. No protocol of package wire begins with it.
 const handshakeByte = 0x16
 
+// plaintextAlert is what a peer without TLS is told: the record of a fatal alert,
+// unexpected_message. It is TLS and no other protocol, and says which: a reset could
+// mean anything.
+const plaintextAlert = "\x15\x03\x03\x00\x02\x02\x0a"
+
 // firstBytes is how much is read to tell TLS from other protocols, and to name those.
 const firstBytes = 64
 
@@ -229,6 +234,8 @@ func (c *Conn) sniffFailed(err error) error {
 	case errors.Is(err, io.EOF):
 		return errLeft
 	case errors.As(err, &failed):
+		_, alert := c.tlsOf().Conn.Write([]byte(plaintextAlert))
+		c.tlsOf().told = alert == nil
 		return err
 	}
 	return c.tlsOf().handshakeFailed(err, c.config.HandshakeTimeout)

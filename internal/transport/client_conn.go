@@ -79,6 +79,8 @@ type ClientConn struct {
 	// claimed: the peer was told what this side can do. mux: it can do the same.
 	claimed bool
 	mux     bool
+	// answered: a reply has come.
+	answered bool
 	// leaving: the server has said that it stops.
 	leaving bool
 	// shared is how calls share it, nil if they do not; the pool's lock guards that.
@@ -332,7 +334,7 @@ func (c *ClientConn) await(ctx context.Context, request *Request) (wire.Message,
 		if request.teller != nil && first == 0 && len(buffered) > 0 {
 			first = request.elapsed()
 		}
-		message, used, need, err := nextReply(&c.decoder, buffered, c.pool.config.Protocol)
+		message, used, need, err := c.nextReply(buffered)
 		switch {
 		case err == nil && used == 0:
 			if _, err = reader.Peek(need); err == nil || c.early(ctx, err) {
@@ -360,7 +362,7 @@ func (c *ClientConn) await(ctx context.Context, request *Request) (wire.Message,
 			err = c.check(request, &message)
 		}
 		if err != nil {
-			return wire.Message{}, &CallError{Phase: PhaseReply, Sent: true, Err: err}
+			return wire.Message{}, waitFailed(PhaseReply, err)
 		}
 		return message, nil
 	}

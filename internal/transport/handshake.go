@@ -31,6 +31,31 @@ func (p *dialProgress) phase() Phase {
 	return PhaseConnect
 }
 
+// ErrWantsTLS is the cause of the failure of a call that was sent without TLS to a server
+// that speaks nothing else. It is behind an eventloop.HandshakeError.
+var ErrWantsTLS = errors.New("the server speaks TLS only")
+
+// checkAlert looks whether what a connection without TLS brings first is an alert of
+// TLS: then the server has understood nothing of what was sent. need is how many bytes
+// have to be there to tell. No protocol of package wire begins like that: a frame of
+// 336 MiB has the first bytes in common, but not the fifth.
+func checkAlert(b []byte) (need int, err error) {
+	const length = 7 // type, version, length, level, description
+	alert := []byte{0x15, 3, 0, 0, 2}
+	for i, want := range alert[:min(len(b), len(alert))] {
+		if i != 2 && b[i] != want {
+			return 0, nil
+		}
+	}
+	switch {
+	case len(b) == 0:
+		return 0, nil
+	case len(b) < length:
+		return length, nil
+	}
+	return 0, &eventloop.HandshakeError{First: append([]byte(nil), b[:length]...), Err: ErrWantsTLS}
+}
+
 // waitFailed is the error of a call that has been sent and found its connection ended.
 // With TLS 1.3 a server that refuses the client's certificate says so when the client
 // takes the handshake for complete: then it has seen nothing of the call.

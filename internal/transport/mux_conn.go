@@ -465,7 +465,7 @@ func (c *muxConn) read() {
 		discard -= n
 		need := 1
 		if discard == 0 {
-			message, used, more, err := nextReply(&c.lent.decoder, reader.Buffered(), c.peer.config.Protocol)
+			message, used, more, err := c.lent.nextReply(reader.Buffered())
 			if err != nil {
 				c.fail(err)
 				return

@@ -10,7 +10,6 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
 	"github.com/fulmar-rpc/fulmar/internal/wire"
-	"github.com/fulmar-rpc/fulmar/internal/wire/detect"
 	"github.com/fulmar-rpc/fulmar/internal/wire/ttheader"
 )
 
@@ -230,11 +229,19 @@ func replies(protocol wire.Protocol) wire.Set {
 	return wire.SetOf(protocol, wire.KitexProtobuf)
 }
 
-// nextReply is decoder.Next where requests are sent with a protocol. Detection looks at
+// nextReply is decoder.Next where requests are sent with a protocol. Before the first
+// reply it looks whether the server wants TLS. Detection looks at
 // each message alone, so it takes one in Kitex-Protobuf that lacks the TTHeader of all
 // others: nobody can tell whose it is.
-func nextReply(decoder *detect.Decoder, b []byte, protocol wire.Protocol) (message wire.Message, used, need int, err error) {
-	message, used, need, err = decoder.Next(b)
+func (c *ClientConn) nextReply(b []byte) (message wire.Message, used, need int, err error) {
+	protocol := c.pool.config.Protocol
+	if !c.answered {
+		if need, err = checkAlert(b); need > 0 || err != nil {
+			return message, 0, need, err
+		}
+	}
+	message, used, need, err = c.decoder.Next(b)
+	c.answered = c.answered || used > 0
 	if err == nil && used > 0 && hasTTHeader(message.Protocol) != hasTTHeader(protocol) {
 		err = replyError(thriftwire.ExceptionInvalidProtocol, "a message in %v arrived without a TTHeader", message.Payload)
 	}
