@@ -32,6 +32,9 @@ type role struct {
 	Files uint64
 	// LogFile is where it logs; empty for nowhere.
 	LogFile string
+	// Revoked is a file with certificates of clients that are not good any more, which
+	// one of the authorities has signed; empty for none.
+	Revoked string
 }
 
 // asRole does what the environment asks for, and reports whether it does.
@@ -77,6 +80,11 @@ func (r role) serve() error {
 		}
 		defer file.Close()
 		config.Logger = slog.New(slog.NewTextHandler(file, nil))
+	}
+	if r.Revoked != "" {
+		if err := (&revocations{file: r.Revoked, signer: config.TLS.Files.Authorities}).apply(&config); err != nil {
+			return err
+		}
 	}
 	server, err := fulmar.NewServer(config)
 	if err != nil {
