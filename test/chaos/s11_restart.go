@@ -151,7 +151,7 @@ func rollingRestart(ctx context.Context, size size) (seen figures, err error) {
 	seen.ended(books, taken)
 	seen.judged(verdict)
 	seen.examples(books)
-	return seen, nil
+	return seen, longRestarts(ctx, size, &seen)
 }
 
 // judged adds what the ledger says.
