@@ -157,7 +157,7 @@ func TestServer_AnswersOfAStoppingServerSayThatItCloses(t *testing.T) {
 }
 
 // TestServer_TakesNoCallsAfterTheGrace: they are not executed, whoever goes on
-// sending them, and what runs already is answered.
+// sending them, and who does is told so at once; what runs already is answered.
 func TestServer_TakesNoCallsAfterTheGrace(t *testing.T) {
 	const long = 3000
 	var held holder
@@ -172,6 +172,10 @@ func TestServer_TakesNoCallsAfterTheGrace(t *testing.T) {
 		wantControl(t, conn)
 		time.Sleep(limits.StopGrace + time.Millisecond)
 		write(t, conn, headed(t, flagged(2), message(thriftwire.Call, "nothing", 2, []byte{0})))
+		answer, exception := wantHeadedException(t, conn, 2)
+		if answer.strings["fulmar-executed"] != "no" || answer.strings["crrst"] != "1" || exception.Message != "request refused: the server is stopping" {
+			t.Errorf("a late call is told %q with %v", exception.Message, answer.strings)
+		}
 		wantHeadedSum(t, conn, 1, long)
 		wantEnd(t, conn)
 		if err := <-s.served; err != nil {

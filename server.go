@@ -411,6 +411,8 @@ func invalid(err error) *Error {
 	case errors.Is(err, transport.ErrOverloaded):
 		// Thrift has no type for it.
 		e.code, e.exception = ResourceExhausted, 0
+	case errors.Is(err, transport.ErrStopping):
+		e.code, e.exception = Unavailable, 0
 	case errors.Is(err, wire.ErrNotEnabled):
 		e.code, e.exception = Unimplemented, thriftwire.ExceptionInvalidProtocol
 	case !errors.As(err, &encoding):

@@ -45,6 +45,8 @@ type serverConn struct {
 	fulmar bool
 	// discard is how many bytes of a refused message are still to come.
 	discard int
+	// late counts messages that came too late for a stopping server.
+	late int
 	// started is when the first byte of the message in progress arrived.
 	started  time.Time
 	arrivals arrivals
@@ -161,6 +163,7 @@ func (c *serverConn) data() error {
 			return c.overloaded(arrived, err)
 		}
 		c.awaitRest(need)
+		c.hurryIfStopped()
 		return nil
 	}
 	c.uncharge()
@@ -181,9 +184,9 @@ func (c *serverConn) mustWait(reader *eventloop.Reader) (bool, error) {
 	switch {
 	case c.running == 0 && c.unsent == 0 && c.last:
 		return true, errLast
-	case c.running == 0 && c.unsent == 0 && stopped:
+	case c.running == 0 && c.unsent == 0 && stopped && c.tooLate():
 		return true, errStopped
-	case !c.blockedLocked() && !stopped:
+	case !c.blockedLocked() && !(stopped && c.tooLate()):
 		return false, nil
 	}
 	c.arrivals.note(reader.Len(), reader.Arrived())
@@ -329,6 +332,7 @@ func (c *serverConn) inbound(message wire.Message, beyond, size int) *Inbound {
 	c.fulmar = c.fulmar || head.mux
 	call.claims, call.fulmar = head.mux, c.fulmar
 	c.server.admit(call, &message, &head)
+	c.refuseIfStopped(call)
 	if call.invalid == nil {
 		if call.Body = message.Body; len(call.Body) < aliasedLeast || len(call.Body) < c.conn.Reader().Memory()/2 {
 			call.Body = append(c.server.buffers.Get(len(message.Body)), message.Body...)

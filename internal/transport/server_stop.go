@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"errors"
 	"time"
 
 	"github.com/fulmar-rpc/fulmar/internal/limits"
@@ -57,6 +58,36 @@ func (c *serverConn) waitForCallLocked() {
 	if grace > 0 {
 		c.conn.Hold()
 		c.farewell = time.AfterFunc(grace, c.conn.Release)
+	}
+}
+
+// ErrStopping is Inbound.Invalid of calls that came when the server had been stopping
+// for longer than StopGrace.
+var ErrStopping = errors.New("the server is stopping")
+
+// refuseIfStopped makes a call be refused that came after StopGrace: it is not executed,
+// and its caller learns that, where there is a header for it, and can go elsewhere.
+func (c *serverConn) refuseIfStopped(call *Inbound) {
+	if !c.server.stopped() {
+		return
+	}
+	if c.late++; call.invalid == nil && !call.ping {
+		call.invalid = ErrStopping
+	}
+}
+
+// tooLate reports whether a peer has sent more to a stopping server than can have been
+// on its way: as many calls as a connection may have. It is not answered any more, or it
+// could hold up the stop.
+func (c *serverConn) tooLate() bool {
+	return c.late >= min(c.server.config.ConnectionCalls, limits.ConnectionCalls)
+}
+
+// hurryIfStopped lets the message in progress take no longer than StopGrace: it is going
+// to be refused, and a stop waits for it.
+func (c *serverConn) hurryIfStopped() {
+	if c.server.stopped() {
+		c.await("the rest of a message", time.Now(), limits.StopGrace)
 	}
 }
 
