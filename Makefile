@@ -55,10 +55,12 @@ fuzz: generate bin/verify ## Run fuzz targets for TIME each (30s) [TARGETS=regex
 
 # Which scenarios run, as a regular expression that matches "S11 rolling-restart".
 SCENARIOS ?=
+# How long S19 takes; a minute without it.
+SOAK ?=
 
 .PHONY: chaos
-chaos: generate bin/chaos ## Faults and overload on real sockets [SCENARIOS=regexp] (docs/guide/chaos.md)
-	bin/chaos -run "$(SCENARIOS)"
+chaos: generate bin/chaos bin/chaos-race ## Faults and overload on real sockets [SCENARIOS=regexp] [SOAK=10m] (docs/guide/chaos.md)
+	bin/chaos -race $(ROOT)/bin/chaos-race -run "$(SCENARIOS)" $(if $(SOAK),-soak $(SOAK))
 
 .PHONY: conformance
 conformance: ## Outside suites and peers: planned, not there yet
@@ -86,7 +88,7 @@ help: ## This list
 # ----------------------------------------------------------------- tools ---
 
 # Always asked: the go command knows best whether anything changed.
-.PHONY: bin/fulmar bin/fulmar-gen-mock bin/fulmar-gen-validate bin/verify bin/bench bin/chaos
+.PHONY: bin/fulmar bin/fulmar-gen-mock bin/fulmar-gen-validate bin/verify bin/bench bin/chaos bin/chaos-race
 bin/fulmar:
 	@$(GO) -C cmd/fulmar build -o $(ROOT)/bin/fulmar .
 
@@ -101,6 +103,10 @@ bin/bench:
 
 bin/chaos:
 	@$(GO) -C test/chaos build -o $(ROOT)/bin/chaos .
+
+# Its servers are those of S28.
+bin/chaos-race:
+	@CGO_ENABLED=1 $(GO) -C test/chaos build -race -o $(ROOT)/bin/chaos-race .
 
 bin/staticcheck: tools/go.mod tools/go.sum
 	$(GO) -C tools build -o $(ROOT)/bin/staticcheck honnef.co/go/tools/cmd/staticcheck

@@ -25,7 +25,13 @@ type scenario struct {
 }
 
 // size says how much of a scenario runs.
-type size struct{ short bool }
+type size struct {
+	short bool
+	// soak is how long S19 takes; 0 for a minute, or less if it is short.
+	soak time.Duration
+	// raced is this command, built with the race detector; empty if there is none.
+	raced string
+}
 
 // of returns one of two numbers.
 func (s size) of(short, long int) int {
@@ -170,6 +176,8 @@ func perform(ctx context.Context, out io.Writer, s scenario, size size) error {
 func command() error {
 	run := flag.String("run", "", "only scenarios whose \"id name\" this regular expression matches")
 	short := flag.Bool("short", false, "the versions that make test runs")
+	soak := flag.Duration("soak", 0, "how long S19 takes, a minute by default")
+	raced := flag.String("race", "", "this command, built with the race detector, for S28")
 	flag.Parse()
 	wanted, err := regexp.Compile(*run)
 	if err != nil {
@@ -180,7 +188,7 @@ func command() error {
 	var failures []error
 	for _, s := range scenarios() {
 		if wanted.MatchString(s.id+" "+s.name) && ctx.Err() == nil {
-			failures = append(failures, perform(ctx, os.Stdout, s, size{*short}))
+			failures = append(failures, perform(ctx, os.Stdout, s, size{*short, *soak, *raced}))
 		}
 	}
 	return errors.Join(failures...)

@@ -31,15 +31,19 @@ type process struct {
 // start runs a server. prefix is a command that runs it, such as taskset with its
 // flags. environment has variables for it.
 func start(r role, environment []string, prefix ...string) (*process, error) {
-	text, err := json.Marshal(r)
-	if err != nil {
-		return nil, err
-	}
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	words := append(append([]string{}, prefix...), self)
+	return startCommand(r, environment, append(prefix[:len(prefix):len(prefix)], self)...)
+}
+
+// startCommand is start for a command that may be another one than this.
+func startCommand(r role, environment []string, words ...string) (*process, error) {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
 	p := &process{command: exec.Command(words[0], words[1:]...), ended: make(chan struct{})}
 	p.command.Env = append(append(os.Environ(), roleVariable+"="+string(text)), environment...)
 	p.command.Stderr = os.Stderr

@@ -35,6 +35,8 @@ type role struct {
 	// Revoked is a file with certificates of clients that are not good any more, which
 	// one of the authorities has signed; empty for none.
 	Revoked string
+	// Mishaps: interceptors and an observer go wrong for some callers.
+	Mishaps bool
 }
 
 // asRole does what the environment asks for, and reports whether it does.
@@ -85,6 +87,9 @@ func (r role) serve() error {
 		if err := (&revocations{file: r.Revoked, signer: config.TLS.Files.Authorities}).apply(&config); err != nil {
 			return err
 		}
+	}
+	if r.Mishaps {
+		mishaps(&config)
 	}
 	server, err := fulmar.NewServer(config)
 	if err != nil {
