@@ -20,9 +20,10 @@ const (
 	lateCall    = "request refused: the server is stopping"
 )
 
-// whenLate stops a server while a call runs on a connection, and goes on when calls come
-// too late. The end of the connection must follow, and take no longer than most.
-func whenLate(t *testing.T, config fulmar.ServerConfig, running []byte, most time.Duration, late func(conn net.Conn)) {
+// whenLate stops a server while a call runs on a connection, and goes on so long behind
+// the moment from which on calls come too late. The end of the connection must follow,
+// and take no longer than most.
+func whenLate(t *testing.T, config fulmar.ServerConfig, running []byte, behind, most time.Duration, late func(conn net.Conn)) {
 	t.Helper()
 	var held holder
 	stub := held.stub()
@@ -34,7 +35,7 @@ func whenLate(t *testing.T, config fulmar.ServerConfig, running []byte, most tim
 		synctest.Wait()
 		start := time.Now()
 		s.stop()
-		time.Sleep(limits.StopGrace + time.Millisecond)
+		time.Sleep(limits.StopGrace + time.Millisecond + behind)
 		late(conn)
 		wantEnd(t, conn)
 		if err := <-s.served; err != nil || time.Since(start) > most {
@@ -51,12 +52,12 @@ func whenLate(t *testing.T, config fulmar.ServerConfig, running []byte, most tim
 // place of closing the connection.
 func TestServer_RefusesLateCallsInOrder(t *testing.T) {
 	nothing := message(thriftwire.Call, "nothing", 2, []byte{0})
-	whenLate(t, fulmar.ServerConfig{}, frame(addCall(t, 1, lateCallNap, 0)), lateCallNap*time.Millisecond, func(conn net.Conn) {
+	whenLate(t, fulmar.ServerConfig{}, frame(addCall(t, 1, lateCallNap, 0)), 0, lateCallNap*time.Millisecond, func(conn net.Conn) {
 		write(t, conn, frame(nothing))
 		wantSum(t, conn, 1, lateCallNap)
 		wantException(t, conn, 2, thriftwire.ExceptionInternalError, lateCall)
 	})
-	whenLate(t, fulmar.ServerConfig{}, headed(t, ttheader.Head{Sequence: 1}, addCall(t, 1, lateCallNap, 0)), lateCallNap*time.Millisecond, func(conn net.Conn) {
+	whenLate(t, fulmar.ServerConfig{}, headed(t, ttheader.Head{Sequence: 1}, addCall(t, 1, lateCallNap, 0)), 0, lateCallNap*time.Millisecond, func(conn net.Conn) {
 		write(t, conn, headed(t, ttheader.Head{Sequence: 2}, nothing))
 		wantHeadedSum(t, conn, 1, lateCallNap)
 		answer, exception := wantHeadedException(t, conn, 2)
@@ -70,7 +71,7 @@ func TestServer_RefusesLateCallsInOrder(t *testing.T) {
 // ever.
 func TestServer_RefusesNoMoreThanMayBeOnTheirWay(t *testing.T) {
 	const most = 3
-	whenLate(t, fulmar.ServerConfig{MaxConnectionCalls: most}, headed(t, ours(1), addCall(t, 1, lateCallNap, 0)), lateCallNap*time.Millisecond, func(conn net.Conn) {
+	whenLate(t, fulmar.ServerConfig{MaxConnectionCalls: most}, headed(t, ours(1), addCall(t, 1, lateCallNap, 0)), 0, lateCallNap*time.Millisecond, func(conn net.Conn) {
 		wantControl(t, conn)
 		for sequence := int32(2); sequence < 2+2*most; sequence++ {
 			write(t, conn, headed(t, flagged(sequence), message(thriftwire.Call, "nothing", sequence, []byte{0})))
@@ -88,9 +89,8 @@ func TestServer_RefusesNoMoreThanMayBeOnTheirWay(t *testing.T) {
 // to execute it.
 func TestServer_DoesNotWaitForTheRestOfALateCall(t *testing.T) {
 	const sweep = time.Second // how late a connection may be closed
-	whenLate(t, fulmar.ServerConfig{}, headed(t, ours(1), addCall(t, 1, lateCallNap, 0)), lateCallNap*time.Millisecond+limits.StopGrace+sweep, func(conn net.Conn) {
+	whenLate(t, fulmar.ServerConfig{}, headed(t, ours(1), addCall(t, 1, lateCallNap, 0)), (lateCallNap-2100)*time.Millisecond, lateCallNap*time.Millisecond+limits.StopGrace+sweep, func(conn net.Conn) {
 		wantControl(t, conn)
-		time.Sleep((lateCallNap - 1100) * time.Millisecond)
 		late := headed(t, flagged(2), message(thriftwire.Call, "nothing", 2, []byte{0}))
 		write(t, conn, late[:len(late)-1])
 		wantHeadedSum(t, conn, 1, lateCallNap)

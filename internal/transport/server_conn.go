@@ -83,6 +83,9 @@ type serverConn struct {
 	// call that was on its way.
 	unannounced bool
 	farewell    *time.Timer
+	// hurried is until when the rest of a message may come that is refused then, if
+	// nothing else goes on; zero for none.
+	hurried time.Time
 	// ends: an answer was sent behind which a stopping server closes the connection.
 	ends   bool
 	ctx    context.Context
@@ -283,6 +286,7 @@ func (c *serverConn) expire(now time.Time) {
 	if quiet && (c.running > 0 || c.unsent > 0) || c.ordered {
 		late = false
 	}
+	late = late || !c.hurried.IsZero() && now.After(c.hurried) && c.running == 0 && c.unsent == 0
 	awaited := c.awaited
 	c.mu.Unlock()
 	if !late {
@@ -345,7 +349,7 @@ func (c *serverConn) inbound(message wire.Message, beyond, size int) *Inbound {
 	c.multiplexed = c.multiplexed || !call.ordered || call.claims
 	c.ours = c.fulmar
 	c.last = message.Last
-	c.awaited, c.deadline = awaitMessage, time.Time{}
+	c.awaited, c.deadline, c.hurried = awaitMessage, time.Time{}, time.Time{}
 	c.behind = c.behind || c.last || c.server.stopped()
 	c.mu.Unlock()
 	return call

@@ -83,11 +83,16 @@ func (c *serverConn) tooLate() bool {
 	return c.late >= min(c.server.config.ConnectionCalls, limits.ConnectionCalls)
 }
 
-// hurryIfStopped lets the message in progress take no longer than StopGrace: it is going
-// to be refused, and a stop waits for it.
+// hurryIfStopped lets the message in progress take no longer than StopGrace, once no call
+// runs: it is going to be refused, and a stop waits for it.
 func (c *serverConn) hurryIfStopped() {
-	if c.server.stopped() {
-		c.await("the rest of a message", time.Now(), limits.StopGrace)
+	if !c.server.stopped() {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.hurried.IsZero() {
+		c.hurried = time.Now().Add(limits.StopGrace)
 	}
 }
 
