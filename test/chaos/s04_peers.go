@@ -60,12 +60,9 @@ func slowLoris(ctx context.Context, size size) (seen figures, err error) {
 	prefixes := []int{0, 1, 4, 8, 19, len(message) - 1}
 	before := server.residentBytes()
 	count := size.of(500, 5000)
-	conns := make([]net.Conn, count)
-	for i := range conns {
-		if conns[i], err = net.Dial("tcp", server.Address); err != nil {
-			return seen, err
-		}
-		defer conns[i].Close()
+	conns, err := dialAll(&closing, server.Address, count)
+	if err != nil {
+		return seen, err
 	}
 	var mu sync.Mutex
 	var last time.Duration
@@ -110,6 +107,20 @@ func slowLoris(ctx context.Context, size size) (seen figures, err error) {
 	verdict.Unknown = 0 // Those of before.
 	seen.most("failed", float64(verdict.Failed()), 0, "")
 	return seen, nil
+}
+
+// dialAll opens connections that close with the scenario.
+func dialAll(closing *closing, address string, count int) ([]net.Conn, error) {
+	conns := make([]net.Conn, count)
+	for i := range conns {
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			return nil, err
+		}
+		closing.add(func() { _ = conn.Close() })
+		conns[i] = conn
+	}
+	return conns, nil
 }
 
 // dribble sends a byte every second, as long as somebody takes it.

@@ -22,7 +22,7 @@ func longRestarts(ctx context.Context, size size, seen *figures) error {
 	for i, config := range []fulmar.ServerConfig{
 		{},
 		// Those who wait are patient, and so is the stop.
-		{MaxRunningCalls: 2, MaxQueueTime: -1, DrainTimeout: 2 * time.Minute},
+		{MaxRunningCalls: 1, MaxQueueTime: -1, DrainTimeout: 2 * time.Minute},
 	} {
 		both.Go(func() { results[i].err = results[i].run(ctx, size, config, nap) })
 	}
