@@ -30,8 +30,7 @@ func mapBytes[K comparable, V any](n int) int64 {
 		if part > mapSlotBytesMax {
 			const pointer = 8
 			size -= part - pointer
-			// An eighth more for allocation size classes.
-			elsewhere += part + part/8
+			elsewhere += madeBytes(part)
 		}
 	}
 	size = (size + 7) &^ 7

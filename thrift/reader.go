@@ -349,7 +349,7 @@ func MakeSlice[T any](r *Reader, p, n int, old []T) []T {
 	if r.reuse && old != nil && n <= cap(old) {
 		return old[:0]
 	}
-	if !r.charge(p, int64(n)*int64(unsafe.Sizeof(*new(T)))) {
+	if !r.charge(p, madeBytes(int64(n)*int64(unsafe.Sizeof(*new(T))))) {
 		return []T{}
 	}
 	return make([]T, 0, n)
@@ -384,6 +384,6 @@ func (r *Reader) ChargeDefaults(p, n int) int {
 // Allocate returns a new T, for what is at p, that was charged to the budget. It is never nil, so
 // that generated code can go on after an error.
 func Allocate[T any](r *Reader, p int) *T {
-	r.charge(p, int64(unsafe.Sizeof(*new(T))))
+	r.charge(p, madeBytes(int64(unsafe.Sizeof(*new(T)))))
 	return new(T)
 }

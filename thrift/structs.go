@@ -64,7 +64,7 @@ func (s *Structs[T]) Expect(r *Reader, n int) {
 	first := r.singles == 0
 	r.singles = slabSingles
 	if first && n <= pieceMost[T](r) {
-		r.budget -= int64(n) * int64(unsafe.Sizeof(*new(T))) // of which it is an eighth at most
+		r.budget -= madeBytes(int64(n) * int64(unsafe.Sizeof(*new(T)))) // of which it is an eighth at most, or little more
 		s.own = make([]T, n)
 		return
 	}
@@ -114,7 +114,7 @@ func newInSlab[T any](r *Reader, p int, slab *structSlab) *T {
 // budget is not enough for one struct.
 func newPiece[T any](r *Reader, p int, slab *structSlab) bool {
 	made := max(1, min(slab.next, pieceMost[T](r)))
-	if !r.charge(p, int64(made)*int64(unsafe.Sizeof(*new(T)))) {
+	if !r.charge(p, madeBytes(int64(made)*int64(unsafe.Sizeof(*new(T))))) {
 		return false
 	}
 	slab.memory = unsafe.Pointer(unsafe.SliceData(make([]T, made)))
