@@ -37,6 +37,28 @@ struct Branch {
   6: list<Branch> branches
 }
 
+/** Keeps what it does not know. */
+struct Keeper {
+  1: i32 number
+  2: optional Keeper next
+  3: list<Keeper> keepers
+} (go.unknown = "keep")
+
+/** Its defaults are in Go a part of the key, and some keys are as they were made. */
+struct Corner {
+  1: i32 x = 5
+  2: string name = "corner"
+  3: optional i32 z = 7
+}
+
+/** Apart from Node, which would otherwise send on what tests of it compare. */
+struct Keyed {
+  1: map<Corner, i32> numbers
+  2: map<Corner, Preset> presets
+  3: map<Preset, Corner> pairs
+  4: list<map<Corner, string>> tables
+}
+
 struct Node {
   1: string name
   2: list<string> labels

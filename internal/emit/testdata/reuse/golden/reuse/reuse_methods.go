@@ -236,6 +236,220 @@ func (s *Branch) size(nesting *methods.Nesting) int {
 }
 
 // String returns a text for logs.
+func (s *Keeper) String() string {
+	return methods.Text(s)
+}
+
+// Equal reports whether both hold the same.
+func (s *Keeper) Equal(other *Keeper) bool {
+	return s.equal(other, methods.ValueDepth)
+}
+
+func (s *Keeper) equal(other *Keeper, depth int) bool {
+	if s == other || s == nil || other == nil || depth == 0 {
+		return s == other
+	}
+	if s.Number != other.Number ||
+		!s.Next.equal(other.Next, depth-1) ||
+		s.UnknownFields != other.UnknownFields {
+		return false
+	}
+	if len(s.Keepers) != len(other.Keepers) {
+		return false
+	}
+	for i := range s.Keepers {
+		if !s.Keepers[i].equal(&other.Keepers[i], depth-1) {
+			return false
+		}
+	}
+	return true
+}
+
+// Clone returns a copy that shares no memory with s.
+func (s *Keeper) Clone() *Keeper {
+	if s == nil {
+		return nil
+	}
+	c := *s
+	c.Detach()
+	return &c
+}
+
+// Detach gives s memory of its own.
+func (s *Keeper) Detach() {
+	s.detach(methods.ValueDepth)
+}
+
+func (s *Keeper) detach(depth int) {
+	if depth == 0 {
+		methods.FailDepth("reuse.Keeper")
+	}
+	if s.Next != nil {
+		c := *s.Next
+		c.detach(depth - 1)
+		s.Next = &c
+	}
+	methods.DetachList(&s.Keepers)
+	for i := range s.Keepers {
+		s.Keepers[i].detach(depth - 1)
+	}
+	s.UnknownFields.Detach()
+}
+
+// SizeThrift returns how many bytes WriteThrift writes.
+func (s *Keeper) SizeThrift() int {
+	return s.size(new(methods.Nesting))
+}
+
+func (s *Keeper) size(nesting *methods.Nesting) int {
+	if !nesting.Enter() {
+		return 0
+	}
+	n := 16 + s.UnknownFields.SizeThrift()
+	if s.Next != nil {
+		n += 3 + s.Next.size(nesting)
+	}
+	for i := range s.Keepers {
+		n += s.Keepers[i].size(nesting)
+	}
+	nesting.Leave()
+	return n
+}
+
+// String returns a text for logs.
+func (s *Corner) String() string {
+	return methods.Text(s)
+}
+
+// Equal reports whether both hold the same.
+func (s *Corner) Equal(other *Corner) bool {
+	return s == other || s != nil && other != nil && *s == *other
+}
+
+// Clone returns a copy that shares no memory with s.
+func (s *Corner) Clone() *Corner {
+	if s == nil {
+		return nil
+	}
+	c := *s
+	c.Detach()
+	return &c
+}
+
+// Detach gives s memory of its own.
+func (s *Corner) Detach() {
+	methods.DetachString(&s.Name)
+}
+
+// SizeThrift returns how many bytes WriteThrift writes.
+func (s *Corner) SizeThrift() int {
+	n := 15 + len(s.Name)
+	if s.Z.IsSet() {
+		n += 7
+	}
+	return n
+}
+
+// String returns a text for logs.
+func (s *Keyed) String() string {
+	return methods.Text(s)
+}
+
+// MarshalJSON returns the fields as an object.
+func (s Keyed) MarshalJSON() ([]byte, error) {
+	return methods.MarshalJSON(s)
+}
+
+// UnmarshalJSON sets the fields that the object has.
+func (s *Keyed) UnmarshalJSON(text []byte) error {
+	return methods.UnmarshalJSON(text, s)
+}
+
+// Equal reports whether both hold the same.
+func (s *Keyed) Equal(other *Keyed) bool {
+	if s == other || s == nil || other == nil {
+		return s == other
+	}
+	if !maps.Equal(s.Numbers, other.Numbers) ||
+		!methods.EqualStructMap(s.Presets, other.Presets) {
+		return false
+	}
+	if len(s.Pairs) != len(other.Pairs) {
+		return false
+	}
+	for i := range s.Pairs {
+		if !s.Pairs[i].Key.Equal(&other.Pairs[i].Key) ||
+			!s.Pairs[i].Value.Equal(other.Pairs[i].Value) {
+			return false
+		}
+	}
+	if len(s.Tables) != len(other.Tables) {
+		return false
+	}
+	for i := range s.Tables {
+		if !maps.Equal(s.Tables[i], other.Tables[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// Clone returns a copy that shares no memory with s.
+func (s *Keyed) Clone() *Keyed {
+	if s == nil {
+		return nil
+	}
+	c := *s
+	c.Detach()
+	return &c
+}
+
+// Detach gives s memory of its own.
+func (s *Keyed) Detach() {
+	methods.DetachMap(&s.Numbers, (*Corner).Detach, nil)
+	methods.DetachMap(&s.Presets, (*Corner).Detach, methods.DetachPointer)
+	methods.DetachList(&s.Pairs)
+	for i := range s.Pairs {
+		s.Pairs[i].Key.Detach()
+		s.Pairs[i].Value = s.Pairs[i].Value.Clone()
+	}
+	methods.DetachList(&s.Tables)
+	for i := range s.Tables {
+		methods.DetachMap(&s.Tables[i], (*Corner).Detach, methods.DetachString)
+	}
+}
+
+// SizeThrift returns how many bytes WriteThrift writes.
+func (s *Keyed) SizeThrift() int {
+	n := 36
+	n += 4 * len(s.Numbers)
+	for key := range s.Numbers {
+		n += key.SizeThrift()
+	}
+	for key, value := range s.Presets {
+		n += key.SizeThrift()
+		if value != nil {
+			n += value.SizeThrift()
+		}
+	}
+	for i := range s.Pairs {
+		n += s.Pairs[i].Key.SizeThrift()
+		if s.Pairs[i].Value != nil {
+			n += s.Pairs[i].Value.SizeThrift()
+		}
+	}
+	n += 6 * len(s.Tables)
+	for i := range s.Tables {
+		n += 4 * len(s.Tables[i])
+		for key2, value2 := range s.Tables[i] {
+			n += key2.SizeThrift()
+			n += len(value2)
+		}
+	}
+	return n
+}
+
+// String returns a text for logs.
 func (s *Node) String() string {
 	return methods.Text(s)
 }

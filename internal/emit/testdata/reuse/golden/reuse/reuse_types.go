@@ -100,6 +100,47 @@ func NewBranch() *Branch {
 	return &Branch{}
 }
 
+// Keeps what it does not know.
+type Keeper struct {
+	Number  int32    `json:"number"`
+	Next    *Keeper  `json:"next,omitzero"`
+	Keepers []Keeper `json:"keepers"`
+
+	// UnknownFields are those that came and that the definition does not have.
+	UnknownFields thrift.Unknown `json:"-"`
+}
+
+func NewKeeper() *Keeper {
+	return &Keeper{}
+}
+
+// Its defaults are in Go a part of the key, and some keys are as they were made.
+type Corner struct {
+	X    int32             `json:"x"`
+	Name string            `json:"name"`
+	Z    thrift.Opt[int32] `json:"z,omitzero"`
+}
+
+// NewCorner returns a new Corner with the defaults of the definition.
+func NewCorner() *Corner {
+	return &Corner{X: 5, Name: "corner"}
+}
+
+// GetZ returns Z, or the default of the definition if it is not set.
+func (s *Corner) GetZ() int32 { return s.Z.Or(7) }
+
+// Apart from Node, which would otherwise send on what tests of it compare.
+type Keyed struct {
+	Numbers map[Corner]int32               `json:"numbers"`
+	Presets map[Corner]*Preset             `json:"presets"`
+	Pairs   []thrift.Pair[Preset, *Corner] `json:"pairs"`
+	Tables  []map[Corner]string            `json:"tables"`
+}
+
+func NewKeyed() *Keyed {
+	return &Keyed{}
+}
+
 type Node struct {
 	Name     string                          `json:"name"`
 	Labels   []string                        `json:"labels"`
