@@ -437,13 +437,14 @@ func (r requiredSet) complete() string {
 	return "(" + r.goType() + "{" + strings.Join(words, ", ") + "})"
 }
 
-// checkRequired prints what refuses a struct without a required field.
+// checkRequired prints what refuses a struct without a required field. After another error
+// the field that this one is in stays the one that is to blame.
 func (p *printer) checkRequired(required requiredSet) {
 	switch len(required.names) {
 	case 0:
 		return
 	case 1:
-		p.P("if seen == 0 {")
+		p.P("if seen == 0 && !r.Failed() {")
 		p.P("p, field = r.FailMissing(p, ", strconv.Quote(required.names[0]), "), 0")
 		p.P("}")
 		return
@@ -456,7 +457,7 @@ func (p *printer) checkRequired(required requiredSet) {
 	if required.words() > 1 {
 		bit = fmt.Sprintf("seen[i/%d]&(1<<(i%%%d))", wordBits, wordBits)
 	}
-	p.P("if seen != ", required.complete(), " {")
+	p.P("if seen != ", required.complete(), " && !r.Failed() {")
 	p.P("var missing []string")
 	p.P("for i, name := range [...]string{", strings.Join(quoted, ", "), "} {")
 	p.P("if ", bit, " == 0 {")

@@ -86,7 +86,7 @@ fields:
 			p = r.Skip(p, field)
 		}
 	}
-	if seen == 0 {
+	if seen == 0 && !r.Failed() {
 		p, field = r.FailMissing(p, "text"), 0
 	}
 	return r.EndStruct(p, field, "testservice.Message")

@@ -711,7 +711,7 @@ fields:
 			p = r.Skip(p, field)
 		}
 	}
-	if seen == 0 {
+	if seen == 0 && !r.Failed() {
 		p, field = r.FailMissing(p, "name"), 0
 	}
 	return r.EndStruct(p, field, "descriptor.Definition")

@@ -83,7 +83,7 @@ fields:
 			p = r.Skip(p, field)
 		}
 	}
-	if seen != 0x3 {
+	if seen != 0x3 && !r.Failed() {
 		var missing []string
 		for i, name := range [...]string{"lowest", "highest"} {
 			if seen&(1<<i) == 0 {

@@ -289,7 +289,7 @@ fields:
 			p = r.Skip(p, field)
 		}
 	}
-	if seen != 0x1ff {
+	if seen != 0x1ff && !r.Failed() {
 		var missing []string
 		for i, name := range [...]string{"flag", "large", "text", "bytes", "color", "leaf", "list", "leaves", "table"} {
 			if seen&(1<<i) == 0 {
@@ -722,7 +722,7 @@ fields:
 			p = r.Skip(p, field)
 		}
 	}
-	if seen == 0 {
+	if seen == 0 && !r.Failed() {
 		p, field = r.FailMissing(p, "always"), 0
 	}
 	return r.EndStruct(p, field, "shape.Defaults")

@@ -56,7 +56,7 @@ fields:
 			p = r.Skip(p, field)
 		}
 	}
-	if seen == 0 {
+	if seen == 0 && !r.Failed() {
 		p, field = r.FailMissing(p, "sku"), 0
 	}
 	return r.EndStruct(p, field, "orders.Item")
@@ -127,7 +127,7 @@ fields:
 			p = r.Skip(p, field)
 		}
 	}
-	if seen == 0 {
+	if seen == 0 && !r.Failed() {
 		p, field = r.FailMissing(p, "customer"), 0
 	}
 	return r.EndStruct(p, field, "orders.PlaceRequest")
@@ -221,7 +221,7 @@ fields:
 			p = r.Skip(p, field)
 		}
 	}
-	if seen == 0 {
+	if seen == 0 && !r.Failed() {
 		p, field = r.FailMissing(p, "id"), 0
 	}
 	return r.EndStruct(p, field, "orders.Order")

@@ -213,7 +213,7 @@ fields:
 			p = r.Skip(p, field)
 		}
 	}
-	if seen == 0 {
+	if seen == 0 && !r.Failed() {
 		p, field = r.FailMissing(p, "leaf"), 0
 	}
 	return r.EndStruct(p, field, "recursion.C")
@@ -398,7 +398,7 @@ fields:
 			p = r.Skip(p, field)
 		}
 	}
-	if seen == 0 {
+	if seen == 0 && !r.Failed() {
 		p, field = r.FailMissing(p, "terms"), 0
 	}
 	return r.EndStruct(p, field, "recursion.Sum")
@@ -477,7 +477,7 @@ fields:
 			p = r.Skip(p, field)
 		}
 	}
-	if seen == 0 {
+	if seen == 0 && !r.Failed() {
 		p, field = r.FailMissing(p, "outer"), 0
 	}
 	return r.EndStruct(p, field, "recursion.Inner")

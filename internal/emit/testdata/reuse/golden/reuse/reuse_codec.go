@@ -1045,7 +1045,7 @@ fields:
 			p = r.Skip(p, field)
 		}
 	}
-	if seen == 0 {
+	if seen == 0 && !r.Failed() {
 		p, field = r.FailMissing(p, "must"), 0
 	}
 	return r.EndStruct(p, field, "reuse.Node")

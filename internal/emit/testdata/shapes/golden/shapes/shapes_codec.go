@@ -513,7 +513,7 @@ fields:
 			p = r.Skip(p, field)
 		}
 	}
-	if seen != 0x1ffff {
+	if seen != 0x1ffff && !r.Failed() {
 		var missing []string
 		for i, name := range [...]string{"aBool", "anI8", "anI16", "anI32", "anI64", "aDouble", "aString", "aBinary", "aUuid", "anEnum", "aStruct", "aList", "aSet", "aMap", "aUnion", "anException", "aBlob"} {
 			if seen&(1<<i) == 0 {
@@ -1508,7 +1508,7 @@ fields:
 			p = r.Skip(p, field)
 		}
 	}
-	if seen == 0 {
+	if seen == 0 && !r.Failed() {
 		p, field = r.FailMissing(p, "must"), 0
 	}
 	return r.EndStruct(p, field, "shapes.Keys")
@@ -1872,7 +1872,7 @@ fields:
 			p = r.Skip(p, field)
 		}
 	}
-	if seen != ([2]uint64{0xffffffffffffffff, 0x1}) {
+	if seen != ([2]uint64{0xffffffffffffffff, 0x1}) && !r.Failed() {
 		var missing []string
 		for i, name := range [...]string{"f1", "f2", "f3", "f4", "f5", "f6", "f7", "f8", "f9", "f10", "f11", "f12", "f13", "f14", "f15", "f16", "f17", "f18", "f19", "f20", "f21", "f22", "f23", "f24", "f25", "f26", "f27", "f28", "f29", "f30", "f31", "f32", "f33", "f34", "f35", "f36", "f37", "f38", "f39", "f40", "f41", "f42", "f43", "f44", "f45", "f46", "f47", "f48", "f49", "f50", "f51", "f52", "f53", "f54", "f55", "f56", "f57", "f58", "f59", "f60", "f61", "f62", "f63", "f64", "f65"} {
 			if seen[i/64]&(1<<(i%64)) == 0 {
@@ -2857,7 +2857,7 @@ fields:
 			p = r.Skip(p, field)
 		}
 	}
-	if seen == 0 {
+	if seen == 0 && !r.Failed() {
 		p, field = r.FailMissing(p, "v"), 0
 	}
 	if s.V == nil {

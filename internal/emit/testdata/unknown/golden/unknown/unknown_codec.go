@@ -318,7 +318,7 @@ fields:
 		}
 	}
 	p = unknown.Store(r, p, &s.UnknownFields_)
-	if seen == 0 {
+	if seen == 0 && !r.Failed() {
 		p, field = r.FailMissing(p, "id"), 0
 	}
 	return r.EndStruct(p, field, "unknown.Message")

@@ -285,7 +285,7 @@ fields:
 			p = r.Skip(p, field)
 		}
 	}
-	if seen == 0 {
+	if seen == 0 && !r.Failed() {
 		p, field = r.FailMissing(p, "limit"), 0
 	}
 	return r.EndStruct(p, field, "values.Settings")

@@ -570,7 +570,7 @@ fields:
 			p = r.Skip(p, field)
 		}
 	}
-	if seen != 0xf {
+	if seen != 0xf && !r.Failed() {
 		var missing []string
 		for i, name := range [...]string{"name", "numbers", "leaf", "leaves"} {
 			if seen&(1<<i) == 0 {

@@ -49,7 +49,7 @@ fields:
 			p = r.Skip(p, field)
 		}
 	}
-	if seen == 0 {
+	if seen == 0 && !r.Failed() {
 		p, field = r.FailMissing(p, "name"), 0
 	}
 	return r.EndStruct(p, field, "other.Place")
