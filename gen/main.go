@@ -34,7 +34,7 @@ type Command struct {
 // Config.Check found something. After a run that wrote it prints the go:generate
 // line that repeats it, except when go generate is what runs.
 func (c Command) Run(config Config, plugins ...Plugin) int {
-	result, err := Run(config, plugins...)
+	result, err := runWriting(untilInterrupted, config, plugins)
 	for _, diagnostic := range result.Diagnostics {
 		fmt.Fprintln(c.Stderr, diagnostic)
 	}

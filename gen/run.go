@@ -1,6 +1,7 @@
 package gen
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path"
@@ -179,7 +180,12 @@ type StaleFile struct {
 // for one goroutine at a time in one output folder; plugins are called by the
 // goroutine of the caller.
 func Run(config Config, plugins ...Plugin) (Result, error) {
-	r := &run{config: config, plugins: plugins}
+	return runWriting(func(write func(context.Context) error) error { return write(context.Background()) }, config, plugins)
+}
+
+// runWriting is Run which calls writing with what changes the output folder.
+func runWriting(writing func(write func(context.Context) error) error, config Config, plugins []Plugin) (Result, error) {
+	r := &run{config: config, plugins: plugins, writing: writing}
 	if r.config.Output == "" {
 		r.config.Output = defaultOutput
 	}
@@ -191,6 +197,7 @@ func Run(config Config, plugins ...Plugin) (Result, error) {
 type run struct {
 	config  Config
 	plugins []Plugin
+	writing func(write func(context.Context) error) error
 	program *schema.Program
 	result  Result
 	// transformed are the names of the plugins whose Transform ran.
@@ -238,9 +245,11 @@ func (r *run) run() error {
 	if r.config.Check {
 		return r.compare(files)
 	}
-	changes, err := outfolder.Write(r.config.Output, files)
-	r.result.Written, r.result.Removed = changes.Written, changes.Removed
-	return err
+	return r.writing(func(ctx context.Context) error {
+		changes, err := outfolder.Write(ctx, r.config.Output, files)
+		r.result.Written, r.result.Removed = changes.Written, changes.Removed
+		return err
+	})
 }
 
 func (r *run) compare(files []emit.File) error {

@@ -28,10 +28,11 @@ func newGenCommand(arguments []string) *cobra.Command {
 
 Every Go namespace becomes a package, in a folder of that name below the output
 folder; nothing outside of it is written. Nothing at all is written unless all
-files are free of errors, and a file that is as it should be is not touched. A
-file that fulmar gen did not write is never overwritten. One that an earlier run
-made from one of the same definitions and that this run has no use for is
-removed; files from other definitions stay.
+files are free of errors, nor when a disk is full or the run is interrupted
+(Ctrl-C), and a file that is as it should be is not touched. A file that fulmar
+gen did not write is never overwritten. One that an earlier run made from one of
+the same definitions and that this run has no use for is removed; files from
+other definitions stay.
 
 A run that writes ends with the line that makes go generate repeat it. With
 --check nothing is written: files that differ, are missing or are left over are

@@ -6,9 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
+	"os/signal"
 	"regexp"
 	"strings"
+	"syscall"
 	"time"
 	"unicode"
 
@@ -62,15 +65,18 @@ func (p *pluginProgram) plugin() gen.Plugin { return gen.External(p.name, p.opti
 
 // exchange runs the program with the request on its standard input and returns
 // its standard output. What it says on standard error is shown as it comes. When
-// its time is over it is killed with everything that it started in its process
-// group.
+// its time is over, or the user interrupts the run, it is killed with everything that
+// it started in its process group.
 func (p *pluginProgram) exchange(request []byte) ([]byte, error) {
 	program := pluginPrefix + p.name
 	found, err := exec.LookPath(program)
 	if err != nil {
 		return nil, fmt.Errorf("%s cannot be run: %w", program, notFound(err))
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), p.timeout)
+	// A terminal interrupts this process, but not the group of the program.
+	interrupted, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ctx, cancel := context.WithTimeout(interrupted, p.timeout)
 	defer cancel()
 	run := exec.CommandContext(ctx, found)
 	run.Stdin = bytes.NewReader(request)
@@ -90,6 +96,8 @@ func (p *pluginProgram) exchange(request []byte) ([]byte, error) {
 	switch {
 	case answer.overflow:
 		return nil, fmt.Errorf("%s: the response is too long (limit %d bytes)", program, limits.PluginResponseBytes)
+	case interrupted.Err() != nil:
+		return nil, fmt.Errorf("%s: was killed: %w", program, context.Cause(interrupted))
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return nil, fmt.Errorf("%s: is not done after %v and was killed (--plugin-timeout)", program, p.timeout)
 	case errors.Is(err, exec.ErrWaitDelay):

@@ -6,6 +6,7 @@ package outfolder
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -59,9 +60,9 @@ type folder struct {
 
 // Write brings the output folder up to date. All files are looked at
 // before the first is written, and new content is first written beside its
-// place, all of it, and then renamed: when a file is in the way or a disk is
-// full, nothing has changed.
-func Write(output string, files []emit.File) (done Changes, err error) {
+// place, all of it, and then renamed: when a file is in the way, a disk is full or
+// ctx ends before that, nothing has changed. Renaming is not stopped by ctx.
+func Write(ctx context.Context, output string, files []emit.File) (done Changes, err error) {
 	missing, err := MissingFolders(output)
 	if err != nil {
 		return done, err
@@ -94,9 +95,12 @@ func Write(output string, files []emit.File) (done Changes, err error) {
 		return done, err
 	}
 	for _, file := range outdated {
-		if err := o.stage(file); err != nil {
+		if err := o.stage(ctx, file); err != nil {
 			return done, err
 		}
+	}
+	if ctx.Err() != nil {
+		return done, o.stopped(ctx)
 	}
 	for _, file := range outdated {
 		if err := root.Rename(o.staged[file.Path], file.Path); err != nil {
@@ -233,8 +237,16 @@ func (o *folder) beginning(name string, limit int) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(in, int64(limit)))
 }
 
+// stopped is the error of a run that was ended from outside.
+func (o *folder) stopped(ctx context.Context) error {
+	return fmt.Errorf("--output %s: nothing was changed: %w", o.name, context.Cause(ctx))
+}
+
 // stage writes a file beside its place and notes under which name.
-func (o *folder) stage(file emit.File) error {
+func (o *folder) stage(ctx context.Context, file emit.File) error {
+	if ctx.Err() != nil {
+		return o.stopped(ctx)
+	}
 	folder := path.Dir(file.Path)
 	if err := o.root.MkdirAll(folder, 0o755); err != nil {
 		return o.failure(folder, err)

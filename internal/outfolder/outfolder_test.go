@@ -1,6 +1,7 @@
 package outfolder_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -40,7 +41,7 @@ func TestCompare_SaysWhatWriteDoes(t *testing.T) {
 		if got := fmt.Sprint(differences); err != nil || got != test.want {
 			t.Errorf("%s: %s, %v, want %s", test.name, got, err, test.want)
 		}
-		changes, err := outfolder.Write(folder, test.files)
+		changes, err := outfolder.Write(t.Context(), folder, test.files)
 		if err != nil || changes.Written+changes.Removed != len(differences) {
 			t.Errorf("%s: %+v, %v", test.name, changes, err)
 		}
@@ -51,5 +52,48 @@ func TestCompare_SaysWhatWriteDoes(t *testing.T) {
 	}
 	if differences, err := outfolder.Compare(folder, []emit.File{file("a/x.go", "2")}); err == nil {
 		t.Errorf("what was written by hand is compared: %v", differences)
+	}
+}
+
+// endsAfter is a context that ends when it was asked so often.
+type endsAfter struct {
+	context.Context
+	left int
+}
+
+func (e *endsAfter) Err() error {
+	if e.left--; e.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// TestWrite_ChangesNothingOnceItIsStopped ends the context before the first file, before
+// the last one, and when all wait beside their places.
+func TestWrite_ChangesNothingOnceItIsStopped(t *testing.T) {
+	before := []emit.File{file("a/x.go", "1"), file("a/y.go", "1")}
+	files := []emit.File{file("a/x.go", "2"), file("b/c/z.go", "2")}
+	for left := range len(files) + 2 {
+		folder := filepath.Join(t.TempDir(), "gen")
+		if _, err := outfolder.Write(t.Context(), folder, before); err != nil {
+			t.Fatal(err)
+		}
+		changes, err := outfolder.Write(&endsAfter{t.Context(), left}, folder, files)
+		if left > len(files) {
+			if err != nil || changes != (outfolder.Changes{Written: 2, Removed: 1}) {
+				t.Errorf("it was not stopped: %+v, %v", changes, err)
+			}
+			continue
+		}
+		if err == nil || changes != (outfolder.Changes{}) {
+			t.Errorf("asked %d times: %+v, %v", left, changes, err)
+		}
+		if differences, err := outfolder.Compare(folder, before); err != nil || len(differences) > 0 {
+			t.Errorf("asked %d times: %v, %v", left, differences, err)
+		}
+		entries, err := os.ReadDir(filepath.Join(folder, "a"))
+		if _, missing := os.Stat(filepath.Join(folder, "b")); err != nil || len(entries) != len(before) || !os.IsNotExist(missing) {
+			t.Errorf("asked %d times: something was left: %v, %v, %v", left, entries, err, missing)
+		}
 	}
 }
