@@ -114,8 +114,9 @@ func Marshal(s Struct) ([]byte, error) {
 }
 
 // Unmarshal reads b, all of it, into s, under the default limits. Fields that
-// are not in b keep their values. It keeps no reference to b: strings have memory
-// of their own, as StringsAuto describes it.
+// are not in b keep their values: there is no Reset, what the constructor of s returns
+// is assigned to it, or UnmarshalConfig.Reuse takes its memory as well. It keeps no
+// reference to b: strings have memory of their own, as StringsAuto describes it.
 func Unmarshal(b []byte, s Struct) error {
 	r := newReader(b, limits.DefaultMessage(), StringsAuto, copied)
 	return r.read(s)
