@@ -154,7 +154,7 @@ func (v *View) prepare(slots []Slot, shape *Shape) {
 		if end < 0 {
 			break // somebody has changed the bytes
 		}
-		if number := shape.find(key, 0); number < 0 || slots[number].start == uint32(p+header) {
+		if number := shape.find(key); number < 0 || slots[number].start == uint32(p+header) {
 			kept = append(kept, v.buf[p:end]...)
 		}
 		p = end

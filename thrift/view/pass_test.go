@@ -58,3 +58,58 @@ func TestPass_BoundsNesting(t *testing.T) {
 		}
 	}
 }
+
+// TestPass_LooksAtNothingBehind cuts values at every byte, with others behind the end that
+// would go on: what is there must not count.
+func TestPass_LooksAtNothingBehind(t *testing.T) {
+	texts := "\x00\x00\x00\x02\x00\x00\x00\x01a\x00\x00\x00\x00"
+	for _, seed := range []struct {
+		t     thrift.Type
+		value string
+	}{
+		{thrift.String, "\x00\x00\x00\x03abc"},
+		{thrift.StructType, "\x0a\x00\x01\x00\x00\x00\x00\x00\x00\x00\x07\x0b\x00\x02\x00\x00\x00\x01x\x0f\x00\x03\x0b" + texts + "\x00"},
+		{thrift.StructType, "\x0f\x00\x01\x0a\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x07\x0c\x00\x02\x02\x00\x01\x01\x00\x00"},
+		{thrift.StructType, "\x0f\x00\x01\x0c\x00\x00\x00\x02\x00\x0b\x00\x01\x00\x00\x00\x00\x00\x00"},
+		{thrift.List, "\x06\x00\x00\x00\x02\x00\x01\x00\x02"},
+		{thrift.Set, "\x0b" + texts},
+		{thrift.List, "\x0f\x00\x00\x00\x01\x08\x00\x00\x00\x01\x00\x00\x00\x01"},
+		{thrift.Map, "\x0b\x0a\x00\x00\x00\x01\x00\x00\x00\x01k\x00\x00\x00\x00\x00\x00\x00\x01"},
+	} {
+		for end := range len(seed.value) + 1 {
+			want := -1
+			if end == len(seed.value) {
+				want = end
+			}
+			for _, behind := range [][]byte{[]byte(seed.value[end:]), make([]byte, 64), bytes.Repeat([]byte{0x0b}, 64)} {
+				value := append([]byte(seed.value[:end]), behind...)[:end]
+				if got := pass(value, 0, seed.t, 8); got != want {
+					t.Errorf("%v %x, %x behind it: it ends at %d, want %d", seed.t, value, behind, got, want)
+				}
+			}
+		}
+	}
+}
+
+// TestPass_NestsWithoutRecursionAndWith has structs in structs and in lists, on more
+// levels than frames have room for: who comes back too early finds another end.
+func TestPass_NestsWithoutRecursionAndWith(t *testing.T) {
+	value := []byte{0}
+	for levels := 1; levels < 4*passFrames; levels++ {
+		want, err := thriftwire.Skip(value, thrift.StructType, levels, levels)
+		if got := passStruct(value, 0, levels); err != nil || got != want || got != len(value) {
+			t.Fatalf("%d levels: it ends at %d, want %d (%v)", levels, got, want, err)
+		}
+		if got := passStruct(value, 0, levels-1); got != -1 {
+			t.Fatalf("%d levels, one of them too many: it ends at %d", levels, got)
+		}
+		if levels%3 == 0 { // a list of it, and one that is empty, in a struct
+			inner := value
+			value = append([]byte{15, 0, 1, 12, 0, 0, 0, 3, 0}, inner...)
+			value = append(append(value, 0), 0)
+			levels++
+		} else {
+			value = append(append([]byte{12, 0, 1}, value...), 2, 0, 2, 1, 0)
+		}
+	}
+}

@@ -51,12 +51,8 @@ func ShapeOf[V any, P interface {
 	return P(nil).ViewShape()
 }
 
-// find returns the number of a field, -1 if there is none with the type and id. next is
-// where it probably is.
-func (s *Shape) find(key thrift.FieldKey, next int) int {
-	if next < len(s.Fields) && s.Fields[next].Key == key {
-		return next
-	}
+// find returns the number of a field, -1 if there is none with the type and id.
+func (s *Shape) find(key thrift.FieldKey) int {
 	if len(s.Fields) == 0 {
 		return -1
 	}
@@ -98,54 +94,67 @@ func (set *requiredSet) complete(n int) bool {
 	return true
 }
 
-// index checks the struct at the start of b, which may nest depth levels, fills in its
-// slots, and returns where it ends: -1 if it is not one that can be decoded. repeated
-// says that there are fields of the definition that do not count.
-func (s *Shape) index(b []byte, slots []Slot, depth int) (end int, repeated bool) {
+// scan checks the struct at p, which may nest depth levels, and returns where it ends: -1
+// if it is not one that can be decoded. It fills in slots, unless there are none because
+// nobody asks for the fields. repeated says that there are fields of the definition that
+// do not count.
+func (s *Shape) scan(b []byte, p int, slots []Slot, depth int) (end int, repeated bool) {
 	if depth--; depth < 0 {
 		return -1, false
 	}
 	var seen requiredSet
-	last := -1
-	p, next := 0, 0
+	begin, next, last := p, 0, -1
 	for len(b)-p >= 4 {
-		key := thrift.KeyAt(b, p)
+		const header = 3
+		key := thrift.FieldKey(wordAt(b, p) >> 8)
 		if key.IsStop() {
 			break
 		}
-		start := p + 3
-		number := s.find(key, next)
-		if number < 0 {
-			if p = pass(b, start, key.Type(), depth); p < 0 {
-				return -1, false
+		start := p + header
+		number := next
+		if next >= len(s.Fields) || s.Fields[next].Key != key {
+			if number = s.find(key); number < 0 {
+				if p = pass(b, start, key.Type(), depth); p < 0 {
+					return -1, false
+				}
+				if s.KeepsUnknown && last >= 0 && slots != nil {
+					slots[last], repeated = Slot{}, true
+				}
+				continue
 			}
-			if s.KeepsUnknown && last >= 0 {
-				slots[last], repeated = Slot{}, true
-			}
-			continue
 		}
 		next = number + 1
 		field := &s.Fields[number]
 		fits := true
-		if size := fixedSize(key.Type()); size > 0 && size <= len(b)-start {
-			p = start + size
-		} else if p, fits = field.Value.pass(b, start, key.Type(), depth); p < 0 {
+		switch key.Type() { // in which sizes are written; see passStructs
+		case thrift.String:
+			p = stringEnd(b, start)
+		case thrift.I64, thrift.Double:
+			p = start + 8
+		case thrift.I32:
+			p = start + 4
+		default:
+			p, fits = field.Value.pass(b, start, key.Type(), depth)
+		}
+		if uint(p) > uint(len(b)) {
 			return -1, false
 		}
 		if !fits {
 			repeated = true
 			continue
 		}
+		seen.add(field.Required)
+		if number >= len(slots) {
+			continue
+		}
 		if s.Union && last >= 0 {
-			slots[last] = Slot{}
-			repeated = true
+			slots[last], repeated = Slot{}, true
 		}
 		last = number
 		repeated = repeated || slots[number].end != 0
 		slots[number] = Slot{start: uint32(start), end: uint32(p)}
-		seen.add(field.Required)
 	}
-	if p >= len(b) || b[p] != 0 || !s.hasAll(b, &seen) {
+	if p >= len(b) || b[p] != 0 || !s.hasAll(b[begin:], &seen) {
 		return -1, false
 	}
 	return p + 1, repeated
@@ -174,7 +183,7 @@ func (s *Shape) missing(b []byte, p int) []string {
 		if p = pass(b, start, key.Type(), mostLevels); p < 0 {
 			break
 		}
-		if number := s.find(key, 0); number >= 0 && s.Fields[number].Value.isThere(b, start) {
+		if number := s.find(key); number >= 0 && s.Fields[number].Value.isThere(b, start) {
 			found[s.Fields[number].Required] = true
 		}
 	}
@@ -201,35 +210,8 @@ func (s *Shape) checked(b []byte, p, depth int) int {
 	if s.Plain {
 		return passStruct(b, p, depth)
 	}
-	if depth--; depth < 0 {
-		return -1
-	}
-	var seen requiredSet
-	begin, next := p, 0
-	for len(b)-p >= 4 {
-		key := thrift.KeyAt(b, p)
-		if key.IsStop() {
-			break
-		}
-		start := p + 3
-		number := s.find(key, next)
-		if number < 0 {
-			p = pass(b, start, key.Type(), depth)
-		} else {
-			next = number + 1
-			field, fits := &s.Fields[number], true
-			if p, fits = field.Value.pass(b, start, key.Type(), depth); fits {
-				seen.add(field.Required)
-			}
-		}
-		if p < 0 {
-			return -1
-		}
-	}
-	if p >= len(b) || b[p] != 0 || !s.hasAll(b[begin:], &seen) {
-		return -1
-	}
-	return p + 1
+	end, _ := s.scan(b, p, nil, depth)
+	return end
 }
 
 // pass returns where the value of type t at p ends, -1 if it cannot be decoded. fits is
@@ -328,7 +310,7 @@ func (s *Shape) check(r *thrift.Reader, p int) int {
 		if field = thrift.KeyAt(b, p); field.IsStop() {
 			break
 		}
-		if number := s.find(field, 0); number >= 0 {
+		if number := s.find(field); number >= 0 {
 			p = s.Fields[number].Value.check(r, p+3, field.Type())
 		} else {
 			p = r.Skip(p, field)

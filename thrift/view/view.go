@@ -2,7 +2,6 @@ package view
 
 import (
 	"bytes"
-	"encoding/binary"
 	"math"
 	"unsafe"
 
@@ -49,21 +48,30 @@ const (
 	slotStates  = 2 // how many bits these take
 )
 
+// reset makes v the zero View. Patches are most of it, and are zero unless there are some:
+// to clear them takes as long as to check five fields.
+func (v *View) reset() {
+	if v.count > 0 {
+		*v = View{}
+		return
+	}
+	v.buf, v.depth, v.repeated = nil, 0, false
+}
+
 // Load makes v a view of b, which is one struct of the shape and nothing else, within
 // the default limits. All of b is checked: what a struct that is decoded refuses, apart
 // from what that would need too much memory for, is the same error here. b belongs to
 // the view from now on.
 func (v *View) Load(b []byte, slots []Slot, shape *Shape) error {
-	depth := limits.DefaultMessage().Depth
-	*v = View{buf: b, depth: depth}
+	v.reset()
 	clear(slots)
 	if len(b) <= math.MaxInt32 {
-		end, repeated := shape.index(b, slots, depth)
-		if v.repeated = repeated; end == len(b) {
+		end, repeated := shape.scan(b, 0, slots, limits.Depth)
+		if end == len(b) {
+			v.buf, v.depth, v.repeated = b, limits.Depth, repeated
 			return nil
 		}
 	}
-	*v = View{}
 	clear(slots)
 	return shape.explain(b)
 }
@@ -71,12 +79,13 @@ func (v *View) Load(b []byte, slots []Slot, shape *Shape) error {
 // Read makes v a view of the struct at p of what r reads, and returns where that ends.
 // The bytes are kept as strings are, but never in memory that is only lent.
 func (v *View) Read(r *thrift.Reader, p int, slots []Slot, shape *Shape) int {
-	*v = View{depth: max(r.Levels(), 0)}
+	v.reset()
+	v.depth = max(r.Levels(), 0)
 	clear(slots)
 	if r.Failed() || p > len(r.Bytes()) {
 		return shape.check(r, p)
 	}
-	end, repeated := shape.index(r.Bytes()[p:], slots, r.Levels())
+	end, repeated := shape.scan(r.Bytes()[p:], 0, slots, r.Levels())
 	if end < 0 {
 		clear(slots)
 		if shape.check(r, p); !r.Failed() {
@@ -85,7 +94,7 @@ func (v *View) Read(r *thrift.Reader, p int, slots []Slot, shape *Shape) int {
 		return len(r.Bytes())
 	}
 	if v.buf = r.Keep(p, end); r.Failed() {
-		*v = View{}
+		v.reset()
 		clear(slots)
 		return len(r.Bytes())
 	}
@@ -102,9 +111,9 @@ func disagreement(p int) *thrift.Error {
 // returns how long that is. If it is none, because somebody has changed the bytes, v has
 // no fields.
 func (v *View) Bind(b []byte, slots []Slot, shape *Shape) int {
-	*v = View{}
+	v.reset()
 	clear(slots)
-	end, repeated := shape.index(b, slots, mostLevels)
+	end, repeated := shape.scan(b, 0, slots, mostLevels)
 	if end < 0 {
 		clear(slots)
 		return len(b)
@@ -271,21 +280,6 @@ func joined(nested viewPart) []byte {
 // mostLevels bounds the stack where bytes are gone through that were checked before: they
 // nest less, unless somebody has changed them.
 const mostLevels = 1 << 20
-
-// stringHeader is how many bytes there are in front of what is in a string.
-const stringHeader = 4
-
-// stringEnd returns where the string at p ends, -1 if it is not there.
-func stringEnd(b []byte, p int) int {
-	if len(b)-p < stringHeader {
-		return -1
-	}
-	n := int(int32(binary.BigEndian.Uint32(b[p:])))
-	if p += stringHeader; uint(n) > uint(len(b)-p) {
-		return -1
-	}
-	return p + n
-}
 
 // textOf returns bytes that nobody will change as a string.
 func textOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
