@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"sort"
+	"unsafe"
 
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
@@ -16,9 +17,11 @@ const fewPatches = 4
 
 // viewPatch is the new value of a field, or of an element.
 type viewPatch struct {
-	// text is a string, or a value as it is written, nested what can write itself.
-	text   string
-	nested viewPart
+	// value is where a string is, or a value as it is written, or the viewPart that can
+	// write itself; nil for numbers. A patch is half as long as with a word for each, and
+	// patches are most of a view, which getters of nested ones and iterators copy.
+	value unsafe.Pointer
+	// number is the number, or how long what is at value is.
 	number uint64
 	// from and to are where it stands in the bytes: what a patch replaces, header
 	// included, and behindAll if it replaces nothing.
@@ -35,9 +38,9 @@ type patchForm uint8
 
 const (
 	patchNumber  patchForm = iota // number, of a type of fixed size
-	patchText                     // text, behind its length
-	patchEncoded                  // text, as it is
-	patchNested                   // what nested writes
+	patchText                     // a string, behind its length
+	patchEncoded                  // a value as it is written
+	patchNested                   // what a viewPart writes
 	patchNone                     // nothing: the field is removed
 )
 
@@ -50,6 +53,32 @@ type viewPart interface {
 // encodedDepth is how deep a part nests at most that Codec.AppendPart has written, in the struct
 // that it is in.
 const encodedDepth = limits.Depth - 1
+
+// textPatch is a patch of text.
+func textPatch(form patchForm, text string) viewPatch {
+	return viewPatch{form: form, value: unsafe.Pointer(unsafe.StringData(text)), number: uint64(len(text))}
+}
+
+// partPatch is a patch of a part, which nobody will change.
+func partPatch(part viewPart) viewPatch {
+	return viewPatch{form: patchNested, value: unsafe.Pointer(&part)}
+}
+
+// text returns what a textPatch was made of, "" for others.
+func (patch *viewPatch) text() string {
+	if patch.form != patchText && patch.form != patchEncoded {
+		return ""
+	}
+	return unsafe.String((*byte)(patch.value), int(patch.number))
+}
+
+// nested returns what a partPatch was made of, nil for others.
+func (patch *viewPatch) nested() viewPart {
+	if patch.form != patchNested {
+		return nil
+	}
+	return *(*viewPart)(patch.value)
+}
 
 func (v *View) patches() []viewPatch {
 	if v.many != nil {
@@ -79,21 +108,21 @@ func (patch *viewPatch) before(other *viewPatch) bool {
 func (v *View) add(patch *viewPatch) {
 	if v.many != nil {
 		v.many = withPatch(v.many, patch)
-		v.count = len(v.many)
+		v.count = int32(len(v.many))
 		return
 	}
-	at := 0
-	for at < v.count && v.few[at].before(patch) {
+	at, count := 0, int(v.count)
+	for at < count && v.few[at].before(patch) {
 		at++
 	}
 	switch {
-	case at < v.count && v.few[at].of == patch.of:
-	case v.count == len(v.few):
+	case at < count && v.few[at].of == patch.of:
+	case count == len(v.few):
 		v.many = withPatch(v.few[:], patch)
-		v.few, v.count = [fewPatches]viewPatch{}, len(v.many)
+		v.few, v.count = [fewPatches]viewPatch{}, int32(len(v.many))
 		return
 	default:
-		copy(v.few[at+1:], v.few[at:v.count])
+		copy(v.few[at+1:], v.few[at:count])
 		v.count++
 	}
 	v.few[at] = *patch
@@ -154,7 +183,7 @@ func (v *View) prepare(slots []Slot, shape *Shape) {
 		if end < 0 {
 			break // somebody has changed the bytes
 		}
-		if number := shape.find(key); number < 0 || slots[number].start == uint32(p+header) {
+		if number := shape.find(key, 0); number < 0 || slots[number].start == uint32(p+header) {
 			kept = append(kept, v.buf[p:end]...)
 		}
 		p = end
@@ -182,7 +211,7 @@ func (v *View) SetDouble(slots []Slot, shape *Shape, number int, value float64) 
 
 // SetText makes a string the value of a field.
 func (v *View) SetText(slots []Slot, shape *Shape, number int, value string) {
-	v.set(slots, shape, number, viewPatch{form: patchText, text: value})
+	v.set(slots, shape, number, textPatch(patchText, value))
 }
 
 // SetBinary makes a copy of a binary the value of a field.
@@ -192,12 +221,12 @@ func (v *View) SetBinary(slots []Slot, shape *Shape, number int, value []byte) {
 
 // SetUUID makes a uuid the value of a field.
 func (v *View) SetUUID(slots []Slot, shape *Shape, number int, value thrift.UUID) {
-	v.set(slots, shape, number, viewPatch{form: patchEncoded, text: string(value[:])})
+	v.set(slots, shape, number, textPatch(patchEncoded, string(value[:])))
 }
 
 // SetPart makes another view, which nobody will change, the value of a field.
 func (v *View) SetPart(slots []Slot, shape *Shape, number int, part viewPart) {
-	v.set(slots, shape, number, viewPatch{form: patchNested, nested: part})
+	v.set(slots, shape, number, partPatch(part))
 }
 
 // SetEncoded makes what encode writes the value of a field. If it cannot be written,
@@ -208,7 +237,7 @@ func (v *View) SetEncoded(slots []Slot, shape *Shape, number int, encode func(w 
 		v.SetPart(slots, shape, number, unwritable{err})
 		return
 	}
-	v.set(slots, shape, number, viewPatch{form: patchEncoded, text: textOf(b)})
+	v.set(slots, shape, number, textPatch(patchEncoded, textOf(b)))
 }
 
 func encodeView(encode func(w *thrift.Writer, b []byte) []byte) ([]byte, *thrift.Error) {
@@ -252,7 +281,7 @@ func (v *View) Write(w *thrift.Writer, b []byte, slots []Slot, shape *Shape) []b
 	if !w.BeginStruct() {
 		return b
 	}
-	if levels < v.depth || v.depth == 0 {
+	if levels < int(v.depth) || v.depth == 0 {
 		w.CheckLevels(v.buf, thrift.StructType, levels)
 	}
 	if v.buf == nil {
@@ -292,14 +321,14 @@ func (v *View) checkRequired(w *thrift.Writer, slots []Slot, shape *Shape) {
 func (patch *viewPatch) write(w *thrift.Writer, b []byte, t thrift.Type) []byte {
 	switch patch.form {
 	case patchText:
-		return w.String(b, patch.text)
+		return w.String(b, patch.text())
 	case patchEncoded:
 		if w.Levels() < encodedDepth {
-			w.CheckLevels(bytesOf(patch.text), t, w.Levels())
+			w.CheckLevels(bytesOf(patch.text()), t, w.Levels())
 		}
-		return w.Part(b, bytesOf(patch.text))
+		return w.Part(b, bytesOf(patch.text()))
 	case patchNested:
-		return patch.nested.WriteThrift(w, b)
+		return patch.nested().WriteThrift(w, b)
 	}
 	return patch.appendNumber(w.Room(b, t.FixedSize()), t)
 }
@@ -318,7 +347,7 @@ func (v *View) AppendTo(dst []byte, shape *Shape) (appended []byte, ok bool) {
 	for i := range v.patches() {
 		const header = 8
 		patch := &v.patches()[i]
-		if size += header + len(patch.text); patch.form == patchNested {
+		if size += header + len(patch.text()); patch.form == patchNested {
 			return dst, false
 		}
 	}
@@ -342,9 +371,9 @@ func (v *View) AppendTo(dst []byte, shape *Shape) (appended []byte, ok bool) {
 		b = append(b, byte(key>>16), byte(key>>8), byte(key))
 		switch patch.form {
 		case patchText:
-			b = append(binary.BigEndian.AppendUint32(b, uint32(len(patch.text))), patch.text...)
+			b = append(binary.BigEndian.AppendUint32(b, uint32(len(patch.text()))), patch.text()...)
 		case patchEncoded:
-			b = append(b, patch.text...)
+			b = append(b, patch.text()...)
 		default:
 			b = patch.appendNumber(b, key.Type())
 		}

@@ -25,7 +25,7 @@ var _ viewPart = (*viewElements)(nil)
 func (v *View) setAt(slots []Slot, shape *Shape, number, i int, patch viewPatch) {
 	var list viewElements
 	if s := slots[number]; s.end == 0 && s.start&slotPatched != 0 {
-		if before, ok := v.patchOf(s).nested.(*viewElements); ok {
+		if before, ok := v.patchOf(s).nested().(*viewElements); ok {
 			list = *before
 		}
 	}
@@ -47,7 +47,7 @@ func (v *View) prepareElements(slots []Slot, shape *Shape, list *viewElements, n
 		list.base, list.depth = v.Value(slots[number]), encodedDepth
 		return
 	}
-	list.base, list.depth = v.Value(slots[number]), max(0, v.depth-1)
+	list.base, list.depth = v.Value(slots[number]), max(0, int(v.depth)-1)
 }
 
 // place returns where element i is.
@@ -111,15 +111,15 @@ func (v *View) SetDoubleAt(slots []Slot, shape *Shape, number, i int, value floa
 
 // SetTextAt is SetNumberAt for strings.
 func (v *View) SetTextAt(slots []Slot, shape *Shape, number, i int, value string) {
-	v.setAt(slots, shape, number, i, viewPatch{form: patchText, text: value})
+	v.setAt(slots, shape, number, i, textPatch(patchText, value))
 }
 
 // SetUUIDAt is SetNumberAt for uuids.
 func (v *View) SetUUIDAt(slots []Slot, shape *Shape, number, i int, value thrift.UUID) {
-	v.setAt(slots, shape, number, i, viewPatch{form: patchEncoded, text: string(value[:])})
+	v.setAt(slots, shape, number, i, textPatch(patchEncoded, string(value[:])))
 }
 
 // SetPartAt is SetNumberAt for views, which nobody will change.
 func (v *View) SetPartAt(slots []Slot, shape *Shape, number, i int, part viewPart) {
-	v.setAt(slots, shape, number, i, viewPatch{form: patchNested, nested: part})
+	v.setAt(slots, shape, number, i, partPatch(part))
 }

@@ -51,16 +51,21 @@ func ShapeOf[V any, P interface {
 	return P(nil).ViewShape()
 }
 
-// find returns the number of a field, -1 if there is none with the type and id.
-func (s *Shape) find(key thrift.FieldKey) int {
+// firstID is the lowest id.
+func (s *Shape) firstID() int {
 	if len(s.Fields) == 0 {
-		return -1
+		return 0
+	}
+	return int(s.Fields[0].Key.ID())
+}
+
+// find returns the number of a field, -1 if there is none with the type and id. next is
+// where it probably is.
+func (s *Shape) find(key thrift.FieldKey, next int) int {
+	if next < len(s.Fields) && s.Fields[next].Key == key {
+		return next
 	}
 	id := key.ID()
-	// Most definitions number their fields without gaps.
-	if at := int(id) - int(s.Fields[0].Key.ID()); uint(at) < uint(len(s.Fields)) && s.Fields[at].Key == key {
-		return at
-	}
 	low, high := 0, len(s.Fields)
 	for low < high {
 		if middle := int(uint(low+high) >> 1); s.Fields[middle].Key.ID() < id {
@@ -104,6 +109,7 @@ func (s *Shape) scan(b []byte, p int, slots []Slot, depth int) (end int, repeate
 	}
 	var seen requiredSet
 	begin, next, last := p, 0, -1
+	first := s.firstID()
 	for len(b)-p >= 4 {
 		const header = 3
 		key := thrift.FieldKey(wordAt(b, p) >> 8)
@@ -111,9 +117,11 @@ func (s *Shape) scan(b []byte, p int, slots []Slot, depth int) (end int, repeate
 			break
 		}
 		start := p + header
-		number := next
-		if next >= len(s.Fields) || s.Fields[next].Key != key {
-			if number = s.find(key); number < 0 {
+		// Most definitions number their fields without gaps. Where they come next is a worse
+		// guess: encoders may write those of fixed size first.
+		number := int(key.ID()) - first
+		if uint(number) >= uint(len(s.Fields)) || s.Fields[number].Key != key {
+			if number = s.find(key, next); number < 0 {
 				if p = pass(b, start, key.Type(), depth); p < 0 {
 					return -1, false
 				}
@@ -183,7 +191,7 @@ func (s *Shape) missing(b []byte, p int) []string {
 		if p = pass(b, start, key.Type(), mostLevels); p < 0 {
 			break
 		}
-		if number := s.find(key); number >= 0 && s.Fields[number].Value.isThere(b, start) {
+		if number := s.find(key, 0); number >= 0 && s.Fields[number].Value.isThere(b, start) {
 			found[s.Fields[number].Required] = true
 		}
 	}
@@ -224,6 +232,13 @@ func (v *Type) pass(b []byte, p int, t thrift.Type, depth int) (end int, fits bo
 	if t == thrift.StructType {
 		return v.Struct().checked(b, p, depth), true
 	}
+	if v.Key == nil && v.Element.isSimple() {
+		t, n := startOfList(b, p, depth)
+		if n < 0 {
+			return -1, true
+		}
+		return passAll(b, p+listHeader, n, t, depth-1), n == 0 || t == v.Element.Type
+	}
 	if end, fits = v.fits(b, p); !fits || end < 0 || !v.holdsChecked() {
 		return pass(b, p, t, depth), fits
 	}
@@ -247,11 +262,14 @@ func (v *Type) pass(b []byte, p int, t thrift.Type, depth int) (end int, fits bo
 
 // passInner is pass for what is in a container.
 func (v *Type) passInner(b []byte, p, depth int) (end int, fits bool) {
-	if v.Key == nil && v.Element == nil && v.Struct == nil {
+	if v.isSimple() {
 		return pass(b, p, v.Type, depth), true
 	}
 	return v.pass(b, p, v.Type, depth)
 }
+
+// isSimple reports whether it is the type of a scalar or string.
+func (v *Type) isSimple() bool { return v.Key == nil && v.Element == nil && v.Struct == nil }
 
 // fits reports whether a container at p has elements of the right types, and where its
 // header ends, -1 if it is not there. Empty ones fit always.
@@ -310,7 +328,7 @@ func (s *Shape) check(r *thrift.Reader, p int) int {
 		if field = thrift.KeyAt(b, p); field.IsStop() {
 			break
 		}
-		if number := s.find(field); number >= 0 {
+		if number := s.find(field, 0); number >= 0 {
 			p = s.Fields[number].Value.check(r, p+3, field.Type())
 		} else {
 			p = r.Skip(p, field)

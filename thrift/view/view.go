@@ -27,9 +27,9 @@ type View struct {
 	// so that copies of the view can share it.
 	few   [fewPatches]viewPatch
 	many  []viewPatch
-	count int
+	count int32
 	// depth is how many levels the bytes nest at most, 0 if nobody has looked.
-	depth int
+	depth int32
 	// repeated: a field is there more than once, or in a form that does not count.
 	repeated bool
 }
@@ -80,7 +80,7 @@ func (v *View) Load(b []byte, slots []Slot, shape *Shape) error {
 // The bytes are kept as strings are, but never in memory that is only lent.
 func (v *View) Read(r *thrift.Reader, p int, slots []Slot, shape *Shape) int {
 	v.reset()
-	v.depth = max(r.Levels(), 0)
+	v.depth = int32(max(r.Levels(), 0))
 	clear(slots)
 	if r.Failed() || p > len(r.Bytes()) {
 		return shape.check(r, p)
@@ -225,7 +225,7 @@ func (v *View) Text(s Slot, absent string) string {
 	if s.start&slotPatched == 0 {
 		return absent
 	}
-	return v.patchOf(s).text
+	return v.patchOf(s).text()
 }
 
 // Binary returns a binary, which must not be changed. Its capacity is its length.
@@ -236,7 +236,7 @@ func (v *View) Binary(s Slot) []byte {
 	if s.start&slotPatched == 0 {
 		return nil
 	}
-	text := v.patchOf(s).text
+	text := v.patchOf(s).text()
 	if text == "" {
 		return []byte{}
 	}
@@ -262,9 +262,9 @@ func (v *View) Value(s Slot) []byte {
 	}
 	patch := v.patchOf(s)
 	if patch.form != patchNested {
-		return bytesOf(patch.text)
+		return bytesOf(patch.text())
 	}
-	return joined(patch.nested)
+	return joined(patch.nested())
 }
 
 // joined returns what nested writes, nil if it cannot be written: whoever writes the view
