@@ -206,6 +206,9 @@ func (p *printer) viewText(s *schema.Struct, view *viewNames) {
 	p.P()
 	p.doc(sentence("Equal reports whether two views are of the same bytes, or of structs that are equal."))
 	p.P("func (v *", view.goName, ") Equal(other *", view.goName, ") bool {")
+	p.P("if v == nil || other == nil {")
+	p.P("return v == other")
+	p.P("}")
 	p.P("return v.view.SameBytes(&other.view) || ", p.imports.view("Equal"), "[", s.GoName, "](v, other)")
 	p.P("}")
 }

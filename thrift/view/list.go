@@ -109,6 +109,7 @@ func (l Numbers[T]) AppendTo(list []T) []T {
 type List[E any] struct {
 	wire []byte
 	n    int
+	t    thrift.Type
 	// read returns the value that bytes begin with, and how long it is.
 	read func(b []byte) (E, int)
 }
@@ -117,7 +118,7 @@ type List[E any] struct {
 // returns the element that bytes begin with, and how long it is.
 func ListOf[E any](b []byte, t thrift.Type, read func(b []byte) (E, int)) List[E] {
 	wire, n := listBody(b, t)
-	return List[E]{wire: wire, n: n, read: read}
+	return List[E]{wire: wire, n: n, t: t, read: read}
 }
 
 // Len returns how many elements there are.
@@ -126,10 +127,9 @@ func (l List[E]) Len() int { return l.n }
 // At returns element i, for which it passes over those before. It panics if there is none.
 func (l List[E]) At(i int) E {
 	if uint(i) < uint(l.n) {
-		for j, element := range l.All() {
-			if j == i {
-				return element
-			}
+		if p := passAll(l.wire, 0, i, l.t, mostLevels); p >= 0 {
+			element, _ := l.read(l.wire[p:])
+			return element
 		}
 	}
 	panic(fmt.Sprintf("thrift: index %d of a list of %d elements", i, l.n))

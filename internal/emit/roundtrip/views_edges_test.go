@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/views/golden/views"
@@ -213,4 +214,76 @@ func panics(f func()) (panicked bool) {
 	defer func() { panicked = recover() != nil }()
 	f()
 	return false
+}
+
+// TestView_EqualToNothing is what structs do: nothing is equal to nothing only.
+func TestView_EqualToNothing(t *testing.T) {
+	var v, none = new(views.LeafView), (*views.LeafView)(nil)
+	if v.Equal(nil) || none.Equal(v) || !none.Equal(nil) || !v.Equal(v) {
+		t.Errorf("%v, %v, %v, %v", v.Equal(nil), none.Equal(v), none.Equal(nil), v.Equal(v))
+	}
+}
+
+// TestView_AtPassesOverElements compares At with All, in lists of everything that has no
+// fixed size.
+func TestView_AtPassesOverElements(t *testing.T) {
+	for seed := range uint64(40) {
+		v, err := views.NewContainersView(newFilled(views.NewContainers(), seed).(*views.Containers))
+		if err != nil {
+			continue // a union without an arm
+		}
+		for i, text := range v.Strings().All() {
+			if got := v.Strings().At(i); got != text {
+				t.Errorf("seed %d, text %d: %q, want %q", seed, i, got, text)
+			}
+		}
+		for i, node := range v.Nodes().All() {
+			if got := v.Nodes().At(i); !got.Equal(&node) {
+				t.Errorf("seed %d, node %d: %v, want %v", seed, i, got, node)
+			}
+		}
+		for i, plane := range v.Cube().All() {
+			if got := v.Cube().At(i); got.Len() != plane.Len() {
+				t.Errorf("seed %d, plane %d: %d rows, want %d", seed, i, got.Len(), plane.Len())
+			}
+		}
+	}
+}
+
+// TestView_ManyMayReadOne has goroutines that do all that changes nothing, of a view with
+// patches of every form: the race detector finds what does.
+func TestView_ManyMayReadOne(t *testing.T) {
+	v, err := views.NewPlainView(&views.Plain{ABool: true, AString: "a", Numbers: []int64{1, 2, 3}, ALeaf: views.Leaf{Number: 4}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf := v.ALeaf()
+	leaf.SetText("inner")
+	v.SetALeaf(leaf)
+	v.SetNumbersAt(1, 20)
+	v.SetAnI64(7)
+	v.SetAString("b")
+	v.SetABinary([]byte("c"))
+	want, err := v.AppendTo(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			for range 50 {
+				own, inner := v, v.ALeaf()
+				own.SetAString("of one only")
+				inner.SetNumber(8)
+				got, err := v.AppendTo(nil)
+				if err != nil || !bytes.Equal(got, want) {
+					t.Errorf("%x, %v; want %x", got, err, want)
+				}
+				if v.AString() != "b" || v.Numbers().At(1) != 20 || v.ALeaf().String() == "" || !v.Equal(&v) {
+					t.Errorf("%v", v)
+				}
+			}
+		})
+	}
+	group.Wait()
 }

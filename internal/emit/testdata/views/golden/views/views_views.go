@@ -83,6 +83,9 @@ func (v LeafView) String() string { return view.String(&v) }
 // Equal reports whether two views are of the same bytes, or of structs that are
 // equal.
 func (v *LeafView) Equal(other *LeafView) bool {
+	if v == nil || other == nil {
+		return v == other
+	}
 	return v.view.SameBytes(&other.view) || view.Equal[Leaf](v, other)
 }
 
@@ -193,6 +196,9 @@ func (v PlainView) String() string { return view.String(&v) }
 // Equal reports whether two views are of the same bytes, or of structs that are
 // equal.
 func (v *PlainView) Equal(other *PlainView) bool {
+	if v == nil || other == nil {
+		return v == other
+	}
 	return v.view.SameBytes(&other.view) || view.Equal[Plain](v, other)
 }
 
@@ -460,6 +466,9 @@ func (v PresetView) String() string { return view.String(&v) }
 // Equal reports whether two views are of the same bytes, or of structs that are
 // equal.
 func (v *PresetView) Equal(other *PresetView) bool {
+	if v == nil || other == nil {
+		return v == other
+	}
 	return v.view.SameBytes(&other.view) || view.Equal[Preset](v, other)
 }
 
@@ -899,6 +908,9 @@ func (v OptionalView) String() string { return view.String(&v) }
 // Equal reports whether two views are of the same bytes, or of structs that are
 // equal.
 func (v *OptionalView) Equal(other *OptionalView) bool {
+	if v == nil || other == nil {
+		return v == other
+	}
 	return v.view.SameBytes(&other.view) || view.Equal[Optional](v, other)
 }
 
@@ -1212,6 +1224,9 @@ func (v StrictView) String() string { return view.String(&v) }
 // Equal reports whether two views are of the same bytes, or of structs that are
 // equal.
 func (v *StrictView) Equal(other *StrictView) bool {
+	if v == nil || other == nil {
+		return v == other
+	}
 	return v.view.SameBytes(&other.view) || view.Equal[Strict](v, other)
 }
 
@@ -1395,6 +1410,9 @@ func (v ChoiceView) String() string { return view.String(&v) }
 // Equal reports whether two views are of the same bytes, or of structs that are
 // equal.
 func (v *ChoiceView) Equal(other *ChoiceView) bool {
+	if v == nil || other == nil {
+		return v == other
+	}
 	return v.view.SameBytes(&other.view) || view.Equal[Choice](v, other)
 }
 
@@ -1550,6 +1568,9 @@ func (v FailureView) String() string { return view.String(&v) }
 // Equal reports whether two views are of the same bytes, or of structs that are
 // equal.
 func (v *FailureView) Equal(other *FailureView) bool {
+	if v == nil || other == nil {
+		return v == other
+	}
 	return v.view.SameBytes(&other.view) || view.Equal[Failure](v, other)
 }
 
@@ -1678,6 +1699,9 @@ func (v ContainersView) String() string { return view.String(&v) }
 // Equal reports whether two views are of the same bytes, or of structs that are
 // equal.
 func (v *ContainersView) Equal(other *ContainersView) bool {
+	if v == nil || other == nil {
+		return v == other
+	}
 	return v.view.SameBytes(&other.view) || view.Equal[Containers](v, other)
 }
 
@@ -2388,6 +2412,9 @@ func (v NodeView) String() string { return view.String(&v) }
 // Equal reports whether two views are of the same bytes, or of structs that are
 // equal.
 func (v *NodeView) Equal(other *NodeView) bool {
+	if v == nil || other == nil {
+		return v == other
+	}
 	return v.view.SameBytes(&other.view) || view.Equal[Node](v, other)
 }
 
@@ -2611,6 +2638,9 @@ func (v NamesView_2) String() string { return view.String(&v) }
 // Equal reports whether two views are of the same bytes, or of structs that are
 // equal.
 func (v *NamesView_2) Equal(other *NamesView_2) bool {
+	if v == nil || other == nil {
+		return v == other
+	}
 	return v.view.SameBytes(&other.view) || view.Equal[Names](v, other)
 }
 
@@ -2880,6 +2910,9 @@ func (v NamesViewView) String() string { return view.String(&v) }
 // Equal reports whether two views are of the same bytes, or of structs that are
 // equal.
 func (v *NamesViewView) Equal(other *NamesViewView) bool {
+	if v == nil || other == nil {
+		return v == other
+	}
 	return v.view.SameBytes(&other.view) || view.Equal[NamesView](v, other)
 }
 
@@ -2971,6 +3004,9 @@ func (v NamesView_View) String() string { return view.String(&v) }
 // Equal reports whether two views are of the same bytes, or of structs that are
 // equal.
 func (v *NamesView_View) Equal(other *NamesView_View) bool {
+	if v == nil || other == nil {
+		return v == other
+	}
 	return v.view.SameBytes(&other.view) || view.Equal[NamesView_](v, other)
 }
 
@@ -3055,6 +3091,9 @@ func (v EmptyView) String() string { return view.String(&v) }
 // Equal reports whether two views are of the same bytes, or of structs that are
 // equal.
 func (v *EmptyView) Equal(other *EmptyView) bool {
+	if v == nil || other == nil {
+		return v == other
+	}
 	return v.view.SameBytes(&other.view) || view.Equal[Empty](v, other)
 }
 
@@ -3131,6 +3170,9 @@ func (v TypedView) String() string { return view.String(&v) }
 // Equal reports whether two views are of the same bytes, or of structs that are
 // equal.
 func (v *TypedView) Equal(other *TypedView) bool {
+	if v == nil || other == nil {
+		return v == other
+	}
 	return v.view.SameBytes(&other.view) || view.Equal[Typed](v, other)
 }
 

@@ -79,6 +79,9 @@ func (v PlaceView) String() string { return view.String(&v) }
 // Equal reports whether two views are of the same bytes, or of structs that are
 // equal.
 func (v *PlaceView) Equal(other *PlaceView) bool {
+	if v == nil || other == nil {
+		return v == other
+	}
 	return v.view.SameBytes(&other.view) || view.Equal[Place](v, other)
 }
 
