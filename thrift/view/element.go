@@ -3,6 +3,8 @@ package view
 import (
 	"fmt"
 	"math"
+	"sort"
+	"sync/atomic"
 
 	"github.com/fulmar-rpc/fulmar/thrift"
 )
@@ -14,8 +16,10 @@ type viewElements struct {
 	// nobody has looked.
 	base  []byte
 	depth int
-	// patches are the new elements, in order.
+	// patches are the new elements, in order. taken is how many there are in their memory,
+	// which lists may share that have the first ones in common.
 	patches []viewPatch
+	taken   *atomic.Int64
 }
 
 var _ viewPart = (*viewElements)(nil)
@@ -37,7 +41,7 @@ func (v *View) setAt(slots []Slot, shape *Shape, number, i int, patch viewPatch)
 		panic(fmt.Sprintf("thrift: index %d of the list %d of %s, which has not as many elements", i, shape.Fields[number].Key.ID(), shape.Name))
 	}
 	patch.of, patch.from, patch.to = int32(i), uint32(from), uint32(to)
-	list.patches = withPatch(list.patches, &patch)
+	list.add(&patch)
 	v.SetPart(slots, shape, number, &list)
 }
 
@@ -62,16 +66,32 @@ func (l *viewElements) place(i int) (from, to int, ok bool) {
 	}
 	from = listHeader
 	first := 0
-	for _, patch := range l.patches {
-		if int(patch.of) <= i {
-			from, first = int(patch.from), int(patch.of)
-		}
+	if at := sort.Search(len(l.patches), func(at int) bool { return int(l.patches[at].of) > i }); at > 0 {
+		from, first = int(l.patches[at-1].from), int(l.patches[at-1].of)
 	}
 	if from = passAll(l.base, from, i-first, t, mostLevels); from < 0 {
 		return 0, 0, false
 	}
 	to = pass(l.base, from, t, mostLevels)
 	return from, to, to > 0
+}
+
+// add adds a patch, or replaces the one for the same element. Who changes one element
+// after the other does not copy all of those before each time: what is behind the end of
+// the patches belongs to the first who takes it, whichever goroutine has a copy of the
+// view, and nobody reads behind the end of his own.
+func (l *viewElements) add(patch *viewPatch) {
+	n := len(l.patches)
+	if n > 0 && l.patches[n-1].of >= patch.of {
+		l.patches = withPatch(l.patches, patch)
+	} else if n < cap(l.patches) && l.taken.CompareAndSwap(int64(n), int64(n+1)) {
+		l.patches = append(l.patches, *patch)
+		return
+	} else {
+		l.patches = append(append(make([]viewPatch, 0, 2*n+1), l.patches...), *patch)
+	}
+	l.taken = new(atomic.Int64)
+	l.taken.Store(int64(len(l.patches)))
 }
 
 // WriteThrift writes the list, with its header.

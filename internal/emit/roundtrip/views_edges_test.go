@@ -3,6 +3,7 @@ package roundtrip_test
 import (
 	"bytes"
 	"encoding/binary"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -286,4 +287,46 @@ func TestView_ManyMayReadOne(t *testing.T) {
 		})
 	}
 	group.Wait()
+}
+
+// TestView_ChangesElementsOneByOne changes every element of a list, and does not copy all
+// changes before for each: that were 250 MB. Copies that were made on the way stay as they
+// were, and go on by themselves.
+func TestView_ChangesElementsOneByOne(t *testing.T) {
+	const elements = 4_000
+	v, err := views.NewContainersView(&views.Containers{Strings: make([]string, elements)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	var half views.ContainersView
+	for i := range elements {
+		if i == elements/2 {
+			half = v
+		}
+		v.SetStringsAt(i, "x")
+	}
+	runtime.ReadMemStats(&after)
+	if size := after.TotalAlloc - before.TotalAlloc; size > 10<<20 {
+		t.Errorf("%d bytes were allocated", size)
+	}
+	fork := half
+	fork.SetStringsAt(elements/2, "of the fork")
+	half.SetStringsAt(elements-1, "of the half")
+	half.SetStringsAt(1, "one before")
+	for name, test := range map[string]struct {
+		v    *views.ContainersView
+		want map[int]string
+	}{
+		"all":  {&v, map[int]string{0: "x", 1: "x", elements / 2: "x", elements - 1: "x"}},
+		"fork": {&fork, map[int]string{1: "x", elements/2 - 1: "x", elements / 2: "of the fork", elements - 1: ""}},
+		"half": {&half, map[int]string{0: "x", 1: "one before", elements/2 - 1: "x", elements / 2: "", elements - 1: "of the half"}},
+	} {
+		for i, want := range test.want {
+			if got := test.v.Strings().At(i); got != want {
+				t.Errorf("%s, element %d: %q, want %q", name, i, got, want)
+			}
+		}
+	}
 }
