@@ -314,7 +314,7 @@ func (c *Client) attempt(ctx context.Context, peer *transport.Peer, state *unary
 	if err := errAt(ctx, now); err != nil {
 		return callFailure(err, state.limit)
 	}
-	method := transport.Method{Name: state.method.Name, Qualified: c.nameOf(state.method), Oneway: state.method.Oneway, Payload: wire.Payload(state.method.payload()), KeepsReply: state.method.isRaw()}
+	method := transport.Method{Name: state.method.Name, Qualified: c.nameOf(state.method), Oneway: state.method.Oneway, Payload: wire.Payload(state.method.payload()), KeepsReply: state.method.keeps(state.reply)}
 	request, err := peer.NewRequest(method, c.requestHead(ctx, state.method, now))
 	if err != nil {
 		return &Error{code: encodeCode(err), message: err.Error(), phase: PhaseEncode, executed: ExecutedNo, cause: err}
@@ -411,7 +411,7 @@ func (c *Client) readReply(message *transport.Response, state *unaryState) error
 		return &BusinessError{status: business.Status, message: business.Message, extra: business.Extra}
 	}
 	body, mayRefer := message.Body, false
-	if state.method.isRaw() {
+	if state.method.keeps(state.reply) {
 		body, mayRefer = message.KeepBody(), true
 	}
 	if _, err := state.method.Codec.ReadBody(body, state.reply, c.limits, mayRefer); err != nil {

@@ -427,11 +427,7 @@ func invalid(err error) *Error {
 // decode reads the request of a call.
 func (s *Server) decode(method *MethodDesc, in *transport.Inbound) (any, error) {
 	request := method.NewRequest()
-	// A string that is sent from where it is may be in use when the call has ended.
-	body, mayRefer := in.Body, len(in.Body) < limits.LinkedStringBytes
-	if !mayRefer && method.isRaw() {
-		body, mayRefer = in.KeepBody(), true
-	}
+	body, mayRefer := method.requestBody(in, request)
 	refers, err := method.Codec.ReadBody(body, request, s.limits, mayRefer)
 	if err != nil {
 		s.transport.Log().Warn("call refused", "peer", in.Peer, "method", method.Name, "reason", err.Error())

@@ -27,6 +27,7 @@ func (c *Config) Bind(flags *flag.FlagSet) {
 	flags.BoolVar(&c.NoMethods, "no-methods", false, "leave out String, Equal, Clone, Detach and SizeThrift, two fifths of the code")
 	flags.BoolVar(&c.Reuse, "reuse", false, "make decoding able to take the memory of the struct that it decodes into, with UnmarshalConfig.Reuse")
 	flags.BoolVar(&c.Views, "views", false, "make views of all structs: types that read and change fields where they are in a message")
+	flags.Var((*viewMethodsValue)(&c.ViewMethods), "view-methods", "have methods take and return views of their structs (default: none)")
 	flags.BoolVar(&c.KeepUnknown, "keep-unknown", false, "make structs keep the fields that their definition does not have, and send them on")
 	flags.Var((*shapeValue)(&c.Shape), "shape", "what structs look like in Go: kitex has the names, types and methods of Kitex's tool, for services that are switched (default: fulmar)")
 	flags.BoolVar(&c.NoDescriptors, "no-descriptors", false, "leave out what package descriptor reads: the definition, for code that does not know it")

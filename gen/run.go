@@ -50,6 +50,9 @@ type Config struct {
 	// Views makes views of all structs: types that read and change fields where they are in
 	// a message. The annotation go.view asks for that of a struct and those in it.
 	Views bool
+	// ViewMethods says which structs methods take and return as views; empty means none.
+	// The annotation go.views of a method or service says otherwise.
+	ViewMethods ViewMethods
 	// Shape is what structs look like in Go; empty means ShapeFulmar.
 	Shape Shape
 	// NoDescriptors leaves out what package descriptor reads.
@@ -139,7 +142,10 @@ func (c Config) Validate() error {
 	if c.Shape == ShapeKitex && c.Reuse {
 		problems = append(problems, errors.New("memory cannot be reused in the shape of Kitex"))
 	}
-	if c.Shape == ShapeKitex && c.Views {
+	if err := c.ViewMethods.check(); err != nil {
+		problems = append(problems, fmt.Errorf("view methods %.80q: %w", string(c.ViewMethods), err))
+	}
+	if c.Shape == ShapeKitex && (c.Views || c.ViewMethods != "") {
 		problems = append(problems, errors.New("there are no views in the shape of Kitex"))
 	}
 	return errors.Join(problems...)
@@ -347,6 +353,7 @@ func (r *run) generate() (files []emit.File, err error) {
 			KeepUnknown:       r.config.KeepUnknown,
 			Reuse:             r.config.Reuse,
 			Views:             r.config.Views,
+			ViewMethods:       string(r.config.ViewMethods),
 			Kitex:             r.config.Shape == ShapeKitex,
 			NoDescriptors:     r.config.NoDescriptors,
 		})

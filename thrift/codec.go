@@ -37,7 +37,8 @@ func (Codec) AppendBody(out *linkbuf.Buffer, body any, m limits.Message) error {
 
 // ReadBody reads all of in into body, which must be a Struct. If mayRefer, strings with
 // StringsScoped refer to in afterwards, and it reports whether there are some;
-// otherwise it keeps no reference to in.
+// otherwise it keeps no reference to in. A body that holds views refers to in for ever if
+// it may refer to it.
 func (c Codec) ReadBody(in []byte, body any, m limits.Message, mayRefer bool) (refers bool, err error) {
 	s, ok := body.(Struct)
 	if !ok {
@@ -46,11 +47,14 @@ func (c Codec) ReadBody(in []byte, body any, m limits.Message, mayRefer bool) (r
 	lease := copied
 	if mayRefer {
 		lease = lent
+		if c.Keeps(body) {
+			lease = owned
+		}
 	}
 	t := takeTools(m)
 	t.reader = newReader(in, m, c.Strings, lease)
 	err = t.reader.read(s)
-	refers = err == nil && t.reader.strings.refers
+	refers = err == nil && (t.reader.strings.refers || lease == owned)
 	t.giveBack(m)
 	return refers, err
 }

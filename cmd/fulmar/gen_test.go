@@ -187,7 +187,7 @@ func TestGen_ObeysEveryFlag(t *testing.T) {
 		"no-methods":         checkNoMethods,
 		"keep-unknown":       checkKeepUnknown,
 		"reuse":              checkReuse,
-		"shape":              checkShape, "views": checkViews,
+		"shape":              checkShape, "views": checkViews, "view-methods": checkViewMethods,
 		"no-descriptors": checkNoDescriptors,
 	}
 	maps.Copy(cases, pluginFlagCases())
@@ -346,6 +346,22 @@ func checkViews(t *testing.T, flag string) {
 	fulmar(t, folder, "gen", flag, "a.thrift").want(t, 0, "(1 written, 3 unchanged, 0 removed)")
 	contains(t, filepath.Join(folder, "gen/a/a_views.go"), "type UView struct {")
 	fulmar(t, folder, "gen", flag, "--shape", "kitex", "a.thrift").want(t, exitUsage, "there are no views in the shape of Kitex")
+}
+
+func checkViewMethods(t *testing.T, flag string) {
+	folder := newFolder(t, "a.thrift", "struct S { 1: i32 a } service V { S m(1: S s) S n(1: S s) (go.views = 'none') }")
+	rpc := filepath.Join(folder, "gen/a/a_rpc.go")
+	for value, want := range map[string]string{
+		"request":  "M(ctx context.Context, s SView) (*S, error)",
+		"response": "M(ctx context.Context, s *S) (SView, error)",
+		"both":     "M(ctx context.Context, s SView) (SView, error)",
+	} {
+		fulmar(t, folder, "gen", flag, value, "a.thrift").want(t, 0)
+		contains(t, rpc, want)
+		contains(t, rpc, "N(ctx context.Context, s *S) (*S, error)")
+	}
+	fulmar(t, folder, "gen", flag, "all", "a.thrift").want(t, exitUsage, "expected request, response or both")
+	fulmar(t, folder, "gen", flag, "both", "--shape", "kitex", "a.thrift").want(t, exitUsage, "there are no views in the shape of Kitex")
 }
 
 func checkNoMethods(t *testing.T, flag string) {

@@ -27,6 +27,8 @@ const (
 	annotationUnknown = "go.unknown"
 	// annotationView makes a view of a struct, and of those in it.
 	annotationView = "go.view"
+	// annotationViews says what of a method is a view: request, response, both or none.
+	annotationViews = "go.views"
 	// annotationDeprecated gives the reason why something should not be used.
 	annotationDeprecated = "deprecated"
 	// annotationStreaming makes a method a stream.
@@ -61,7 +63,7 @@ func (g *generator) goName(name string, annotations schema.Annotations) string {
 // it: ours, and those of thriftgo and thriftrw. The rest is for others to read.
 func changesGo(key string) bool {
 	switch key {
-	case annotationName, annotationTag, annotationType, annotationStrings, annotationUnknown, annotationView, annotationStreaming,
+	case annotationName, annotationTag, annotationType, annotationStrings, annotationUnknown, annotationView, annotationViews, annotationStreaming,
 		"go.pkg", "thrift.nested", "thrift.is_alias", "thrift.is_interface":
 		return true
 	}
@@ -92,8 +94,9 @@ func (g *generator) checkAnnotations() {
 			g.checkFields(s.Fields, true)
 		}
 		for _, service := range file.Services {
-			g.checkEffects(service.Annotations, annotationName, annotationStrings)
+			g.checkEffects(service.Annotations, g.followedByServices()...)
 			g.checkStrings(service.Annotations)
+			g.checkMethodViews(service.Annotations)
 			for _, method := range service.Methods {
 				g.checkMethod(method)
 			}
@@ -106,6 +109,16 @@ func (g *generator) followedByStructs() []string {
 	followed := []string{annotationName, annotationUnknown}
 	if !g.options.Kitex {
 		followed = append(followed, annotationView)
+	}
+	return followed
+}
+
+// followedByServices are those that change what is generated for a service, or for a
+// method.
+func (g *generator) followedByServices() []string {
+	followed := []string{annotationName, annotationStrings}
+	if !g.options.Kitex {
+		followed = append(followed, annotationViews)
 	}
 	return followed
 }
@@ -158,8 +171,9 @@ func (g *generator) checkFields(fields []*schema.Field, inStruct bool) {
 }
 
 func (g *generator) checkMethod(method *schema.Method) {
-	g.checkEffects(method.Annotations, annotationName, annotationStrings, annotationStreaming)
+	g.checkEffects(method.Annotations, append(g.followedByServices(), annotationStreaming)...)
 	g.checkStrings(method.Annotations)
+	g.checkMethodViews(method.Annotations)
 	g.checkType(method.Result)
 	g.checkFields(method.Arguments, false)
 	g.checkFields(method.Throws, false)

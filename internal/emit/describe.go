@@ -38,10 +38,10 @@ func (p *Prepared) describeFile(types *printer, file *schema.File) {
 		for _, method := range serviceMethods(service) {
 			described := schema.GoMethod{Method: method, Name: method.GoName}
 			for i, name := range types.parameterNames(method) {
-				described.Parameters = append(described.Parameters, schema.GoParameter{Name: name, Type: types.passedType(method.Arguments[i].Type)})
+				described.Parameters = append(described.Parameters, schema.GoParameter{Name: name, Type: types.argumentType(method, method.Arguments[i])})
 			}
 			if method.Result.Kind != schema.KindVoid {
-				described.Result = types.passedType(method.Result)
+				described.Result = types.returnedType(method)
 			}
 			service.GoMethods = append(service.GoMethods, described)
 		}

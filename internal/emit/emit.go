@@ -40,6 +40,9 @@ type Options struct {
 	Reuse bool
 	// Views makes views of all structs, and not only of those that are annotated.
 	Views bool
+	// ViewMethods says which structs methods take and return as views, apart from methods
+	// that say it themselves: request, response, both, or empty for none.
+	ViewMethods string
 	// Kitex gives everything the names and Go types that Kitex's tool gives it.
 	Kitex bool
 	// NoDescriptors leaves out what package descriptor reads.

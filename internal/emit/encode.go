@@ -23,7 +23,7 @@ func (p *printer) codec(source *schema.File) {
 		for _, method := range service.Methods {
 			p.recordCodec(p.argumentRecord(method), nil)
 			if !method.Oneway {
-				p.recordCodec(resultRecord(method), nil)
+				p.recordCodec(p.resultRecord(method), nil)
 			}
 		}
 	}
@@ -36,6 +36,7 @@ func (p *printer) recordCodec(r *record, s *schema.Struct) {
 	p.endDeclaration()
 	p.readMethod(r, s)
 	p.reuseMethod(r)
+	p.keepMethod(r)
 	p.endDeclaration()
 }
 

@@ -112,6 +112,9 @@ func (p *printer) valueType(m member) string {
 	if m.custom != nil {
 		return p.imports.custom(m.custom)
 	}
+	if m.viewed {
+		return p.viewOf(m.Type.Struct)
+	}
 	return p.goType(m.Type)
 }
 

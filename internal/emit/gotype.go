@@ -84,7 +84,7 @@ func (p *printer) memberType(m member) string {
 	case formOpt:
 		return p.imports.thrift("Opt") + "[" + p.valueType(m) + "]"
 	case formPointer:
-		return "*" + p.goType(m.Type)
+		return "*" + p.heldStruct(m)
 	default:
 		return p.valueType(m)
 	}

@@ -37,7 +37,7 @@ func (p *printer) methods(source *schema.File) {
 		for _, method := range service.Methods {
 			p.textMethods(p.argumentRecord(method))
 			if !method.Oneway {
-				p.textMethods(resultRecord(method))
+				p.textMethods(p.resultRecord(method))
 			}
 			p.endDeclaration()
 		}

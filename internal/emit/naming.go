@@ -204,11 +204,12 @@ func methodIdentifiers(service *schema.Service, name string) []string {
 // nameMembers names the fields of the arguments and the result of a method.
 func (g *generator) nameMembers(method *schema.Method) {
 	arguments := newNamespace(structMethods...)
+	arguments.reserve("KeepsThrift")
 	for _, argument := range method.Arguments {
 		argument.GoName = arguments.claim(g.goName(argument.Name, argument.Annotations))
 	}
 	result := newNamespace(structMethods...)
-	result.reserve("Success", "ReplyError")
+	result.reserve("Success", "ReplyError", "KeepsThrift")
 	for _, exception := range method.Throws {
 		exception.GoName = result.claim(g.goName(exception.Name, exception.Annotations))
 	}

@@ -51,7 +51,7 @@ func (r *record) old(m member) string {
 
 // makePointer prints what makes value, a struct for the field m.
 func (p *printer) makePointer(r *record, m member) {
-	allocate := p.imports.thrift("Allocate") + "[" + p.goType(m.Type) + "](r, p)"
+	allocate := p.imports.thrift("Allocate") + "[" + p.heldStruct(m) + "](r, p)"
 	if r.hasOld(m) {
 		p.P("value := old.", m.GoName)
 		p.P("if value == nil {")
@@ -60,13 +60,18 @@ func (p *printer) makePointer(r *record, m member) {
 	} else {
 		p.P("value := ", allocate)
 	}
-	p.unlessReused(m.Type, p.hasDefaults(m.Type.Struct), "*value")
+	if !m.viewed {
+		p.unlessReused(m.Type, p.hasDefaults(m.Type.Struct), "*value")
+	}
 }
 
 // makeStruct prints what makes the field m ready to be read into.
 func (p *printer) makeStruct(r *record, m member, field string) {
 	if r.hasOld(m) {
 		p.P(field, " = old.", m.GoName) // which is nothing yet unless memory is reused
+	}
+	if m.viewed {
+		return // reading makes it anew
 	}
 	p.unlessReused(m.Type, !r.hasOld(m) || p.hasDefaults(m.Type.Struct), field)
 }

@@ -155,9 +155,12 @@ func (p *printer) clientMethod(service *schema.Service, method *schema.Method) {
 	if optionalForm(method.Result) == formOpt {
 		success += ".Or(" + p.zeroValue(method.Result) + ")"
 	}
+	if p.returnsView(method) {
+		success = "*" + success
+	}
 	// A Caller has asked ReplyError already.
 	p.P("if err := ", call("&both.result"), "; err != nil {")
-	p.P("return ", p.zeroValue(method.Result), ", err")
+	p.P("return ", p.zeroResult(method), ", err")
 	p.P("}")
 	p.P("return ", success, ", nil")
 	p.P("}")
@@ -255,6 +258,9 @@ func (p *printer) successValue(service *schema.Service, method *schema.Method) s
 		if p.options.Kitex {
 			break
 		}
+		if p.returnsView(method) {
+			return "&success"
+		}
 		p.P("if success == nil {")
 		p.P("return nil, ", p.missingReply(service, method))
 		p.P("}")
@@ -292,7 +298,7 @@ func (p *printer) declareArguments(method *schema.Method) {
 func (p *printer) declareResult(method *schema.Method) {
 	p.P()
 	p.doc(sentence(resultName(method.Service.GoName, method.GoName), " is the reply of ", fullName(method), ". At most one of its fields is set."))
-	p.fields(resultRecord(method), nil)
+	p.fields(p.resultRecord(method), nil)
 }
 
 func (p *printer) replyError(method *schema.Method) {
@@ -321,7 +327,7 @@ func (p *printer) replyError(method *schema.Method) {
 func (p *printer) parameters(method *schema.Method) string {
 	list := []string{"ctx " + p.imports.std("context", "Context")}
 	for i, name := range p.parameterNames(method) {
-		list = append(list, name+" "+p.passedType(method.Arguments[i].Type))
+		list = append(list, name+" "+p.argumentType(method, method.Arguments[i]))
 	}
 	return strings.Join(list, ", ")
 }
@@ -346,5 +352,5 @@ func (p *printer) results(method *schema.Method) string {
 	if method.Result.Kind == schema.KindVoid {
 		return "error"
 	}
-	return "(" + p.passedType(method.Result) + ", error)"
+	return "(" + p.returnedType(method) + ", error)"
 }

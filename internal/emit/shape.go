@@ -46,7 +46,7 @@ type record struct {
 
 // add appends a member.
 func (g *generator) add(r *record, m member) {
-	isStruct := m.Type.Kind == schema.KindStruct
+	isStruct := m.Type.Kind == schema.KindStruct && !m.viewed
 	switch preset := !m.optional && m.Default != nil; {
 	case preset && (isStruct || isContainer(m.Type)):
 		r.largePresets = append(r.largePresets, len(r.members))
@@ -79,6 +79,8 @@ type member struct {
 	optional bool
 	// required says that reading fails without it.
 	required bool
+	// viewed says that it holds a view of its struct.
+	viewed bool
 	// filled says that after reading it holds a struct, even if none came.
 	filled bool
 }
@@ -123,7 +125,7 @@ func (g *generator) declaredRecord(s *schema.Struct) *record {
 }
 
 // argumentRecord is the record of a method's arguments. Structs are pointers
-// there because handlers and callers pass pointers.
+// there because handlers and callers pass pointers; views are values.
 func (g *generator) argumentRecord(method *schema.Method) *record {
 	r := &record{
 		goName:   argsName(method.Service.GoName, method.GoName),
@@ -131,7 +133,9 @@ func (g *generator) argumentRecord(method *schema.Method) *record {
 	}
 	for _, argument := range method.Arguments {
 		m := member{Field: argument, required: argument.Requiredness == schema.RequirednessRequired}
-		if argument.Type.Kind == schema.KindStruct {
+		if g.isViewedArgument(method, argument) {
+			m.viewed = true
+		} else if argument.Type.Kind == schema.KindStruct {
 			m.form, m.absence, m.filled = formPointer, absenceRefused, true
 		}
 		g.add(r, m)
@@ -141,14 +145,14 @@ func (g *generator) argumentRecord(method *schema.Method) *record {
 
 // resultRecord is the record of a method's result: at most one of the returned
 // value and the declared exceptions.
-func resultRecord(method *schema.Method) *record {
+func (g *generator) resultRecord(method *schema.Method) *record {
 	r := &record{
 		goName:   resultName(method.Service.GoName, method.GoName),
 		wireName: fullName(method) + " result",
 	}
 	if method.Result.Kind != schema.KindVoid {
 		success := &schema.Field{Name: "success", GoName: "Success", Type: method.Result}
-		r.members = append(r.members, member{Field: success, form: optionalForm(method.Result), optional: true})
+		r.members = append(r.members, member{Field: success, form: optionalForm(method.Result), optional: true, viewed: g.returnsView(method)})
 	}
 	for _, exception := range method.Throws {
 		r.members = append(r.members, member{Field: exception, form: formPointer, optional: true})

@@ -13,8 +13,8 @@ type viewNames struct {
 // viewMethods are the methods for a field; "" for those that it does not have.
 type viewMethods struct{ get, set, has, clear, setAt string }
 
-// viewedStructs finds the structs that get views: all, or those that are annotated and
-// what is in them.
+// viewedStructs finds the structs that get views: all, or those that are annotated, those
+// that methods in view form take and return, and what is in them.
 func (g *generator) viewedStructs() map[*schema.Struct]bool {
 	viewed := map[*schema.Struct]bool{}
 	if g.options.Kitex {
@@ -26,6 +26,9 @@ func (g *generator) viewedStructs() map[*schema.Struct]bool {
 			if g.options.Views || findAnnotation(s.Annotations, annotationView) != nil {
 				queue = append(queue, s)
 			}
+		}
+		for _, service := range file.Services {
+			queue = append(queue, g.structsInViewForm(service)...)
 		}
 	}
 	for ; len(queue) > 0; queue = queue[1:] {

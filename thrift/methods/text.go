@@ -123,6 +123,8 @@ func (p *textPrinter) value(v reflect.Value) {
 			p.opt(v)
 		} else if isUnknown(v.Type()) {
 			p.print(v.Interface().(thrift.Unknown).String())
+		} else if text, ok := viewText(v); ok {
+			p.print(text)
 		} else {
 			p.fields(v)
 		}
@@ -144,6 +146,22 @@ func (p *textPrinter) value(v reflect.Value) {
 	default: // bool, numbers, enums, uuids
 		p.print(fmt.Sprint(v.Interface()))
 	}
+}
+
+// viewText returns what a view says of itself, which holds nothing that reflection shows.
+func viewText(v reflect.Value) (text string, ok bool) {
+	if !v.CanAddr() {
+		return "", false
+	}
+	view, ok := v.Addr().Interface().(interface {
+		thrift.Struct
+		fmt.Stringer
+		BindThrift(b []byte) int
+	})
+	if !ok {
+		return "", false
+	}
+	return view.String(), true
 }
 
 // opt prints the value of an Opt that is set.

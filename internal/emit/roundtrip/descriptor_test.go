@@ -33,6 +33,8 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/unknown/golden/unknown"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/unknown/golden/unknown/newer"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/values/golden/values"
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/viewmethods/golden/viewmethods"
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/viewmethods/golden/viewmethods/parcel"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/views/golden/views"
 	viewsother "github.com/fulmar-rpc/fulmar/internal/emit/testdata/views/golden/views/other"
 	"github.com/fulmar-rpc/fulmar/internal/idl"
@@ -43,30 +45,32 @@ import (
 // described are the descriptors of the definitions, by their files below testdata.
 func described() map[string]*descriptor.File {
 	return map[string]*descriptor.File{
-		"bounds/bounds.thrift":         &bounds.BoundsDescriptor,
-		"enumtext/enumtext.thrift":     &enumtext.EnumtextDescriptor,
-		"fieldtypes/fieldtypes.thrift": &fieldtypes.FieldtypesDescriptor,
-		"hostile/hostile.thrift":       &hostile.HostileDescriptor,
-		"ids/ids.thrift":               &ids.IDsDescriptor,
-		"inherit/inherit.thrift":       &inherit.InheritDescriptor,
-		"inherit/base.thrift":          &inheritthrift.BaseDescriptor,
-		"inherit/value.thrift":         &value.ValueDescriptor,
-		"inherit/deep/other.thrift":    &deepthrift.OtherDescriptor,
-		"kitex/kitex.thrift":           &shape.KitexDescriptor,
-		"kitex/common.thrift":          &common.CommonDescriptor,
-		"kitexown/kitexown.thrift":     &own.KitexownDescriptor,
-		"names/names.thrift":           &names.NamesDescriptor,
-		"orders/orders.thrift":         &orders.OrdersDescriptor,
-		"recursion/recursion.thrift":   &recursion.RecursionDescriptor,
-		"retention/retention.thrift":   &retention.RetentionDescriptor,
-		"reuse/reuse.thrift":           &reuse.ReuseDescriptor,
-		"reuse/other.thrift":           &other.OtherDescriptor,
-		"shapes/shapes.thrift":         &shapes.ShapesDescriptor,
-		"unknown/unknown.thrift":       &unknown.UnknownDescriptor,
-		"unknown/newer.thrift":         &newer.NewerDescriptor,
-		"values/values.thrift":         &values.ValuesDescriptor,
-		"views/views.thrift":           &views.ViewsDescriptor,
-		"views/other.thrift":           &viewsother.OtherDescriptor,
+		"bounds/bounds.thrift":           &bounds.BoundsDescriptor,
+		"enumtext/enumtext.thrift":       &enumtext.EnumtextDescriptor,
+		"fieldtypes/fieldtypes.thrift":   &fieldtypes.FieldtypesDescriptor,
+		"hostile/hostile.thrift":         &hostile.HostileDescriptor,
+		"ids/ids.thrift":                 &ids.IDsDescriptor,
+		"inherit/inherit.thrift":         &inherit.InheritDescriptor,
+		"inherit/base.thrift":            &inheritthrift.BaseDescriptor,
+		"inherit/value.thrift":           &value.ValueDescriptor,
+		"inherit/deep/other.thrift":      &deepthrift.OtherDescriptor,
+		"kitex/kitex.thrift":             &shape.KitexDescriptor,
+		"kitex/common.thrift":            &common.CommonDescriptor,
+		"kitexown/kitexown.thrift":       &own.KitexownDescriptor,
+		"names/names.thrift":             &names.NamesDescriptor,
+		"orders/orders.thrift":           &orders.OrdersDescriptor,
+		"recursion/recursion.thrift":     &recursion.RecursionDescriptor,
+		"retention/retention.thrift":     &retention.RetentionDescriptor,
+		"reuse/reuse.thrift":             &reuse.ReuseDescriptor,
+		"reuse/other.thrift":             &other.OtherDescriptor,
+		"shapes/shapes.thrift":           &shapes.ShapesDescriptor,
+		"unknown/unknown.thrift":         &unknown.UnknownDescriptor,
+		"unknown/newer.thrift":           &newer.NewerDescriptor,
+		"values/values.thrift":           &values.ValuesDescriptor,
+		"viewmethods/viewmethods.thrift": &viewmethods.ViewmethodsDescriptor,
+		"viewmethods/parcel.thrift":      &parcel.ParcelDescriptor,
+		"views/views.thrift":             &views.ViewsDescriptor,
+		"views/other.thrift":             &viewsother.OtherDescriptor,
 	}
 }
 

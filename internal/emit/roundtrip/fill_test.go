@@ -19,6 +19,7 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/unknown/golden/unknown"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/unknown/golden/unknown/newer"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/values/golden/values"
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/viewmethods/golden/viewmethods"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/views/golden/views"
 	"github.com/fulmar-rpc/fulmar/internal/testkit"
 	"github.com/fulmar-rpc/fulmar/thrift"
@@ -38,6 +39,7 @@ var unions = map[reflect.Type]bool{
 	reflect.TypeFor[unknown.Choice]():       true,
 	reflect.TypeFor[newer.Choice]():         true,
 	reflect.TypeFor[views.Choice]():         true,
+	reflect.TypeFor[viewmethods.Choice]():   true,
 }
 
 // filler gives values to everything it meets, from a seed.

@@ -28,6 +28,8 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/unknown/golden/unknown"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/unknown/golden/unknown/newer"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/values/golden/values"
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/viewmethods/golden/viewmethods"
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/viewmethods/golden/viewmethods/parcel"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/views/golden/views"
 	viewsother "github.com/fulmar-rpc/fulmar/internal/emit/testdata/views/golden/views/other"
 	"github.com/fulmar-rpc/fulmar/thrift"
@@ -67,6 +69,7 @@ var declared = []thrift.Struct{
 	viewsother.NewPlace(), views.NewChoice(), views.NewContainers(), views.NewEmpty(), views.NewFailure(), views.NewLeaf(),
 	views.NewNames(), views.NewNamesView(), views.NewNamesView_(), views.NewNode(), views.NewOptional(), views.NewPlain(),
 	views.NewPreset(), views.NewStrict(), views.NewTyped(),
+	viewmethods.NewOrder(), viewmethods.NewChoice(), viewmethods.NewClosed(), parcel.NewParcel(),
 }
 
 func TestDeclared_IsComplete(t *testing.T) {

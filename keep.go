@@ -1,0 +1,39 @@
+package fulmar
+
+import (
+	"github.com/fulmar-rpc/fulmar/internal/limits"
+	"github.com/fulmar-rpc/fulmar/internal/transport"
+)
+
+// keeper is implemented by codecs of which some messages keep the bytes that they are
+// read from.
+type keeper interface{ Keeps(body any) bool }
+
+// keeps reports whether message, a request or a reply of the method, keeps the bytes that
+// it is read from, for ever.
+func (m *MethodDesc) keeps(message any) bool {
+	if m.isRaw() {
+		return true
+	}
+	codec, ok := m.Codec.(keeper)
+	return ok && codec.Keeps(message)
+}
+
+// requestBody returns the body of a request, and whether what is read from it may refer to
+// it.
+//
+// From LinkedStringBytes on strings are sent from where they are, and may be in use when
+// the call has ended: nothing refers to a body as long, unless it is kept. A shorter one
+// is lent, but not to a view, which is the handler's for ever: a copy takes as much memory
+// as there are bytes, what is kept as much as was made for it.
+func (m *MethodDesc) requestBody(in *transport.Inbound, request any) (body []byte, mayRefer bool) {
+	long := len(in.Body) >= limits.LinkedStringBytes
+	switch {
+	case !m.keeps(request):
+		return in.Body, !long
+	case long:
+		return in.KeepBody(), true
+	default:
+		return in.Body, m.isRaw()
+	}
+}

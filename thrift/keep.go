@@ -1,0 +1,12 @@
+package thrift
+
+// keeper is implemented by generated messages that hold views, which refer to the bytes
+// that they were read from for as long as anybody has them.
+type keeper interface{ KeepsThrift() }
+
+// Keeps reports whether body, a message, keeps bytes that it is given for good. Of what
+// ReadBody may refer to, such a message refers to all, and for ever.
+func (Codec) Keeps(body any) bool {
+	_, keeps := body.(keeper)
+	return keeps
+}
