@@ -409,5 +409,8 @@ func examples(ctx context.Context, v *verifier, log *log) error {
 		result = "fail"
 	}
 	v.tally.add(module+" demo", result)
-	return err
+	if err != nil {
+		return err
+	}
+	return v.command(ctx, log, "examples/gateway", "go", "run", "./cmd/demo").Run()
 }

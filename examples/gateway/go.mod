@@ -1,0 +1,12 @@
+module github.com/fulmar-rpc/fulmar/examples/gateway
+
+go 1.26.0
+
+require github.com/fulmar-rpc/fulmar v0.0.0
+
+require (
+	go.uber.org/goleak v1.3.0 // indirect
+	golang.org/x/sys v0.49.0 // indirect
+)
+
+replace github.com/fulmar-rpc/fulmar => ../..
