@@ -54,7 +54,7 @@ func run(ctx context.Context, arguments []string) error {
 }
 
 func suites() []harness.Suite {
-	return []harness.Suite{rpc.Suite(), netsuite.Suite(), papernet.Suite(), codec.Suite(), codec.PaperSuite(), codec.ViewSuite()}
+	return []harness.Suite{rpc.Suite(), rpc.ViewSuite(), netsuite.Suite(), papernet.Suite(), codec.Suite(), codec.PaperSuite(), codec.ViewSuite()}
 }
 
 func findSuite(name string) (harness.Suite, error) {

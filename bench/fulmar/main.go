@@ -18,6 +18,8 @@ func main() {
 	rpc.Main(
 		contestant("fulmar", fulmar.Framed),
 		contestant("fulmar-mux", fulmar.TTHeader), // multiplexed by default
+		inForm("fulmar-view", registerViews),
+		inForm("fulmar-struct", registerStructs),
 	)
 }
 

@@ -26,6 +26,11 @@ type Case struct {
 	// MessageBytes is the length of the text in a request. 0 means the struct
 	// Complex of about 11 KB.
 	MessageBytes int
+	// Items is how many short structs there are in a Complex; 0 means that of 11 KB.
+	Items int
+	// Hop means that there is a gateway between client and server, in the process of the
+	// server.
+	Hop bool
 	// Oneway means calls without replies. The server compares what arrives with
 	// what was sent, and counts it.
 	Oneway bool
@@ -68,7 +73,7 @@ func Cases() []Case {
 
 // FindCase returns the case of that name.
 func FindCase(name string) (Case, error) {
-	for _, c := range Cases() {
+	for _, c := range append(Cases(), ViewCases()...) {
 		if c.Name == name {
 			return c, nil
 		}

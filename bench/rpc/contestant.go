@@ -129,7 +129,7 @@ func (c Contestant) load(address string, played contestant.Played) (contestant.L
 		case p.MessageBytes > 0:
 			load.Calls = append(load.Calls, echoCall(caller, newMessages(i, p.MessageBytes)))
 		default:
-			load.Calls = append(load.Calls, complexCall(caller, NewComplexes(i)))
+			load.Calls = append(load.Calls, complexCall(caller, p.complexes(i)))
 		}
 	}
 	return load, nil

@@ -44,6 +44,9 @@ func main() {
 // beforehand how much that is.
 func serve(limited bool, options ...server.Option) func(context.Context, net.Listener, rpc.Played) error {
 	return func(ctx context.Context, listener net.Listener, p rpc.Played) error {
+		if p.Hop {
+			return serveHop(ctx, listener, p)
+		}
 		options := append(slices.Clone(options), server.WithListener(listener))
 		if limited && p.Overload > 0 {
 			options = append(options, server.WithLimit(&limit.Option{MaxQPS: rpc.BurnsPerSecond}))
