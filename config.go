@@ -162,7 +162,7 @@ type ServerConfig struct {
 	// only so many run as processors can take, the others wait, the first one first,
 	// and what would wait for longer is refused. Calls without a deadline wait and are
 	// not refused. It needs no MaxRunningCalls, and is off with one, or if it is
-	// negative; at most 100. Default 45 (WaitPercent).
+	// negative. More than all of it is refused. Default 45 (WaitPercent).
 	MaxWaitPercent int
 
 	// FirstByteTimeout closes connections that say nothing at first. Default
