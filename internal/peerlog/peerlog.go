@@ -105,5 +105,8 @@ func (l *Log) write(level slog.Level, message string, attributes []any, suppress
 	if suppressed > 0 {
 		attributes = append(attributes, "suppressed", suppressed)
 	}
+	// A handler of a user that panics would end a call, a connection or, on a goroutine
+	// of ours, the process, at the time that a peer chooses. There is nobody to tell.
+	defer func() { _ = recover() }()
 	l.logger.Log(context.Background(), level, message, attributes...)
 }
