@@ -79,7 +79,9 @@ func newAdmission(config ServerConfig) *admission {
 }
 
 // queues reports whether calls wait at all, now.
-func (a *admission) queues() bool { return a.runningMost < a.callsMost || a.pressure.limited.Load() }
+func (a *admission) queues() bool {
+	return !a.adapts && a.runningMost < a.callsMost || a.pressure.limited.Load()
+}
 
 // enter returns when a call may run, or why it may not. A call that entered must
 // leave, with the time that enter returned. All times count from when its message had

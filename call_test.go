@@ -304,7 +304,7 @@ func TestCall_DeadlinesAndCancellation(t *testing.T) {
 		t.Cleanup(func() { close(release) })
 		api := dial(t, fulmar.ClientConfig{Target: server.address, Protocol: protocol})
 
-		err, timeout := waitsForReply(t, 50*time.Millisecond, func(timeout time.Duration) error {
+		timeout, err := waitsForReply(t, 50*time.Millisecond, func(timeout time.Duration) error {
 			return api.Nothing(context.Background(), fulmar.Timeout(timeout))
 		})
 		e := asError(t, err)

@@ -13,14 +13,14 @@ import (
 
 // waitsForReply makes a call whose handler does not return with more and more time, until
 // its time has passed while it waited for the reply: on a busy machine a little may pass
-// before the request is sent. It returns the call's error, and the time that it had.
-func waitsForReply(t *testing.T, timeout time.Duration, call func(timeout time.Duration) error) (error, time.Duration) {
+// before the request is sent. It returns the time that the call had, and its error.
+func waitsForReply(t *testing.T, timeout time.Duration, call func(timeout time.Duration) error) (had time.Duration, err error) {
 	t.Helper()
 	for ; ; timeout *= 2 {
-		err := call(timeout)
+		err = call(timeout)
 		var e *fulmar.Error
 		if !errors.As(err, &e) || e.Code() != fulmar.DeadlineExceeded || e.Phase() == fulmar.PhaseWait || timeout > time.Minute {
-			return err, timeout
+			return timeout, err
 		}
 	}
 }

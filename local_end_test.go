@@ -31,7 +31,7 @@ func timeScenes() map[string]*scene {
 			if err := addError(m.api); err != nil {
 				return outcome(err)
 			}
-			err, timeout := waitsForReply(m.t, 50*time.Millisecond, func(timeout time.Duration) error {
+			timeout, err := waitsForReply(m.t, 50*time.Millisecond, func(timeout time.Duration) error {
 				return m.api.Nothing(m.t.Context(), fulmar.Timeout(timeout))
 			})
 			return strings.TrimSuffix(outcome(err), timeout.String())

@@ -43,7 +43,7 @@ func averageOf(f func()) int64 {
 // TestReader_TakesNoMoreThanItsBudget makes structs of many maps in each way that there is,
 // until the budget is used up: a byte on the wire is enough for one.
 func TestReader_TakesNoMoreThanItsBudget(t *testing.T) {
-	type tables struct{ numbers [128]map[int32]int32 }
+	type tables [128]map[int32]int32
 	message := make([]byte, 256<<10)
 	budget := limits.DefaultMessage().DecodeBytes(len(message))
 	var made *tables

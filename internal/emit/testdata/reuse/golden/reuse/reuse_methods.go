@@ -311,6 +311,9 @@ func (s *Keeper) size(nesting *methods.Nesting) int {
 	}
 	for i := range s.Keepers {
 		n += s.Keepers[i].size(nesting)
+		if n > methods.SizeMost {
+			break
+		}
 	}
 	nesting.Leave()
 	return n
@@ -425,17 +428,26 @@ func (s *Keyed) SizeThrift() int {
 	n += 4 * len(s.Numbers)
 	for key := range s.Numbers {
 		n += key.SizeThrift()
+		if n > methods.SizeMost {
+			break
+		}
 	}
 	for key, value := range s.Presets {
 		n += key.SizeThrift()
 		if value != nil {
 			n += value.SizeThrift()
 		}
+		if n > methods.SizeMost {
+			break
+		}
 	}
 	for i := range s.Pairs {
 		n += s.Pairs[i].Key.SizeThrift()
 		if s.Pairs[i].Value != nil {
 			n += s.Pairs[i].Value.SizeThrift()
+		}
+		if n > methods.SizeMost {
+			break
 		}
 	}
 	n += 6 * len(s.Tables)
@@ -444,6 +456,12 @@ func (s *Keyed) SizeThrift() int {
 		for key2, value2 := range s.Tables[i] {
 			n += key2.SizeThrift()
 			n += len(value2)
+			if n > methods.SizeMost {
+				break
+			}
+		}
+		if n > methods.SizeMost {
+			break
 		}
 	}
 	return n

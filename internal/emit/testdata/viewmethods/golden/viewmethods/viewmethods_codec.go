@@ -499,7 +499,7 @@ fields:
 			p = r.Skip(p, field)
 		}
 	}
-	if seen == 0 {
+	if seen == 0 && !r.Failed() {
 		p, field = r.FailMissing(p, "choice"), 0
 	}
 	if s.Preset == nil {

@@ -81,6 +81,9 @@ func (v OrderView) String() string { return view.String(&v) }
 // Equal reports whether two views are of the same bytes, or of structs that are
 // equal.
 func (v *OrderView) Equal(other *OrderView) bool {
+	if v == nil || other == nil {
+		return v == other
+	}
 	return v.view.SameBytes(&other.view) || view.Equal[Order](v, other)
 }
 
@@ -223,6 +226,9 @@ func (v ChoiceView) String() string { return view.String(&v) }
 // Equal reports whether two views are of the same bytes, or of structs that are
 // equal.
 func (v *ChoiceView) Equal(other *ChoiceView) bool {
+	if v == nil || other == nil {
+		return v == other
+	}
 	return v.view.SameBytes(&other.view) || view.Equal[Choice](v, other)
 }
 

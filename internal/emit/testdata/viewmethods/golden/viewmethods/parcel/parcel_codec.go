@@ -53,7 +53,7 @@ fields:
 			p = r.Skip(p, field)
 		}
 	}
-	if seen == 0 {
+	if seen == 0 && !r.Failed() {
 		p, field = r.FailMissing(p, "address"), 0
 	}
 	return r.EndStruct(p, field, "parcel.Parcel")

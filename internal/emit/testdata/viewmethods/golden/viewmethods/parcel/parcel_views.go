@@ -80,6 +80,9 @@ func (v ParcelView) String() string { return view.String(&v) }
 // Equal reports whether two views are of the same bytes, or of structs that are
 // equal.
 func (v *ParcelView) Equal(other *ParcelView) bool {
+	if v == nil || other == nil {
+		return v == other
+	}
 	return v.view.SameBytes(&other.view) || view.Equal[Parcel](v, other)
 }
 
