@@ -310,11 +310,7 @@ func (c *Client) runObserved(call *clientCall) error {
 	if o.err = err; !call.state.invoked {
 		o.executed = executedWord(ExecutedNo)
 	}
-	if len(c.config.Interceptors) == 0 {
-		// Nobody else has the state, but an observer may keep its call, which is in the
-		// same memory.
-		call.state.request, call.state.reply = nil, nil
-	}
+	c.recycle(call)
 	return err
 }
 
