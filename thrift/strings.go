@@ -100,6 +100,10 @@ func (r *Reader) UseStrings(policy Strings) (before Strings) {
 	return before
 }
 
+// wideCopy is how many bytes are copied of a short string, whatever its length, if there
+// are as many on both sides: what is too much is written over by the next string.
+const wideCopy = 16
+
 // String reads a string. The bytes are not checked to be UTF-8: Thrift peers send
 // binary data as strings.
 func (r *Reader) String(p int) (string, int) {
@@ -112,7 +116,16 @@ func (r *Reader) String(p int) (string, int) {
 				return unsafe.String(&shared[start-m.from], n), start + n
 			}
 			if n > 0 && n < m.ownFrom && n <= cap(r.memory.arena)-len(r.memory.arena) {
-				return r.stringInArena(start, n), start + n
+				memory := r.memory
+				used := len(memory.arena)
+				to := unsafe.Add(unsafe.Pointer(unsafe.SliceData(memory.arena)), used)
+				if n <= wideCopy && len(b)-start >= wideCopy && cap(memory.arena)-used >= wideCopy {
+					*(*[wideCopy]byte)(to) = *(*[wideCopy]byte)(b[start : start+wideCopy : start+wideCopy])
+				} else {
+					copy(memory.arena[used:used+n], b[start:])
+				}
+				memory.arena = memory.arena[:used+n]
+				return unsafe.String((*byte)(to), n), start + n
 			}
 			return r.stringElsewhere(start, n)
 		}
@@ -143,23 +156,6 @@ func (r *Reader) failBytes(p int, what string) int {
 		return r.fail(&Error{Kind: thriftwire.Malformed, Offset: p, Detail: fmt.Sprintf("%s of %d bytes", what, n)})
 	}
 	return r.short(p+4, n, what)
-}
-
-// stringInArena returns the n bytes at p, at least one, as a part of the arena, which
-// has room for them.
-func (r *Reader) stringInArena(p, n int) string {
-	used := len(r.memory.arena)
-	r.memory.arena = r.memory.arena[:used+n]
-	to, from := r.memory.arena[used:], r.buf[p:p+n]
-	switch {
-	case n > 16 || n < 4:
-		copy(to, from)
-	case n >= 8:
-		copy8to16(unsafe.Pointer(&to[0]), unsafe.Pointer(&from[0]), n)
-	default:
-		copy4to8(unsafe.Pointer(&to[0]), unsafe.Pointer(&from[0]), n)
-	}
-	return unsafe.String(&to[0], n)
 }
 
 // stringElsewhere returns the n bytes at p as a string, and the end of them.

@@ -26,6 +26,7 @@ func (p *printer) readMethod(r *record, s *schema.Struct) {
 		p.P("var seen ", required.goType())
 	}
 	p.unknownVariable(r)
+	p.readRun(r, required)
 	checks := len(required.names) > 0 || r.unknown != "" && !r.union || slices.ContainsFunc(r.members, func(m member) bool { return m.filled })
 	if checks {
 		p.P("fields:")
@@ -136,7 +137,7 @@ func (p *printer) readMember(r *record, m member, required requiredSet) {
 			p.P("break")
 			p.P("}")
 		}
-		store(p.toField(m, p.scalarAt(m.Type)))
+		store(p.toField(m, p.scalarAt(m.Type, "b", "b", "p+3")))
 		p.P("p += ", fieldBytes(m))
 		seen()
 	case m.form == formOpt || r.union || m.custom != nil && m.Type.Kind == schema.KindString:
@@ -150,18 +151,18 @@ func (p *printer) readMember(r *record, m member, required requiredSet) {
 	}
 }
 
-// scalarAt returns the expression for the scalar of the field at p, of which all
-// bytes are there.
-func (p *printer) scalarAt(t *schema.Type) string {
+// scalarAt returns the expression for the scalar of a field at a place in bytes, of which
+// all are there. array is what bytes is a slice of, or bytes.
+func (p *printer) scalarAt(t *schema.Type, array, bytes, place string) string {
 	switch t.Kind {
 	case schema.KindBool:
-		return "b[p+3] == 1"
+		return array + "[" + place + "] == 1"
 	case schema.KindI8:
-		return "int8(b[p+3])"
+		return "int8(" + array + "[" + place + "])"
 	case schema.KindEnum:
-		return p.goType(t) + "(" + p.imports.thrift("I32At") + "(b, p+3))"
+		return p.goType(t) + "(" + p.imports.thrift("I32At") + "(" + bytes + ", " + place + "))"
 	default:
-		return p.imports.thrift(accessor(t)+"At") + "(b, p+3)"
+		return p.imports.thrift(accessor(t)+"At") + "(" + bytes + ", " + place + ")"
 	}
 }
 
@@ -422,6 +423,23 @@ func (r requiredSet) mark(number int) string {
 		return fmt.Sprintf("seen |= 1 << %d", number)
 	}
 	return fmt.Sprintf("seen[%d] |= 1 << %d", number/wordBits, number%wordBits)
+}
+
+// markAll prints the statements that note the arrival of several fields.
+func (r requiredSet) markAll(p *printer, numbers []int) {
+	words := make([]uint64, r.words())
+	for _, number := range numbers {
+		words[number/wordBits] |= 1 << (number % wordBits)
+	}
+	for i, bits := range words {
+		switch {
+		case bits == 0:
+		case len(words) == 1:
+			p.P(fmt.Sprintf("seen |= %#x", bits))
+		default:
+			p.P(fmt.Sprintf("seen[%d] |= %#x", i, bits))
+		}
+	}
 }
 
 // complete is the value of seen when all have arrived.

@@ -141,11 +141,13 @@ func takeRun(list []member, size int) (rest, taken []member, total int) {
 	return nil, list, size
 }
 
+// fieldHeader is how many bytes the type and id of a field take.
+const fieldHeader = 3
+
 // fieldBytes is how many bytes a field takes on the wire, 0 if that varies.
 func fieldBytes(m member) int {
-	const header = 3
 	if size := wireTypes[m.Type.Kind].wireBytes; size > 0 {
-		return header + size
+		return fieldHeader + size
 	}
 	return 0
 }

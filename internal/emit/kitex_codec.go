@@ -120,7 +120,7 @@ func (p *printer) readKitexMember(r *record, m member, required requiredSet) {
 			p.P("break")
 			p.P("}")
 		}
-		store(p.scalarAt(m.Type))
+		store(p.scalarAt(m.Type, "b", "b", "p+3"))
 		p.P("p += ", fieldBytes(m))
 		seen()
 	case m.form == formValue && !r.union || m.form == formNil && !r.union:

@@ -72,6 +72,14 @@ func (s *Type) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Type) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
+	if len(b)-p >= 14 {
+		fixed := (*[14]byte)(b[p:])
+		if thrift.KeyAt(fixed[:], 0) == 0x00080001 && thrift.KeyAt(fixed[:], 7) == 0x00080005 {
+			s.Kind = Kind(thrift.I32At(fixed[:], 3))
+			s.File = thrift.I32At(fixed[:], 10)
+			p += 14
+		}
+	}
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080001: // 1: Kind kind
@@ -315,6 +323,14 @@ func (s *Field) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Field) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
+	if len(b)-p >= 12 {
+		fixed := (*[12]byte)(b[p:])
+		if thrift.KeyAt(fixed[:], 0) == 0x00060001 && thrift.KeyAt(fixed[:], 5) == 0x00080004 {
+			s.ID = thrift.I16At(fixed[:], 3)
+			s.Requiredness = Requiredness(thrift.I32At(fixed[:], 8))
+			p += 12
+		}
+	}
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x00060001: // 1: i16 id

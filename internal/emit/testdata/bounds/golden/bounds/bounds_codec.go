@@ -509,6 +509,20 @@ func (s *Line) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Line) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
+	if len(b)-p >= 88 {
+		fixed := (*[88]byte)(b[p:])
+		if thrift.KeyAt(fixed[:], 0) == 0x000a0001 && thrift.KeyAt(fixed[:], 11) == 0x000a0002 && thrift.KeyAt(fixed[:], 22) == 0x000a0003 && thrift.KeyAt(fixed[:], 33) == 0x000a0004 && thrift.KeyAt(fixed[:], 44) == 0x000a0005 && thrift.KeyAt(fixed[:], 55) == 0x000a0006 && thrift.KeyAt(fixed[:], 66) == 0x000a0007 && thrift.KeyAt(fixed[:], 77) == 0x000a0008 {
+			s.A = thrift.I64At(fixed[:], 3)
+			s.B = thrift.I64At(fixed[:], 14)
+			s.C = thrift.I64At(fixed[:], 25)
+			s.D = thrift.I64At(fixed[:], 36)
+			s.E = thrift.I64At(fixed[:], 47)
+			s.F = thrift.I64At(fixed[:], 58)
+			s.G = thrift.I64At(fixed[:], 69)
+			s.H = thrift.I64At(fixed[:], 80)
+			p += 88
+		}
+	}
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000a0001: // 1: i64 a

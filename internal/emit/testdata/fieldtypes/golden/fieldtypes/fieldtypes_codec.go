@@ -39,6 +39,18 @@ func (s *Plain) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
 	var seen uint64
+	if len(b)-p >= 42 {
+		fixed := (*[42]byte)(b[p:])
+		if thrift.KeyAt(fixed[:], 0) == 0x00020001 && thrift.KeyAt(fixed[:], 4) == 0x00030002 && thrift.KeyAt(fixed[:], 8) == 0x00060003 && thrift.KeyAt(fixed[:], 13) == 0x00080004 && thrift.KeyAt(fixed[:], 20) == 0x000a0005 && thrift.KeyAt(fixed[:], 31) == 0x00040006 {
+			s.Flag = kinds.Flag(fixed[3] == 1)
+			s.Level = kinds.Level(int8(fixed[7]))
+			s.Port = kinds.Port(thrift.I16At(fixed[:], 11))
+			s.Cents = kinds.Cents(thrift.I32At(fixed[:], 16))
+			s.Timeout = time.Duration(thrift.I64At(fixed[:], 23))
+			s.Celsius = kinds.Celsius(thrift.DoubleAt(fixed[:], 34))
+			p += 42
+		}
+	}
 fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
@@ -228,6 +240,16 @@ func (s *Defaults) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Defaults) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
+	if len(b)-p >= 30 {
+		fixed := (*[30]byte)(b[p:])
+		if thrift.KeyAt(fixed[:], 0) == 0x00020001 && thrift.KeyAt(fixed[:], 4) == 0x00030002 && thrift.KeyAt(fixed[:], 8) == 0x000a0003 && thrift.KeyAt(fixed[:], 19) == 0x00040004 {
+			s.Flag = kinds.Flag(fixed[3] == 1)
+			s.Level = kinds.Level(int8(fixed[7]))
+			s.Timeout = time.Duration(thrift.I64At(fixed[:], 11))
+			s.Celsius = kinds.Celsius(thrift.DoubleAt(fixed[:], 22))
+			p += 30
+		}
+	}
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x00020001: // 1: bool flag

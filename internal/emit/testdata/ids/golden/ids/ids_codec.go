@@ -38,6 +38,17 @@ func (s *Extremes) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
 	var seen uint64
+	if len(b)-p >= 27 {
+		fixed := (*[27]byte)(b[p:])
+		if thrift.KeyAt(fixed[:], 0) == 0x00088000 && thrift.KeyAt(fixed[:], 7) == 0x000a0000 && thrift.KeyAt(fixed[:], 18) == 0x000300ff && thrift.KeyAt(fixed[:], 22) == 0x00060100 {
+			s.Lowest = thrift.I32At(fixed[:], 3)
+			s.Zero = thrift.I64At(fixed[:], 10)
+			s.Page = int8(fixed[21])
+			s.AfterPage = thrift.I16At(fixed[:], 25)
+			seen |= 0x1
+			p += 27
+		}
+	}
 fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {

@@ -31,6 +31,14 @@ func (s *Point) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Point) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
+	if len(b)-p >= 14 {
+		fixed := (*[14]byte)(b[p:])
+		if thrift.KeyAt(fixed[:], 0) == 0x00080001 && thrift.KeyAt(fixed[:], 7) == 0x00080002 {
+			s.X = thrift.I32At(fixed[:], 3)
+			s.Y = thrift.I32At(fixed[:], 10)
+			p += 14
+		}
+	}
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080001: // 1: i32 x

@@ -101,6 +101,21 @@ func (s *Scalars) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Scalars) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
+	if len(b)-p >= 67 {
+		fixed := (*[67]byte)(b[p:])
+		if thrift.KeyAt(fixed[:], 0) == 0x00020001 && thrift.KeyAt(fixed[:], 4) == 0x00030002 && thrift.KeyAt(fixed[:], 8) == 0x00060003 && thrift.KeyAt(fixed[:], 13) == 0x00080004 && thrift.KeyAt(fixed[:], 20) == 0x000a0005 && thrift.KeyAt(fixed[:], 31) == 0x00040006 && thrift.KeyAt(fixed[:], 42) == 0x00080009 && thrift.KeyAt(fixed[:], 49) == 0x0008000a && thrift.KeyAt(fixed[:], 56) == 0x000a000c {
+			s.Flag = fixed[3] == 1
+			s.Tiny = int8(fixed[7])
+			s.Small = thrift.I16At(fixed[:], 11)
+			s.Medium = thrift.I32At(fixed[:], 16)
+			s.Large = thrift.I64At(fixed[:], 23)
+			s.Ratio = thrift.DoubleAt(fixed[:], 34)
+			s.Color = Color(thrift.I32At(fixed[:], 45))
+			s.Level = common.Level(thrift.I32At(fixed[:], 52))
+			s.Stamp = thrift.I64At(fixed[:], 59)
+			p += 67
+		}
+	}
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x00020001: // 1: bool flag
@@ -212,6 +227,16 @@ func (s *Required) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
 	var seen uint64
+	if len(b)-p >= 22 {
+		fixed := (*[22]byte)(b[p:])
+		if thrift.KeyAt(fixed[:], 0) == 0x00020001 && thrift.KeyAt(fixed[:], 4) == 0x000a0002 && thrift.KeyAt(fixed[:], 15) == 0x00080005 {
+			s.Flag = fixed[3] == 1
+			s.Large = thrift.I64At(fixed[:], 7)
+			s.Color = Color(thrift.I32At(fixed[:], 18))
+			seen |= 0x13
+			p += 22
+		}
+	}
 fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
@@ -582,6 +607,20 @@ func (s *Defaults) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
 	var seen uint64
+	if len(b)-p >= 54 {
+		fixed := (*[54]byte)(b[p:])
+		if thrift.KeyAt(fixed[:], 0) == 0x00020001 && thrift.KeyAt(fixed[:], 4) == 0x00080002 && thrift.KeyAt(fixed[:], 11) == 0x000a0003 && thrift.KeyAt(fixed[:], 22) == 0x00040004 && thrift.KeyAt(fixed[:], 33) == 0x00080007 && thrift.KeyAt(fixed[:], 40) == 0x0008000b && thrift.KeyAt(fixed[:], 47) == 0x0008001f {
+			s.Flag = fixed[3] == 1
+			s.Medium = thrift.I32At(fixed[:], 7)
+			s.Large = thrift.I64At(fixed[:], 14)
+			s.Ratio = thrift.DoubleAt(fixed[:], 25)
+			s.Color = Color(thrift.I32At(fixed[:], 36))
+			s.Level = common.Level(thrift.I32At(fixed[:], 43))
+			s.Always = thrift.I32At(fixed[:], 50)
+			seen |= 0x1
+			p += 54
+		}
+	}
 fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
@@ -1625,6 +1664,29 @@ func (s *Names) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Names) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
+	if len(b)-p >= 119 {
+		fixed := (*[119]byte)(b[p:])
+		if thrift.KeyAt(fixed[:], 0) == 0x00080001 && thrift.KeyAt(fixed[:], 7) == 0x00080002 && thrift.KeyAt(fixed[:], 14) == 0x00080003 && thrift.KeyAt(fixed[:], 21) == 0x00080004 && thrift.KeyAt(fixed[:], 28) == 0x00080005 && thrift.KeyAt(fixed[:], 35) == 0x00080006 && thrift.KeyAt(fixed[:], 42) == 0x00080008 && thrift.KeyAt(fixed[:], 49) == 0x00080009 && thrift.KeyAt(fixed[:], 56) == 0x0008000a && thrift.KeyAt(fixed[:], 63) == 0x0008000b && thrift.KeyAt(fixed[:], 70) == 0x0008000c && thrift.KeyAt(fixed[:], 77) == 0x0008000d && thrift.KeyAt(fixed[:], 84) == 0x0008000e && thrift.KeyAt(fixed[:], 91) == 0x00080010 && thrift.KeyAt(fixed[:], 98) == 0x00080011 && thrift.KeyAt(fixed[:], 105) == 0x00080012 && thrift.KeyAt(fixed[:], 112) == 0x00080013 {
+			s.CustomerId = thrift.I32At(fixed[:], 3)
+			s.CustomerURL = thrift.I32At(fixed[:], 10)
+			s.Hidden_ = thrift.I32At(fixed[:], 17)
+			s.A_1 = thrift.I32At(fixed[:], 24)
+			s.A_B = thrift.I32At(fixed[:], 31)
+			s.HTTP_Server = thrift.I32At(fixed[:], 38)
+			s.Read_ = thrift.I32At(fixed[:], 45)
+			s.NewPrice_ = thrift.I32At(fixed[:], 52)
+			s.SearchResult_ = thrift.I32At(fixed[:], 59)
+			s.Type = thrift.I32At(fixed[:], 66)
+			s.Func = thrift.I32At(fixed[:], 73)
+			s.GetValue_ = thrift.I32At(fixed[:], 80)
+			s.Value = thrift.I32At(fixed[:], 87)
+			s.FooBar = thrift.I32At(fixed[:], 94)
+			s.FooBar_ = thrift.I32At(fixed[:], 101)
+			s.Tail_ = thrift.I32At(fixed[:], 108)
+			s.Args_ = thrift.I32At(fixed[:], 115)
+			p += 119
+		}
+	}
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080001: // 1: i32 customer_id

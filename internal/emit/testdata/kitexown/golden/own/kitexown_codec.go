@@ -492,6 +492,17 @@ func (s *Taken) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Taken) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
+	if len(b)-p >= 35 {
+		fixed := (*[35]byte)(b[p:])
+		if thrift.KeyAt(fixed[:], 0) == 0x00080001 && thrift.KeyAt(fixed[:], 7) == 0x00080002 && thrift.KeyAt(fixed[:], 14) == 0x00080003 && thrift.KeyAt(fixed[:], 21) == 0x00080004 && thrift.KeyAt(fixed[:], 28) == 0x00080005 {
+			s.BLength_ = thrift.I32At(fixed[:], 3)
+			s.FastRead_ = thrift.I32At(fixed[:], 10)
+			s.FastWrite_ = thrift.I32At(fixed[:], 17)
+			s.WriteThrift_ = thrift.I32At(fixed[:], 24)
+			s.InitDefault_ = thrift.I32At(fixed[:], 31)
+			p += 35
+		}
+	}
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080001: // 1: i32 b_length

@@ -75,6 +75,16 @@ func (s *NewUser) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *NewUser) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
+	if len(b)-p >= 28 {
+		fixed := (*[28]byte)(b[p:])
+		if thrift.KeyAt(fixed[:], 0) == 0x00080004 && thrift.KeyAt(fixed[:], 7) == 0x00080005 && thrift.KeyAt(fixed[:], 14) == 0x00080006 && thrift.KeyAt(fixed[:], 21) == 0x00080007 {
+			s.X = thrift.I32At(fixed[:], 3)
+			s.X1 = thrift.I32At(fixed[:], 10)
+			s.V1_2 = thrift.I32At(fixed[:], 17)
+			s.V12 = thrift.I32At(fixed[:], 24)
+			p += 28
+		}
+	}
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000b0001: // 1: string type
@@ -183,6 +193,18 @@ func (s *WriteThrift) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *WriteThrift) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
+	if len(b)-p >= 42 {
+		fixed := (*[42]byte)(b[p:])
+		if thrift.KeyAt(fixed[:], 0) == 0x00080001 && thrift.KeyAt(fixed[:], 7) == 0x00080002 && thrift.KeyAt(fixed[:], 14) == 0x00080003 && thrift.KeyAt(fixed[:], 21) == 0x00080004 && thrift.KeyAt(fixed[:], 28) == 0x00080005 && thrift.KeyAt(fixed[:], 35) == 0x00080006 {
+			s.WriteThrift_ = thrift.I32At(fixed[:], 3)
+			s.ReadThrift_ = thrift.I32At(fixed[:], 10)
+			s.String_ = thrift.I32At(fixed[:], 17)
+			s.S = thrift.I32At(fixed[:], 24)
+			s.W = thrift.I32At(fixed[:], 31)
+			s.R = thrift.I32At(fixed[:], 38)
+			p += 42
+		}
+	}
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080001: // 1: i32 WriteThrift
@@ -256,6 +278,14 @@ func (s *HTTPServer) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *HTTPServer) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
+	if len(b)-p >= 14 {
+		fixed := (*[14]byte)(b[p:])
+		if thrift.KeyAt(fixed[:], 0) == 0x00080003 && thrift.KeyAt(fixed[:], 7) == 0x00080004 {
+			s.MaxSize = thrift.I32At(fixed[:], 3)
+			s.UTF8 = thrift.I32At(fixed[:], 10)
+			p += 14
+		}
+	}
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000b0001: // 1: string http_url
@@ -449,6 +479,15 @@ func (s *Given) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Given) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
+	if len(b)-p >= 21 {
+		fixed := (*[21]byte)(b[p:])
+		if thrift.KeyAt(fixed[:], 0) == 0x00080001 && thrift.KeyAt(fixed[:], 7) == 0x00080002 && thrift.KeyAt(fixed[:], 14) == 0x00080003 {
+			s.Alpha = thrift.I32At(fixed[:], 3)
+			s.B = thrift.I32At(fixed[:], 10)
+			s.C = thrift.I32At(fixed[:], 17)
+			p += 21
+		}
+	}
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080001: // 1: i32 a
@@ -570,6 +609,19 @@ func (s *Orders_PlaceArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Orders_PlaceArgs) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
+	if len(b)-p >= 49 {
+		fixed := (*[49]byte)(b[p:])
+		if thrift.KeyAt(fixed[:], 0) == 0x00080001 && thrift.KeyAt(fixed[:], 7) == 0x00080002 && thrift.KeyAt(fixed[:], 14) == 0x00080003 && thrift.KeyAt(fixed[:], 21) == 0x00080004 && thrift.KeyAt(fixed[:], 28) == 0x00080005 && thrift.KeyAt(fixed[:], 35) == 0x00080006 && thrift.KeyAt(fixed[:], 42) == 0x00080007 {
+			s.Ctx = thrift.I32At(fixed[:], 3)
+			s.Options = thrift.I32At(fixed[:], 10)
+			s.Args = thrift.I32At(fixed[:], 17)
+			s.Err = thrift.I32At(fixed[:], 24)
+			s.C = thrift.I32At(fixed[:], 31)
+			s.Result = thrift.I32At(fixed[:], 38)
+			s.Fulmar = thrift.I32At(fixed[:], 45)
+			p += 49
+		}
+	}
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080001: // 1: i32 ctx
@@ -689,6 +741,19 @@ func (s *Orders_Place_Args) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Orders_Place_Args) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
+	if len(b)-p >= 49 {
+		fixed := (*[49]byte)(b[p:])
+		if thrift.KeyAt(fixed[:], 0) == 0x00080001 && thrift.KeyAt(fixed[:], 7) == 0x00080002 && thrift.KeyAt(fixed[:], 14) == 0x00080003 && thrift.KeyAt(fixed[:], 21) == 0x00080004 && thrift.KeyAt(fixed[:], 28) == 0x00080005 && thrift.KeyAt(fixed[:], 35) == 0x00080006 && thrift.KeyAt(fixed[:], 42) == 0x00080007 {
+			s.Func = thrift.I32At(fixed[:], 3)
+			s.Type = thrift.I32At(fixed[:], 10)
+			s.String_ = thrift.I32At(fixed[:], 17)
+			s.Nil = thrift.I32At(fixed[:], 24)
+			s.URLPath = thrift.I32At(fixed[:], 31)
+			s.URLPath_ = thrift.I32At(fixed[:], 38)
+			s.URLPath_2 = thrift.I32At(fixed[:], 45)
+			p += 49
+		}
+	}
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080001: // 1: i32 func
@@ -809,6 +874,14 @@ func (s *Orders_RegisterArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Orders_RegisterArgs) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
+	if len(b)-p >= 14 {
+		fixed := (*[14]byte)(b[p:])
+		if thrift.KeyAt(fixed[:], 0) == 0x00080002 && thrift.KeyAt(fixed[:], 7) == 0x00080003 {
+			s.Context = thrift.I32At(fixed[:], 3)
+			s.X = thrift.I32At(fixed[:], 10)
+			p += 14
+		}
+	}
 fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
@@ -1052,6 +1125,14 @@ func (s *OrdersPlaceOtherArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *OrdersPlaceOtherArgs) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
+	if len(b)-p >= 14 {
+		fixed := (*[14]byte)(b[p:])
+		if thrift.KeyAt(fixed[:], 0) == 0x00080001 && thrift.KeyAt(fixed[:], 7) == 0x00080002 {
+			s.OrdersPlaceOtherMethod = thrift.I32At(fixed[:], 3)
+			s.OrdersPlaceClient = thrift.I32At(fixed[:], 10)
+			p += 14
+		}
+	}
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080001: // 1: i32 ordersPlaceOtherMethod

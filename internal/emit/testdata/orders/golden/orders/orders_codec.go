@@ -166,6 +166,15 @@ func (s *Order) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
 	var seen uint64
+	if len(b)-p >= 18 {
+		fixed := (*[18]byte)(b[p:])
+		if thrift.KeyAt(fixed[:], 0) == 0x000a0001 && thrift.KeyAt(fixed[:], 11) == 0x00080002 {
+			s.ID = thrift.I64At(fixed[:], 3)
+			s.Status = Status(thrift.I32At(fixed[:], 14))
+			seen |= 0x1
+			p += 18
+		}
+	}
 fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {

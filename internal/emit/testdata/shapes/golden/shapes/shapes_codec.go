@@ -31,6 +31,14 @@ func (s *Point) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Point) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
+	if len(b)-p >= 14 {
+		fixed := (*[14]byte)(b[p:])
+		if thrift.KeyAt(fixed[:], 0) == 0x00080001 && thrift.KeyAt(fixed[:], 7) == 0x00080002 {
+			s.X = thrift.I32At(fixed[:], 3)
+			s.Y = thrift.I32At(fixed[:], 10)
+			p += 14
+		}
+	}
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080001: // 1: i32 x
@@ -101,6 +109,18 @@ func (s *Plain) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Plain) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
+	if len(b)-p >= 42 {
+		fixed := (*[42]byte)(b[p:])
+		if thrift.KeyAt(fixed[:], 0) == 0x00020001 && thrift.KeyAt(fixed[:], 4) == 0x00030002 && thrift.KeyAt(fixed[:], 8) == 0x00060003 && thrift.KeyAt(fixed[:], 13) == 0x00080004 && thrift.KeyAt(fixed[:], 20) == 0x000a0005 && thrift.KeyAt(fixed[:], 31) == 0x00040006 {
+			s.ABool = fixed[3] == 1
+			s.AnI8 = int8(fixed[7])
+			s.AnI16 = thrift.I16At(fixed[:], 11)
+			s.AnI32 = thrift.I32At(fixed[:], 16)
+			s.AnI64 = thrift.I64At(fixed[:], 23)
+			s.ADouble = thrift.DoubleAt(fixed[:], 34)
+			p += 42
+		}
+	}
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x00020001: // 1: bool aBool
@@ -403,6 +423,19 @@ func (s *Required) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
 	var seen uint64
+	if len(b)-p >= 42 {
+		fixed := (*[42]byte)(b[p:])
+		if thrift.KeyAt(fixed[:], 0) == 0x00020001 && thrift.KeyAt(fixed[:], 4) == 0x00030002 && thrift.KeyAt(fixed[:], 8) == 0x00060003 && thrift.KeyAt(fixed[:], 13) == 0x00080004 && thrift.KeyAt(fixed[:], 20) == 0x000a0005 && thrift.KeyAt(fixed[:], 31) == 0x00040006 {
+			s.ABool = fixed[3] == 1
+			s.AnI8 = int8(fixed[7])
+			s.AnI16 = thrift.I16At(fixed[:], 11)
+			s.AnI32 = thrift.I32At(fixed[:], 16)
+			s.AnI64 = thrift.I64At(fixed[:], 23)
+			s.ADouble = thrift.DoubleAt(fixed[:], 34)
+			seen |= 0x3f
+			p += 42
+		}
+	}
 fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
@@ -1599,6 +1632,77 @@ func (s *Wide) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
 	var seen [2]uint64
+	if len(b)-p >= 256 {
+		fixed := (*[256]byte)(b[p:])
+		if thrift.KeyAt(fixed[:], 0) == 0x00030001 && thrift.KeyAt(fixed[:], 4) == 0x00030002 && thrift.KeyAt(fixed[:], 8) == 0x00030003 && thrift.KeyAt(fixed[:], 12) == 0x00030004 && thrift.KeyAt(fixed[:], 16) == 0x00030005 && thrift.KeyAt(fixed[:], 20) == 0x00030006 && thrift.KeyAt(fixed[:], 24) == 0x00030007 && thrift.KeyAt(fixed[:], 28) == 0x00030008 && thrift.KeyAt(fixed[:], 32) == 0x00030009 && thrift.KeyAt(fixed[:], 36) == 0x0003000a && thrift.KeyAt(fixed[:], 40) == 0x0003000b && thrift.KeyAt(fixed[:], 44) == 0x0003000c && thrift.KeyAt(fixed[:], 48) == 0x0003000d && thrift.KeyAt(fixed[:], 52) == 0x0003000e && thrift.KeyAt(fixed[:], 56) == 0x0003000f && thrift.KeyAt(fixed[:], 60) == 0x00030010 && thrift.KeyAt(fixed[:], 64) == 0x00030011 && thrift.KeyAt(fixed[:], 68) == 0x00030012 && thrift.KeyAt(fixed[:], 72) == 0x00030013 && thrift.KeyAt(fixed[:], 76) == 0x00030014 && thrift.KeyAt(fixed[:], 80) == 0x00030015 && thrift.KeyAt(fixed[:], 84) == 0x00030016 && thrift.KeyAt(fixed[:], 88) == 0x00030017 && thrift.KeyAt(fixed[:], 92) == 0x00030018 && thrift.KeyAt(fixed[:], 96) == 0x00030019 && thrift.KeyAt(fixed[:], 100) == 0x0003001a && thrift.KeyAt(fixed[:], 104) == 0x0003001b && thrift.KeyAt(fixed[:], 108) == 0x0003001c && thrift.KeyAt(fixed[:], 112) == 0x0003001d && thrift.KeyAt(fixed[:], 116) == 0x0003001e && thrift.KeyAt(fixed[:], 120) == 0x0003001f && thrift.KeyAt(fixed[:], 124) == 0x00030020 && thrift.KeyAt(fixed[:], 128) == 0x00030021 && thrift.KeyAt(fixed[:], 132) == 0x00030022 && thrift.KeyAt(fixed[:], 136) == 0x00030023 && thrift.KeyAt(fixed[:], 140) == 0x00030024 && thrift.KeyAt(fixed[:], 144) == 0x00030025 && thrift.KeyAt(fixed[:], 148) == 0x00030026 && thrift.KeyAt(fixed[:], 152) == 0x00030027 && thrift.KeyAt(fixed[:], 156) == 0x00030028 && thrift.KeyAt(fixed[:], 160) == 0x00030029 && thrift.KeyAt(fixed[:], 164) == 0x0003002a && thrift.KeyAt(fixed[:], 168) == 0x0003002b && thrift.KeyAt(fixed[:], 172) == 0x0003002c && thrift.KeyAt(fixed[:], 176) == 0x0003002d && thrift.KeyAt(fixed[:], 180) == 0x0003002e && thrift.KeyAt(fixed[:], 184) == 0x0003002f && thrift.KeyAt(fixed[:], 188) == 0x00030030 && thrift.KeyAt(fixed[:], 192) == 0x00030031 && thrift.KeyAt(fixed[:], 196) == 0x00030032 && thrift.KeyAt(fixed[:], 200) == 0x00030033 && thrift.KeyAt(fixed[:], 204) == 0x00030034 && thrift.KeyAt(fixed[:], 208) == 0x00030035 && thrift.KeyAt(fixed[:], 212) == 0x00030036 && thrift.KeyAt(fixed[:], 216) == 0x00030037 && thrift.KeyAt(fixed[:], 220) == 0x00030038 && thrift.KeyAt(fixed[:], 224) == 0x00030039 && thrift.KeyAt(fixed[:], 228) == 0x0003003a && thrift.KeyAt(fixed[:], 232) == 0x0003003b && thrift.KeyAt(fixed[:], 236) == 0x0003003c && thrift.KeyAt(fixed[:], 240) == 0x0003003d && thrift.KeyAt(fixed[:], 244) == 0x0003003e && thrift.KeyAt(fixed[:], 248) == 0x0003003f && thrift.KeyAt(fixed[:], 252) == 0x00030040 {
+			s.F1 = int8(fixed[3])
+			s.F2 = int8(fixed[7])
+			s.F3 = int8(fixed[11])
+			s.F4 = int8(fixed[15])
+			s.F5 = int8(fixed[19])
+			s.F6 = int8(fixed[23])
+			s.F7 = int8(fixed[27])
+			s.F8 = int8(fixed[31])
+			s.F9 = int8(fixed[35])
+			s.F10 = int8(fixed[39])
+			s.F11 = int8(fixed[43])
+			s.F12 = int8(fixed[47])
+			s.F13 = int8(fixed[51])
+			s.F14 = int8(fixed[55])
+			s.F15 = int8(fixed[59])
+			s.F16 = int8(fixed[63])
+			s.F17 = int8(fixed[67])
+			s.F18 = int8(fixed[71])
+			s.F19 = int8(fixed[75])
+			s.F20 = int8(fixed[79])
+			s.F21 = int8(fixed[83])
+			s.F22 = int8(fixed[87])
+			s.F23 = int8(fixed[91])
+			s.F24 = int8(fixed[95])
+			s.F25 = int8(fixed[99])
+			s.F26 = int8(fixed[103])
+			s.F27 = int8(fixed[107])
+			s.F28 = int8(fixed[111])
+			s.F29 = int8(fixed[115])
+			s.F30 = int8(fixed[119])
+			s.F31 = int8(fixed[123])
+			s.F32 = int8(fixed[127])
+			s.F33 = int8(fixed[131])
+			s.F34 = int8(fixed[135])
+			s.F35 = int8(fixed[139])
+			s.F36 = int8(fixed[143])
+			s.F37 = int8(fixed[147])
+			s.F38 = int8(fixed[151])
+			s.F39 = int8(fixed[155])
+			s.F40 = int8(fixed[159])
+			s.F41 = int8(fixed[163])
+			s.F42 = int8(fixed[167])
+			s.F43 = int8(fixed[171])
+			s.F44 = int8(fixed[175])
+			s.F45 = int8(fixed[179])
+			s.F46 = int8(fixed[183])
+			s.F47 = int8(fixed[187])
+			s.F48 = int8(fixed[191])
+			s.F49 = int8(fixed[195])
+			s.F50 = int8(fixed[199])
+			s.F51 = int8(fixed[203])
+			s.F52 = int8(fixed[207])
+			s.F53 = int8(fixed[211])
+			s.F54 = int8(fixed[215])
+			s.F55 = int8(fixed[219])
+			s.F56 = int8(fixed[223])
+			s.F57 = int8(fixed[227])
+			s.F58 = int8(fixed[231])
+			s.F59 = int8(fixed[235])
+			s.F60 = int8(fixed[239])
+			s.F61 = int8(fixed[243])
+			s.F62 = int8(fixed[247])
+			s.F63 = int8(fixed[251])
+			s.F64 = int8(fixed[255])
+			seen[0] |= 0xffffffffffffffff
+			p += 256
+		}
+	}
 fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {

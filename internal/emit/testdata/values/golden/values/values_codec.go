@@ -39,6 +39,14 @@ func (s *Point) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Point) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
+	if len(b)-p >= 14 {
+		fixed := (*[14]byte)(b[p:])
+		if thrift.KeyAt(fixed[:], 0) == 0x00080001 && thrift.KeyAt(fixed[:], 7) == 0x00080002 {
+			s.X = thrift.I32At(fixed[:], 3)
+			s.Y = thrift.I32At(fixed[:], 10)
+			p += 14
+		}
+	}
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080001: // 1: i32 x
@@ -194,6 +202,15 @@ func (s *Settings) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
 	var seen uint64
+	if len(b)-p >= 19 {
+		fixed := (*[19]byte)(b[p:])
+		if thrift.KeyAt(fixed[:], 0) == 0x00020001 && thrift.KeyAt(fixed[:], 4) == 0x00030002 && thrift.KeyAt(fixed[:], 8) == 0x00040003 {
+			s.Verbose = fixed[3] == 1
+			s.Retries = int8(fixed[7])
+			s.Ratio = thrift.DoubleAt(fixed[:], 11)
+			p += 19
+		}
+	}
 fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
@@ -632,6 +649,14 @@ func (s *DefaultsGetArgs) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *DefaultsGetArgs) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
+	if len(b)-p >= 14 {
+		fixed := (*[14]byte)(b[p:])
+		if thrift.KeyAt(fixed[:], 0) == 0x00080001 && thrift.KeyAt(fixed[:], 7) == 0x00080002 {
+			s.ID = thrift.I32At(fixed[:], 3)
+			s.Level = Level(thrift.I32At(fixed[:], 10))
+			p += 14
+		}
+	}
 fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {

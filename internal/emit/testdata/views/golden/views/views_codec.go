@@ -85,6 +85,18 @@ func (s *Plain) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Plain) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
+	if len(b)-p >= 42 {
+		fixed := (*[42]byte)(b[p:])
+		if thrift.KeyAt(fixed[:], 0) == 0x00020001 && thrift.KeyAt(fixed[:], 4) == 0x00030002 && thrift.KeyAt(fixed[:], 8) == 0x00060003 && thrift.KeyAt(fixed[:], 13) == 0x00080004 && thrift.KeyAt(fixed[:], 20) == 0x000a0005 && thrift.KeyAt(fixed[:], 31) == 0x00040006 {
+			s.ABool = fixed[3] == 1
+			s.AnI8 = int8(fixed[7])
+			s.AnI16 = thrift.I16At(fixed[:], 11)
+			s.AnI32 = thrift.I32At(fixed[:], 16)
+			s.AnI64 = thrift.I64At(fixed[:], 23)
+			s.ADouble = thrift.DoubleAt(fixed[:], 34)
+			p += 42
+		}
+	}
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x00020001: // 1: bool aBool
@@ -208,6 +220,18 @@ func (s *Preset) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Preset) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
+	if len(b)-p >= 42 {
+		fixed := (*[42]byte)(b[p:])
+		if thrift.KeyAt(fixed[:], 0) == 0x00020001 && thrift.KeyAt(fixed[:], 4) == 0x00030002 && thrift.KeyAt(fixed[:], 8) == 0x00060003 && thrift.KeyAt(fixed[:], 13) == 0x00080004 && thrift.KeyAt(fixed[:], 20) == 0x000a0005 && thrift.KeyAt(fixed[:], 31) == 0x00040006 {
+			s.ABool = fixed[3] == 1
+			s.AnI8 = int8(fixed[7])
+			s.AnI16 = thrift.I16At(fixed[:], 11)
+			s.AnI32 = thrift.I32At(fixed[:], 16)
+			s.AnI64 = thrift.I64At(fixed[:], 23)
+			s.ADouble = thrift.DoubleAt(fixed[:], 34)
+			p += 42
+		}
+	}
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x00020001: // 1: bool aBool
@@ -1234,6 +1258,19 @@ func (s *Names) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Names) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
+	if len(b)-p >= 49 {
+		fixed := (*[49]byte)(b[p:])
+		if thrift.KeyAt(fixed[:], 0) == 0x00080001 && thrift.KeyAt(fixed[:], 7) == 0x00080002 && thrift.KeyAt(fixed[:], 14) == 0x00080003 && thrift.KeyAt(fixed[:], 21) == 0x00080004 && thrift.KeyAt(fixed[:], 28) == 0x00080007 && thrift.KeyAt(fixed[:], 35) == 0x00080008 && thrift.KeyAt(fixed[:], 42) == 0x0008000a {
+			s.Load = thrift.I32At(fixed[:], 3)
+			s.Note = thrift.I32At(fixed[:], 10)
+			s.HasNote = thrift.I32At(fixed[:], 17)
+			s.SetNote = thrift.I32At(fixed[:], 24)
+			s.Struct = thrift.I32At(fixed[:], 31)
+			s.ViewAt = thrift.I32At(fixed[:], 38)
+			s.V = thrift.I32At(fixed[:], 45)
+			p += 49
+		}
+	}
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080001: // 1: i32 load

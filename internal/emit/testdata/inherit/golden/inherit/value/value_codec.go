@@ -70,6 +70,14 @@ func (s *Value) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Value) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
+	if len(b)-p >= 18 {
+		fixed := (*[18]byte)(b[p:])
+		if thrift.KeyAt(fixed[:], 0) == 0x00080001 && thrift.KeyAt(fixed[:], 7) == 0x000a0002 {
+			s.Kind = Kind(thrift.I32At(fixed[:], 3))
+			s.N = thrift.I64At(fixed[:], 10)
+			p += 18
+		}
+	}
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080001: // 1: Kind kind
@@ -113,6 +121,14 @@ func (s *Inner) WriteThrift(w *thrift.Writer, b []byte) []byte {
 func (s *Inner) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
+	if len(b)-p >= 14 {
+		fixed := (*[14]byte)(b[p:])
+		if thrift.KeyAt(fixed[:], 0) == 0x00080001 && thrift.KeyAt(fixed[:], 7) == 0x00080002 {
+			s.N = thrift.I32At(fixed[:], 3)
+			s.Kind = Kind(thrift.I32At(fixed[:], 10))
+			p += 14
+		}
+	}
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x00080001: // 1: i32 n

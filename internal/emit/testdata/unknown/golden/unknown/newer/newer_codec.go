@@ -34,6 +34,14 @@ func (s *Point) ReadThrift(r *thrift.Reader, p int) int {
 	b := r.BeginStruct()
 	var field thrift.FieldKey
 	unknown := r.KeepUnknown()
+	if len(b)-p >= 14 {
+		fixed := (*[14]byte)(b[p:])
+		if thrift.KeyAt(fixed[:], 0) == 0x00080001 && thrift.KeyAt(fixed[:], 7) == 0x00080002 {
+			s.X = thrift.I32At(fixed[:], 3)
+			s.Y = thrift.I32At(fixed[:], 10)
+			p += 14
+		}
+	}
 fields:
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
