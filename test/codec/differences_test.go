@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/hex"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"strings"
@@ -189,15 +190,20 @@ func TestDifferences_AreInTheDocument(t *testing.T) {
 func TestDifferences_DeclaredElementsAreAllocatedByKitex(t *testing.T) {
 	s, message := subjectOf(t, "Containers"), unhex(t, "0e000c 0c 00010000")
 	const most, least = 4 << 10, 1 << 20
+	// The least of several: the runtime allocates as well, whenever it likes.
 	allocated := func(read func() result) uint64 {
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		r := read()
-		runtime.ReadMemStats(&after)
-		if r.refused == nil {
-			t.Error("accepted")
+		least := uint64(math.MaxUint64)
+		for range 10 {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			r := read()
+			runtime.ReadMemStats(&after)
+			if r.refused == nil {
+				t.Error("accepted")
+			}
+			least = min(least, after.TotalAlloc-before.TotalAlloc)
 		}
-		return after.TotalAlloc - before.TotalAlloc
+		return least
 	}
 	if got := allocated(func() result { return s.byOurs(message, thrift.UnmarshalConfig{}) }); got > most {
 		t.Errorf("we allocate %d bytes, want at most %d", got, most)
