@@ -231,15 +231,20 @@ func TestFastWrite_TakesNoSecondBuffer(t *testing.T) {
 		wides.List = append(wides.List, &own.Wide{})
 	}
 	buf := make([]byte, wides.BLength())
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	n := wides.FastWrite(buf)
-	runtime.ReadMemStats(&after)
-	if n != len(buf) || !bytes.Equal(buf[n-3:], make([]byte, 3)) {
-		t.Errorf("%d of %d bytes", n, len(buf))
+	// The least of several: the runtime allocates as well, whenever it likes.
+	least := uint64(math.MaxUint64)
+	for range 5 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		n := wides.FastWrite(buf)
+		runtime.ReadMemStats(&after)
+		if n != len(buf) || !bytes.Equal(buf[n-3:], make([]byte, 3)) {
+			t.Errorf("%d of %d bytes", n, len(buf))
+		}
+		least = min(least, after.TotalAlloc-before.TotalAlloc)
 	}
-	if got := after.TotalAlloc - before.TotalAlloc; got > 8<<10 {
-		t.Errorf("%d bytes allocated to write %d", got, n)
+	if least > 8<<10 {
+		t.Errorf("%d bytes allocated to write %d", least, len(buf))
 	}
 }
 
