@@ -31,7 +31,7 @@ demo: bin/kitex-shop $(VENV)/ready ## From an IDL file to served calls, from Go,
 # Does not depend on generate: the first step generates, and fails if a committed
 # file was stale.
 .PHONY: test
-test: bin/fulmar bin/staticcheck bin/verify bin/kitex-peer bin/kitex-shop bin/apache-peer $(VENV)/ready ## Everything that must hold before a commit (about 9 minutes)
+test: bin/fulmar bin/staticcheck bin/verify bin/kitex-peer bin/kitex-shop bin/apache-peer $(VENV)/ready ## Everything that must hold before a commit (about 12 minutes)
 	bin/verify -root $(ROOT) -python $(VENV_PYTHON) test
 
 .PHONY: lint

@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/fulmar-rpc/fulmar/internal/emit"
 )
@@ -109,6 +110,7 @@ func Write(ctx context.Context, output string, files []emit.File) (done Changes,
 		delete(o.staged, file.Path)
 		done.Written++
 	}
+	o.removeAbandoned(files)
 	done.Removed, err = o.removeLeftovers(files)
 	return done, err
 }
@@ -242,6 +244,38 @@ func (o *folder) stopped(ctx context.Context) error {
 	return fmt.Errorf("--output %s: nothing was changed: %w", o.name, context.Cause(ctx))
 }
 
+// stagedPrefix begins the names of files that wait beside their places. Those that are
+// older than abandonedAfter belong to a run that was killed: no other takes a minute.
+const (
+	stagedPrefix   = ".fulmar."
+	stagedLetters  = 26 // of rand.Text, behind the prefix
+	abandonedAfter = time.Hour
+)
+
+// removeAbandoned removes what runs that were killed have left beside files. That it
+// cannot is no reason to fail: nothing reads it.
+func (o *folder) removeAbandoned(files []emit.File) {
+	folders := map[string]bool{}
+	for _, file := range files {
+		folders[path.Dir(file.Path)] = true
+	}
+	for folder := range folders {
+		entries, err := fs.ReadDir(o.root.FS(), folder)
+		if err != nil {
+			continue
+		}
+		for _, entry := range entries {
+			random, staged := strings.CutPrefix(entry.Name(), stagedPrefix)
+			if !staged || len(random) != stagedLetters || !entry.Type().IsRegular() {
+				continue
+			}
+			if info, err := entry.Info(); err == nil && time.Since(info.ModTime()) > abandonedAfter {
+				o.root.Remove(path.Join(folder, entry.Name()))
+			}
+		}
+	}
+}
+
 // stage writes a file beside its place and notes under which name.
 func (o *folder) stage(ctx context.Context, file emit.File) error {
 	if ctx.Err() != nil {
@@ -253,7 +287,7 @@ func (o *folder) stage(ctx context.Context, file emit.File) error {
 	}
 	// Go ignores names that start with a dot. The name of the file is not part
 	// of it, because it may be as long as a name can be.
-	temporary := path.Join(folder, ".fulmar."+rand.Text())
+	temporary := path.Join(folder, stagedPrefix+rand.Text())
 	out, err := o.root.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return o.failure(file.Path, err)

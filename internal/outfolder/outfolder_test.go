@@ -2,10 +2,13 @@ package outfolder_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/fulmar-rpc/fulmar/internal/emit"
 	"github.com/fulmar-rpc/fulmar/internal/outfolder"
@@ -95,5 +98,36 @@ func TestWrite_ChangesNothingOnceItIsStopped(t *testing.T) {
 		if _, missing := os.Stat(filepath.Join(folder, "b")); err != nil || len(entries) != len(before) || !os.IsNotExist(missing) {
 			t.Errorf("asked %d times: something was left: %v, %v, %v", left, entries, err, missing)
 		}
+	}
+}
+
+// TestWrite_RemovesWhatKilledRunsHaveLeft has files that wait beside their places: of a run
+// of yesterday, of one that may still be there, and of somebody else.
+func TestWrite_RemovesWhatKilledRunsHaveLeft(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "gen")
+	files := []emit.File{file("a/x.go", "1")}
+	if _, err := outfolder.Write(t.Context(), folder, files); err != nil {
+		t.Fatal(err)
+	}
+	put := func(name string, age time.Duration) {
+		name = filepath.Join(folder, "a", name)
+		at := time.Now().Add(-age)
+		if err := errors.Join(os.WriteFile(name, nil, 0o644), os.Chtimes(name, at, at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(".fulmar."+strings.Repeat("A", 26), 24*time.Hour)
+	put(".fulmar."+strings.Repeat("B", 26), time.Minute)
+	put(".fulmar.yaml", 24*time.Hour)
+	changes, err := outfolder.Write(t.Context(), folder, files)
+	if err != nil || changes != (outfolder.Changes{}) {
+		t.Errorf("%+v, %v", changes, err)
+	}
+	entries, err := os.ReadDir(filepath.Join(folder, "a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := fmt.Sprint(entries), "[- .fulmar."+strings.Repeat("B", 26)+" - .fulmar.yaml - x.go]"; got != want {
+		t.Errorf("there is %s, want %s", got, want)
 	}
 }
