@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -89,7 +90,7 @@ func (a *admission) queues() bool {
 func (a *admission) enter(ctx context.Context, in *transport.Inbound, deadline time.Time) (started time.Time, err error) {
 	if n := a.inProgress.Add(1); n > int64(a.callsMost) {
 		a.inProgress.Add(-1)
-		return started, overloadedf("%d calls are running (limit %d)", n-1, a.callsMost)
+		return started, overloaded(strconv.FormatInt(n-1, 10) + " calls are running (limit " + strconv.Itoa(a.callsMost) + ")")
 	}
 	if !a.queues() && !a.adapts && deadline.IsZero() {
 		return started, nil
@@ -174,7 +175,7 @@ func (a *admission) join(now, until time.Time) (*list.Element, error) {
 	a.pressure.queued = true
 	n := a.waiting.Len()
 	if n >= a.waitingMost && !a.adapts {
-		return nil, overloadedf("%d calls are running and %d wait (limit %d)", a.running, n, a.waitingMost)
+		return nil, overloaded(strconv.Itoa(a.running) + " calls are running and " + strconv.Itoa(n) + " wait (limit " + strconv.Itoa(a.waitingMost) + ")")
 	}
 	// One that would be refused in the end is refused now, when its caller can
 	// still go elsewhere. How long it would take is a guess, so some may always
@@ -182,7 +183,7 @@ func (a *admission) join(now, until time.Time) (*list.Element, error) {
 	if n >= a.mostLocked() {
 		expected := time.Duration(n+1) * a.interval
 		if most := max(until.Sub(now), 0); expected > most/100*hopeful {
-			return nil, overloadedf("%d calls wait, the last one for about %v (limit %v)", n, expected, most)
+			return nil, overloaded(strconv.Itoa(n) + " calls wait, the last one for about " + expected.String() + " (limit " + most.String() + ")")
 		}
 	}
 	place := a.waiting.PushBack(&waitingCall{granted: make(chan struct{}, 1)})
@@ -226,7 +227,7 @@ func (a *admission) wait(ctx context.Context, place *list.Element, times waiting
 	case gone:
 		err = &Error{code: Canceled, message: "the connection ended before the call could run", executed: ExecutedNo}
 	case err == nil && !granted:
-		err = overloadedf("it waited for %v to run (limit %v)", now.Sub(times.arrived), times.most)
+		err = overloaded("it waited for " + now.Sub(times.arrived).String() + " to run (limit " + times.most.String() + ")")
 	}
 	if err != nil {
 		a.giveUp(place, granted)
@@ -349,10 +350,11 @@ func (a *admission) nextLocked() {
 	a.waiting.Remove(first).(*waitingCall).granted <- struct{}{}
 }
 
-// overloadedf is the error for a call that this server has no room for. Another
-// one may have.
-func overloadedf(format string, args ...any) *Error {
-	return &Error{code: ResourceExhausted, message: fmt.Sprintf(format, args...), executed: ExecutedNo}
+// overloaded is the error for a call that this server has no room for. Another one may
+// have. The text is put together without package fmt, which took 1 of the 11 us of a
+// refusal.
+func overloaded(message string) *Error {
+	return &Error{code: ResourceExhausted, message: message, executed: ExecutedNo}
 }
 
 // shedding counts refusals. Refusing takes 10 us of a processor, so if there are

@@ -268,6 +268,10 @@ func reason(err error) string {
 // exceptionFor returns what a handler's error tells the peer: neither stacks nor
 // addresses of other servers.
 func exceptionFor(err error) thriftwire.ApplicationException {
+	if e, ok := err.(*Error); ok && e != nil && e.cause == nil && e.exception == 0 {
+		// A refusal: under overload there is one for most calls.
+		return thriftwire.ApplicationException{Type: exceptionOfCode(e.code), Message: e.message}
+	}
 	exception := thriftwire.ApplicationException{Type: exceptionOfCode(CodeOf(err)), Message: withoutAddresses(err, 0)}
 	var e *Error
 	if errors.As(err, &e) && e != nil && e.exception != 0 {

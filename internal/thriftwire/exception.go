@@ -92,10 +92,26 @@ func CleanMessage(text string) string {
 	if len(text) > limits.ErrorMessageBytes {
 		text = text[:limits.ErrorMessageBytes-len(mark)] + mark
 	}
+	if isPlain(text) {
+		return text
+	}
 	return strings.Map(func(r rune) rune {
-		if r < ' ' && r != '\n' && r != '\t' || r == 0x7f {
+		if isControl(r) {
 			return utf8.RuneError
 		}
 		return r
 	}, strings.ToValidUTF8(text, "\uFFFD"))
+}
+
+func isControl(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r == 0x7f }
+
+// isPlain reports whether a text is ASCII without control characters, as most are. A
+// server that is overloaded looks at one for each call that it refuses.
+func isPlain(text string) bool {
+	for i := range len(text) {
+		if text[i] >= utf8.RuneSelf || isControl(rune(text[i])) {
+			return false
+		}
+	}
+	return true
 }
