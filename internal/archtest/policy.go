@@ -58,16 +58,13 @@ const rootRequirementsMax = 5
 func packagePolicy() []place {
 	var all []place
 	all = append(all, runtimePolicy()...)
+	all = append(all, wirePolicy()...)
 	all = append(all, generatorPolicy()...)
 	return append(all, otherPolicy()...)
 }
 
 func runtimePolicy() []place {
-	// Of these, none waits, locks, logs, reads a clock or reaches outside.
-	pure := []string{
-		"bytes", "cmp", "encoding/binary", "encoding/hex", "errors", "fmt", "iter", "maps",
-		"math", "math/bits", "slices", "strconv", "strings", "unicode", "unicode/utf8",
-	}
+	pure := pureStandard()
 	return []place{
 		{folder: "internal/assert", group: runtimeGroup, line: 0},
 		{folder: "internal/limits", group: runtimeGroup, line: 0},
@@ -87,10 +84,6 @@ func runtimePolicy() []place {
 		},
 
 		{folder: "eventloop/...", group: runtimeGroup, line: 2, public: true, thirdParty: []string{moduleSys}, testThirdParty: []string{moduleNet}},
-		{
-			folder: "internal/wire/...", group: runtimeGroup, line: 2, standard: pure,
-			why: "bytes in, bytes out: no sockets, clocks, goroutines or locks (D9)",
-		},
 		{
 			folder: "policy", group: runtimeGroup, line: 2, public: true, without: []string{"net", "os", "syscall", "context"},
 			why: "pure state machines: now is an argument",
@@ -129,6 +122,30 @@ func runtimePolicy() []place {
 			why:     "codecs fit by shape, so a Thrift user never links Protobuf; file descriptors belong to eventloop",
 		},
 		{folder: "fulmartest", group: runtimeGroup, line: 5, public: true},
+	}
+}
+
+// wirePolicy: bytes in, bytes out.
+func wirePolicy() []place {
+	pure := pureStandard()
+	return []place{
+		{
+			folder: "internal/wire/...", group: runtimeGroup, line: 2, standard: pure,
+			why: "bytes in, bytes out: no sockets, clocks, goroutines or locks (D9)",
+		},
+		{
+			folder: "internal/wire/http2", group: runtimeGroup, line: 2, thirdParty: []string{moduleNet}, standard: pure,
+			why: "bytes in, bytes out; of golang.org/x/net header compression only, the rest is for tests (ADR-0056)",
+		},
+	}
+}
+
+// pureStandard lists packages of which none waits, locks, logs, reads a clock or
+// reaches outside.
+func pureStandard() []string {
+	return []string{
+		"bytes", "cmp", "encoding/binary", "encoding/hex", "errors", "fmt", "iter", "maps",
+		"math", "math/bits", "slices", "strconv", "strings", "unicode", "unicode/utf8",
 	}
 }
 
