@@ -359,6 +359,74 @@ const (
 	LastWordsTimeout = 200 * time.Millisecond
 )
 
+// HTTP/2, which no server speaks yet.
+const (
+	// HTTP2HeaderListBytes bounds the headers of a message, each name and value and 32
+	// bytes, as RFC 9113 counts. grpc-go, since 2026, and Netty allow 8 KiB, Go 1 MiB.
+	HTTP2HeaderListBytes = 16 << 10
+
+	// HTTP2Continuations is how many frames a header block may go on in. It ends the
+	// connection, as twice HTTP2HeaderListBytes on the wire do.
+	HTTP2Continuations = 8
+
+	// HTTP2TableBytes is the table of header compression, each way: what every peer has.
+	HTTP2TableBytes = 4 << 10
+
+	// HTTP2Streams is how many streams a peer may have, handlers that still run for
+	// streams that it reset among them. Go allows as many.
+	HTTP2Streams = 250
+
+	// HTTP2StreamWindowBytes is how much a stream may receive that was not used yet, at first,
+	// HTTP2StreamWindowBytesMax how far that grows while the peer is faster, and
+	// HTTP2ConnectionWindowBytes the same for all streams of a connection together.
+	HTTP2StreamWindowBytes     = 64 << 10
+	HTTP2StreamWindowBytesMax  = 4 << 20
+	HTTP2ConnectionWindowBytes = 1 << 20
+
+	// HTTP2Period is for how long what a peer does is counted; then counting begins anew.
+	HTTP2Period = 30 * time.Second
+
+	// HTTP2Resets in HTTP2Period, and half of the streams begun in it, may be reset by the
+	// peer or refused: callers that give up in masses are honest.
+	HTTP2Resets = 1000
+
+	// HTTP2PeerErrors is how many streams the peer may make us reset in HTTP2Period by
+	// breaking rules.
+	HTTP2PeerErrors = 100
+
+	// HTTP2ControlFrames is how many frames that answer the peer's may wait to be sent
+	// before no more is read. grpc-go has the same.
+	HTTP2ControlFrames = 100
+
+	// HTTP2Settings is how many settings a frame may have. There are seven.
+	HTTP2Settings = 32
+
+	// HTTP2EmptyData is how many DATA frames without data and end may come in HTTP2Period.
+	HTTP2EmptyData = 100
+
+	// HTTP2TinyData is how many DATA frames of less than HTTP2TinyDataBytes may come in
+	// HTTP2Period, and a quarter of all others: messages of gRPC have five at least.
+	HTTP2TinyData      = 1000
+	HTTP2TinyDataBytes = 5
+
+	// HTTP2WindowUpdates is how many WINDOW_UPDATEs may come in HTTP2Period, and one for
+	// each HTTP2WindowUpdateBytes that were sent: Go sends two for 4 KiB.
+	HTTP2WindowUpdates     = 1000
+	HTTP2WindowUpdateBytes = 1 << 10
+
+	// HTTP2OtherFrames is how many frames that do nothing may come in HTTP2Period, and one
+	// for each stream: settings, priorities, unknown types, what concerns closed streams.
+	HTTP2OtherFrames = 1000
+
+	// HTTP2PingInterval is how long a peer waits between pings without messages in
+	// between. HTTP2PingStrikes do not, the next one ends the connection.
+	HTTP2PingInterval = 10 * time.Second
+	HTTP2PingStrikes  = 2
+
+	// HTTP2AnswerTimeout is how long our settings and pings wait for an answer.
+	HTTP2AnswerTimeout = 10 * time.Second
+)
+
 // Observers.
 const (
 	// Observers bounds how many of them a server or a client has: each call has

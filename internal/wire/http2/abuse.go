@@ -1,0 +1,95 @@
+package http2
+
+import "github.com/fulmar-rpc/fulmar/internal/limits"
+
+// counts is what a peer did in the current period. What is not honest work has a
+// number that it may reach, some of them besides a share of what is.
+type counts struct {
+	began Nanoseconds
+	// streams were begun by either side, sentBytes of data sent.
+	streams   int
+	sentBytes int
+	data      int
+	resets    int
+	breaches  int
+	empty     int
+	tiny      int
+	updates   int
+	others    int
+}
+
+// count begins a new period if one is over. There is no sliding: a peer that knows
+// when one ends can do twice as much around that moment.
+func (c *Conn) count(now Nanoseconds) {
+	if now-c.counts.began >= Nanoseconds(limits.HTTP2Period) {
+		c.counts = counts{began: now}
+	}
+}
+
+// calm returns the error for a peer that does more of something than it may.
+func (c *Conn) calm(what string, got, limit int) *Error {
+	return connectionError(EnhanceYourCalm, "too many %s (limit %d, got %d)", what, limit, got)
+}
+
+// countOther counts a frame that does nothing.
+func (c *Conn) countOther() error {
+	c.counts.others++
+	if allowed := limits.HTTP2OtherFrames + c.counts.streams; c.counts.others > allowed {
+		return c.calm("frames without effect", c.counts.others, allowed)
+	}
+	return nil
+}
+
+// countReset counts a stream that the peer reset, or that was refused.
+func (c *Conn) countReset() error {
+	c.counts.resets++
+	if allowed := limits.HTTP2Resets + c.counts.streams/2; c.counts.resets > allowed {
+		return c.calm("resets", c.counts.resets, allowed)
+	}
+	return nil
+}
+
+// countBreach counts a stream that we reset for what the peer did: each is work that
+// was begun for nothing, as with a reset of the peer's own (CVE-2025-8671).
+func (c *Conn) countBreach() error {
+	c.counts.breaches++
+	if c.counts.breaches > limits.HTTP2PeerErrors {
+		return c.calm("streams with errors", c.counts.breaches, limits.HTTP2PeerErrors)
+	}
+	return nil
+}
+
+// countData counts a DATA frame by what it is good for.
+func (c *Conn) countData(f *Frame) error {
+	c.counts.data++
+	n := len(f.Payload)
+	switch {
+	case f.Ends() || n >= limits.HTTP2TinyDataBytes:
+	case n == 0:
+		c.counts.empty++
+		if c.counts.empty > limits.HTTP2EmptyData {
+			return c.calm("DATA frames without data", c.counts.empty, limits.HTTP2EmptyData)
+		}
+	default:
+		c.counts.tiny++
+		if allowed := limits.HTTP2TinyData + (c.counts.data-c.counts.tiny)/4; c.counts.tiny > allowed {
+			return c.calm("tiny DATA frames", c.counts.tiny, allowed)
+		}
+	}
+	return nil
+}
+
+// countPing counts pings that come too soon with nothing in between. Peers that
+// measure send one after each message that they get, or with each reset.
+func (c *Conn) countPing(now Nanoseconds) error {
+	soon := c.pinged && now-c.lastPinged < Nanoseconds(limits.HTTP2PingInterval) && !c.worked
+	c.pinged, c.lastPinged, c.worked = true, now, false
+	if !soon {
+		return nil
+	}
+	c.strikes++
+	if c.strikes > limits.HTTP2PingStrikes {
+		return c.calm("pings", c.strikes, limits.HTTP2PingStrikes)
+	}
+	return nil
+}

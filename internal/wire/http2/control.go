@@ -1,0 +1,250 @@
+package http2
+
+import (
+	"encoding/binary"
+
+	"github.com/fulmar-rpc/fulmar/internal/limits"
+)
+
+// timing is what a connection waits for.
+type timing struct {
+	lastArrival Nanoseconds
+	// settingsWait: our settings were sent and not acknowledged.
+	settingsSent Nanoseconds
+	settingsWait bool
+	// pingWait: the ping with pingNumber is on its way.
+	pingSent   Nanoseconds
+	pingNumber uint64
+	pingWait   bool
+	// roundTrip is what acknowledgements took, 0 as long as nobody knows.
+	roundTrip Nanoseconds
+}
+
+// goingAway is how far the end of a connection has come.
+type goingAway struct {
+	// stopping: the first GOAWAY is sent, goneAway: the last one is.
+	stopping, goneAway bool
+	stopBegan          Nanoseconds
+	// peerGone: the peer's came, which takes no stream above peerLast.
+	peerGone bool
+	peerLast uint32
+}
+
+// settings obeys SETTINGS (RFC 9113, 6.5).
+func (c *Conn) settings(f *Frame, now Nanoseconds) (Event, error) {
+	if f.Flags.Has(FlagAck) {
+		if !c.settingsWait {
+			return Event{}, c.countOther()
+		}
+		c.settingsWait = false
+		c.measured(now - c.settingsSent)
+		return Event{}, nil
+	}
+	if n := f.Settings(); n > limits.HTTP2Settings {
+		return Event{}, c.calm("settings in a frame", n, limits.HTTP2Settings)
+	}
+	if c.peer.settled {
+		if err := c.countOther(); err != nil {
+			return Event{}, err
+		}
+	} else {
+		c.peer.settled = true
+		c.peer.streams = windowMax // As long as none is named, there is no limit.
+	}
+	size := c.peer.window
+	for i := range f.Settings() {
+		id, value := f.Setting(i)
+		if id == SettingInitialWindowSize {
+			if value > windowMax {
+				return Event{}, connectionError(FlowControlError, "initial window of %d bytes", value)
+			}
+			// Only the last one is applied: each goes through all streams.
+			size = int64(value)
+			continue
+		}
+		if err := c.setting(id, value); err != nil {
+			return Event{}, err
+		}
+	}
+	if err := c.resizeWindows(uint32(size)); err != nil {
+		return Event{}, err
+	}
+	c.control++
+	appendSettingsAck(c.out)
+	return Event{Kind: EventSettings}, nil
+}
+
+// setting obeys one setting (RFC 9113, 6.5.2). Unknown ones are passed over.
+func (c *Conn) setting(id SettingID, value uint32) error {
+	switch id {
+	case SettingHeaderTableSize:
+		c.writer.SetTable(value)
+	case SettingEnablePush:
+		if value > 1 || value == 1 && c.config.client {
+			return connectionError(ProtocolError, "ENABLE_PUSH of %d", value)
+		}
+	case SettingMaxConcurrentStreams:
+		c.peer.streams = value
+	case SettingMaxFrameSize:
+		if value < FrameBytesMin || value > FrameBytesMax {
+			return connectionError(ProtocolError, "MAX_FRAME_SIZE of %d", value)
+		}
+		// Frames of ours stay short, so that streams take turns.
+	case SettingMaxHeaderListSize:
+		c.peer.listBytes = value
+	}
+	return nil
+}
+
+// measured learns from how long an answer took. What is faster counts at once, what
+// is slower may have waited for something else than the network.
+func (c *Conn) measured(took Nanoseconds) {
+	took = max(took, 1)
+	if c.roundTrip == 0 || took < c.roundTrip {
+		c.roundTrip = took
+	} else {
+		c.roundTrip += (took - c.roundTrip) / 8
+	}
+}
+
+// ping answers PING (RFC 9113, 6.7).
+func (c *Conn) ping(f *Frame, now Nanoseconds) (Event, error) {
+	number := binary.BigEndian.Uint64(f.Payload)
+	if f.Flags.Has(FlagAck) {
+		if !c.pingWait || number != c.pingNumber {
+			return Event{}, c.countOther()
+		}
+		c.pingWait = false
+		c.measured(now - c.pingSent)
+		if c.stopping && !c.goneAway {
+			c.lastGoAway()
+		}
+		return Event{Kind: EventPong}, nil
+	}
+	if err := c.countPing(now); err != nil {
+		return Event{}, err
+	}
+	c.control++
+	appendPing(c.out, FlagAck, number)
+	return Event{}, nil
+}
+
+// Ping asks the peer for a sign of life, which is EventPong, and reports whether it
+// did: not as long as an answer is awaited.
+func (c *Conn) Ping(now Nanoseconds) bool {
+	if c.pingWait || c.err != nil {
+		return false
+	}
+	c.pingNumber++
+	c.pingWait, c.pingSent = true, now
+	appendPing(c.out, 0, c.pingNumber)
+	return true
+}
+
+// Tick does what is due, and returns when it has to be called again, 0 if nothing is
+// awaited. It may be called at any time. An error ends the connection, as of Next.
+func (c *Conn) Tick(now Nanoseconds) (next Nanoseconds, err error) {
+	if c.err != nil {
+		return 0, c.err
+	}
+	const answer = Nanoseconds(limits.HTTP2AnswerTimeout)
+	due := func(at Nanoseconds) bool {
+		if now >= at {
+			return true
+		}
+		if next == 0 || at < next {
+			next = at
+		}
+		return false
+	}
+	if c.settingsWait && due(c.settingsSent+answer) {
+		return 0, c.fail(connectionError(SettingsTimeout, "no answer to our settings"))
+	}
+	if c.pingWait && due(c.pingSent+answer) {
+		return 0, c.fail(connectionError(NoError, "no sign of life"))
+	}
+	if c.stopping && !c.goneAway && due(c.stopBegan+Nanoseconds(limits.StopGrace)) {
+		c.lastGoAway()
+	}
+	if c.config.pingAfter > 0 && c.open > 0 && !c.pingWait && due(c.lastArrival+c.config.pingAfter) {
+		c.Ping(now)
+		due(c.pingSent + answer)
+	}
+	return next, nil
+}
+
+// Shutdown begins the end of a connection. A server tells its client to begin no more
+// streams, and only when that must have arrived, by the answer to a ping or after
+// StopGrace, which was the last that it served (RFC 9113, 6.8). So no request is lost
+// that was on its way. Streams that there are go on.
+func (c *Conn) Shutdown(now Nanoseconds) {
+	if c.stopping || c.err != nil {
+		return
+	}
+	c.stopping, c.stopBegan = true, now
+	if c.config.client {
+		// There are no streams of the server's that could be on their way.
+		c.lastGoAway()
+		return
+	}
+	appendGoAway(c.out, windowMax, NoError, "graceful stop")
+	if !c.Ping(now) {
+		// Another one is on its way, whose answer says less: it takes StopGrace.
+		c.pingNumber++
+	}
+}
+
+func (c *Conn) lastGoAway() {
+	c.goneAway = true
+	last := uint32(0)
+	if !c.config.client {
+		last = c.history.newest
+	}
+	appendGoAway(c.out, last, NoError, "graceful stop")
+}
+
+// Done reports whether one side has said that it goes away and no streams are left:
+// what waits is to be sent, then the connection can be closed.
+func (c *Conn) Done() bool {
+	return (c.goneAway || c.peerGone && c.config.client) && len(c.streams) == 0 || c.err != nil
+}
+
+// goAway obeys GOAWAY (RFC 9113, 6.8).
+func (c *Conn) goAway(f *Frame) (Event, error) {
+	if c.peerGone {
+		if err := c.countOther(); err != nil {
+			return Event{}, err
+		}
+	}
+	last := f.Value
+	if c.peerGone {
+		// It must not rise. What it said first about streams was told already.
+		last = min(last, c.peerLast)
+	}
+	c.peerGone, c.peerLast = true, last
+	if c.config.client {
+		for id, s := range c.streams {
+			if id > last && s.state != stateClosed {
+				c.closeStream(s)
+				// The server may still send something for it, which then crossed this.
+				c.history.reset(id)
+				c.lost = append(c.lost, id)
+			}
+		}
+	}
+	return Event{Kind: EventGoAway, Last: last, Code: f.Code, Data: f.Payload}, nil
+}
+
+// nextLost returns a stream that the peer's GOAWAY ended: it was not looked at.
+func (c *Conn) nextLost() Event {
+	id := c.lost[len(c.lost)-1]
+	c.lost = c.lost[:len(c.lost)-1]
+	if len(c.lost) == 0 {
+		c.lost = nil
+	}
+	event := Event{Kind: EventReset, Stream: id, Code: RefusedStream, NotExecuted: true}
+	if s := c.streams[id]; s != nil {
+		event.Value = s.value
+	}
+	return event
+}

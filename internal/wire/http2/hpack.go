@@ -1,0 +1,130 @@
+package http2
+
+import (
+	"errors"
+
+	"golang.org/x/net/http2/hpack"
+
+	"github.com/fulmar-rpc/fulmar/internal/limits"
+)
+
+// Field is a header field. One that is Sensitive is never put into a table, which
+// is also right for values that do not come again.
+type Field = hpack.HeaderField
+
+// fieldOverhead is what RFC 9113, 10.5.1 counts for a field beyond its text.
+const fieldOverhead = 32
+
+// fieldsKept bounds the list of fields that a connection keeps between blocks, in
+// fields: 2.5 KiB.
+const fieldsKept = 64
+
+// fieldsBytes returns the size of a list of fields as SETTINGS_MAX_HEADER_LIST_SIZE
+// counts it.
+func fieldsBytes(fields []Field) int {
+	size := 0
+	for i := range fields {
+		size += len(fields[i].Name) + len(fields[i].Value) + fieldOverhead
+	}
+	return size
+}
+
+// HeaderReader decodes header blocks (RFC 7541). Its table is the connection's, so
+// it must see each block, in order, whatever becomes of its stream.
+type HeaderReader struct {
+	decoder *hpack.Decoder
+	limit   int
+	fields  []Field
+	size    int
+	// tooLarge says that fields were left out.
+	tooLarge bool
+}
+
+// NewHeaderReader returns a HeaderReader for lists of limit bytes.
+func NewHeaderReader(limit int) *HeaderReader {
+	r := &HeaderReader{limit: limit}
+	r.decoder = hpack.NewDecoder(limits.HTTP2TableBytes, r.keep)
+	// Longer strings are not made at all: they end the connection.
+	r.decoder.SetMaxStringLength(limit)
+	return r
+}
+
+// Read decodes a whole block. The fields are valid until the next Read, their texts
+// for ever. With tooLarge they are those that fit the limit: the others changed the
+// table and were made into nothing.
+func (r *HeaderReader) Read(block []byte) (fields []Field, tooLarge bool, err error) {
+	if cap(r.fields) > fieldsKept {
+		r.fields = nil
+	}
+	clear(r.fields)
+	r.fields, r.size, r.tooLarge = r.fields[:0], 0, false
+	r.decoder.SetEmitEnabled(true)
+	_, err = r.decoder.Write(block)
+	if err == nil {
+		err = r.decoder.Close()
+	}
+	switch {
+	case errors.Is(err, hpack.ErrStringLength):
+		return nil, true, connectionError(EnhanceYourCalm, "header field of more than %d bytes", r.limit)
+	case err != nil:
+		// RFC 9113, 4.3: the table is not what the peer believes any more.
+		return nil, false, connectionError(CompressionError, "header block of %d bytes: %v", len(block), err)
+	}
+	return r.fields, r.tooLarge, nil
+}
+
+// keep counts a field before it is stored.
+func (r *HeaderReader) keep(f Field) {
+	r.size += len(f.Name) + len(f.Value) + fieldOverhead
+	if r.size > r.limit {
+		r.tooLarge = true
+		r.decoder.SetEmitEnabled(false)
+		return
+	}
+	r.fields = append(r.fields, f)
+}
+
+// blockBytesKept bounds the memory that a HeaderWriter keeps between blocks.
+const blockBytesKept = 4 << 10
+
+// HeaderWriter encodes header blocks. Its table is as large as the peer allows, and
+// at most HTTP2TableBytes.
+type HeaderWriter struct {
+	encoder *hpack.Encoder
+	block   blockBuffer
+}
+
+type blockBuffer struct{ bytes []byte }
+
+func (b *blockBuffer) Write(p []byte) (int, error) {
+	b.bytes = append(b.bytes, p...)
+	return len(p), nil
+}
+
+// NewHeaderWriter returns a HeaderWriter with the table that peers have at first.
+func NewHeaderWriter() *HeaderWriter {
+	w := new(HeaderWriter)
+	w.encoder = hpack.NewEncoder(&w.block)
+	return w
+}
+
+// SetTable obeys the peer's SETTINGS_HEADER_TABLE_SIZE.
+func (w *HeaderWriter) SetTable(bytes uint32) {
+	size := min(bytes, limits.HTTP2TableBytes)
+	if size != w.encoder.MaxDynamicTableSize() {
+		w.encoder.SetMaxDynamicTableSize(size)
+	}
+}
+
+// Write encodes fields. The block is valid until the next Write.
+func (w *HeaderWriter) Write(fields []Field) []byte {
+	if cap(w.block.bytes) > blockBytesKept {
+		w.block.bytes = nil
+	}
+	w.block.bytes = w.block.bytes[:0]
+	for _, f := range fields {
+		// It fails only if the Writer does, which this one cannot.
+		_ = w.encoder.WriteField(f)
+	}
+	return w.block.bytes
+}
