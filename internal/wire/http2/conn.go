@@ -238,6 +238,10 @@ func (c *Conn) add(id uint32, now Nanoseconds) *stream {
 	}
 	*s = stream{id: id, state: stateOpen, length: -1, sendWindow: c.peer.window}
 	s.receive = window{open: c.config.streamWindow, target: c.config.streamWindow, updated: now}
+	if c.settingsWait {
+		// The peer may not know yet that the window is smaller (RFC 9113, 6.9.3).
+		s.receive.open = max(c.config.streamWindow, windowInitial)
+	}
 	c.streams[id] = s
 	c.open++
 	c.counts.streams++

@@ -2,6 +2,7 @@ package http2
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 )
@@ -37,6 +38,7 @@ func (c *Conn) settings(f *Frame, now Nanoseconds) (Event, error) {
 			return Event{}, c.countOther()
 		}
 		c.settingsWait = false
+		c.settleWindows()
 		c.measured(now - c.settingsSent)
 		return Event{}, nil
 	}
@@ -231,14 +233,15 @@ func (c *Conn) goAway(f *Frame) (Event, error) {
 				c.lost = append(c.lost, id)
 			}
 		}
+		slices.Sort(c.lost) // A map has no order, and tests want one.
 	}
 	return Event{Kind: EventGoAway, Last: last, Code: f.Code, Data: f.Payload}, nil
 }
 
 // nextLost returns a stream that the peer's GOAWAY ended: it was not looked at.
 func (c *Conn) nextLost() Event {
-	id := c.lost[len(c.lost)-1]
-	c.lost = c.lost[:len(c.lost)-1]
+	id := c.lost[0]
+	c.lost = c.lost[1:]
 	if len(c.lost) == 0 {
 		c.lost = nil
 	}

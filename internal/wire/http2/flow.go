@@ -54,6 +54,16 @@ func (w *window) grow() int64 {
 	return increment
 }
 
+// settleWindows takes off the windows of streams what they had while the peer might not
+// have known our settings. A window may be negative then, as the peer's view of it is.
+func (c *Conn) settleWindows() {
+	if excess := windowInitial - c.config.streamWindow; excess > 0 {
+		for _, s := range c.streams {
+			s.receive.open -= excess
+		}
+	}
+}
+
 // Consume says that n bytes of a stream's data were used, so that the peer may send as
 // many again. Padding, and what arrives for streams that are gone, need nobody.
 func (c *Conn) Consume(id uint32, n int, now Nanoseconds) {

@@ -1,0 +1,328 @@
+package http2_test
+
+import (
+	"bytes"
+	"fmt"
+	"runtime"
+	"slices"
+	"testing"
+
+	"github.com/fulmar-rpc/fulmar/internal/limits"
+	"github.com/fulmar-rpc/fulmar/internal/wire/http2"
+)
+
+// attacked is a server with a peer that does the same again and again, and never
+// breaks a rule that ends the connection at once. No handler of it returns.
+type attacked struct {
+	*side
+	writer   *http2.HeaderWriter
+	handlers int
+	id       uint32
+}
+
+func newAttacked(t testing.TB) *attacked {
+	t.Helper()
+	a := &attacked{writer: http2.NewHeaderWriter(), id: 1}
+	a.side = newSide(t, http2.Config{}, func(e http2.Event) {
+		if e.Kind == http2.EventHeaders && !e.Trailers {
+			a.handlers++
+		}
+	})
+	a.arrive([]byte(http2.Preface))
+	a.arrive(frame(http2.FrameSettings, 0, 0))
+	a.arrive(frame(http2.FrameSettings, http2.FlagAck, 0))
+	return a
+}
+
+// request returns HEADERS of a new stream.
+func (a *attacked) request(flags http2.Flags) []byte {
+	defer func() { a.id += 2 }()
+	return frame(http2.FrameHeaders, flags|http2.FlagEndHeaders, a.id, a.writer.Write(requestFields())...)
+}
+
+func requestFields() []http2.Field {
+	return []http2.Field{{Name: ":method", Value: "POST"}, {Name: ":scheme", Value: "http"}, {Name: ":path", Value: "/a"}}
+}
+
+// attack is what a peer does again and again.
+type attack struct {
+	name string
+	// before comes once, attack until the end.
+	before func(a *attacked) []byte
+	attack func(a *attacked) []byte
+	most   int
+	code   http2.ErrorCode
+	// handlers that may have begun, kilobytes that may have been allocated, with a copy
+	// of each frame that the test makes.
+	handlers, kilobytes int
+}
+
+// attacksWithStreams are those that begin or end streams.
+func attacksWithStreams() []attack {
+	return []attack{
+		{"rapid reset", nothing, func(a *attacked) []byte {
+			id := a.id
+			return append(a.request(0), frame(http2.FrameRSTStream, 0, id, 0, 0, 0, 8)...)
+		}, 850, http2.EnhanceYourCalm, limits.HTTP2Streams, 600},
+		{"streams that make us reset them", nothing, func(a *attacked) []byte {
+			id := a.id
+			return append(a.request(0), frame(http2.FrameWindowUpdate, 0, id, 0, 0, 0, 0)...)
+		}, limits.HTTP2PeerErrors + 1, http2.EnhanceYourCalm, limits.HTTP2PeerErrors + 1, 600},
+		{"data behind the end", nothing, func(a *attacked) []byte {
+			id := a.id
+			return append(a.request(http2.FlagEndStream), frame(http2.FrameData, 0, id, 'x')...)
+		}, limits.HTTP2PeerErrors + 1, http2.EnhanceYourCalm, limits.HTTP2PeerErrors + 1, 600},
+		{"malformed requests", nothing, func(a *attacked) []byte {
+			a.id += 2
+			return frame(http2.FrameHeaders, http2.FlagEndHeaders, a.id-2, 0x83)
+		}, limits.HTTP2PeerErrors + 1, http2.EnhanceYourCalm, 0, 200},
+		{"headers without name", nothing, func(a *attacked) []byte {
+			a.id += 2
+			return frame(http2.FrameHeaders, http2.FlagEndHeaders, a.id-2, 0x83, 0x86, 0x84, 0, 0, 0)
+		}, limits.HTTP2PeerErrors + 1, http2.EnhanceYourCalm, 0, 200},
+		{"one header again and again", func(a *attacked) []byte {
+			return frame(http2.FrameHeaders, http2.FlagEndHeaders, 99, a.writer.Write([]http2.Field{{Name: "a", Value: string(make([]byte, 4000))}})...)
+		}, func(a *attacked) []byte {
+			a.id += 2
+			return frame(http2.FrameHeaders, http2.FlagEndHeaders, a.id+98, bytes.Repeat([]byte{0x80 | 62}, 16000)...)
+		}, limits.HTTP2PeerErrors, http2.EnhanceYourCalm, limits.HTTP2PeerErrors, 1700},
+	}
+}
+
+// attacksWithFrames are the others.
+func attacksWithFrames() []attack {
+	return []attack{
+		{"continuations", func(*attacked) []byte { return frame(http2.FrameHeaders, 0, 1, 0x83) }, func(*attacked) []byte {
+			return frame(http2.FrameContinuation, 0, 1)
+		}, limits.HTTP2Continuations + 1, http2.EnhanceYourCalm, 0, 60},
+		{"long continuations", func(*attacked) []byte { return frame(http2.FrameHeaders, 0, 1, 0x83) }, func(*attacked) []byte {
+			return frame(http2.FrameContinuation, 0, 1, make([]byte, 16000)...)
+		}, 3, http2.EnhanceYourCalm, 0, 400},
+		{"pings", nothing, func(*attacked) []byte { return frame(http2.FramePing, 0, 0, make([]byte, 8)...) }, 4, http2.EnhanceYourCalm, 0, 60},
+		{"settings", nothing, func(*attacked) []byte { return frame(http2.FrameSettings, 0, 0) }, limits.HTTP2OtherFrames + 1, http2.EnhanceYourCalm, 0, 400},
+		{"long settings", nothing, func(*attacked) []byte {
+			return frame(http2.FrameSettings, 0, 0, make([]byte, 6*(limits.HTTP2Settings+1))...)
+		}, 1, http2.EnhanceYourCalm, 0, 60},
+		{"priorities", nothing, func(*attacked) []byte {
+			return frame(http2.FramePriority, 0, 7, 0, 0, 0, 1, 0)
+		}, limits.HTTP2OtherFrames + 1, http2.EnhanceYourCalm, 0, 400},
+		{"unknown frames", nothing, func(*attacked) []byte { return frame(0xf0, 0, 7) }, limits.HTTP2OtherFrames + 1, http2.EnhanceYourCalm, 0, 400},
+		{"answers to nothing", nothing, func(*attacked) []byte {
+			return frame(http2.FramePing, http2.FlagAck, 0, make([]byte, 8)...)
+		}, limits.HTTP2OtherFrames + 1, http2.EnhanceYourCalm, 0, 400},
+		{"window updates", nothing, func(*attacked) []byte {
+			return frame(http2.FrameWindowUpdate, 0, 0, 0, 0, 0, 1)
+		}, limits.HTTP2WindowUpdates + 1, http2.EnhanceYourCalm, 0, 400},
+		{"empty data", (*attacked).open, func(*attacked) []byte { return frame(http2.FrameData, 0, 1) }, limits.HTTP2EmptyData + 1, http2.EnhanceYourCalm, 1, 100},
+		{"padding only", (*attacked).open, func(*attacked) []byte {
+			return frame(http2.FrameData, http2.FlagPadded, 1, append([]byte{200}, make([]byte, 200)...)...)
+		}, limits.HTTP2EmptyData + 1, http2.EnhanceYourCalm, 1, 200},
+		{"data byte by byte", (*attacked).open, func(*attacked) []byte {
+			return frame(http2.FrameData, 0, 1, 'x')
+		}, limits.HTTP2TinyData + 1, http2.EnhanceYourCalm, 1, 400},
+		{"data that nobody uses", nothing, func(a *attacked) []byte {
+			id := a.id
+			b := a.request(0)
+			for range 6 {
+				b = append(b, frame(http2.FrameData, 0, id, make([]byte, 10_000)...)...)
+			}
+			return b
+		}, limits.HTTP2ConnectionWindowBytes/60_000 + 1, http2.FlowControlError, limits.HTTP2ConnectionWindowBytes/60_000 + 1, 8_000},
+	}
+}
+
+// TestConn_CutsOffAttackers counts how often an attack may be repeated until the
+// connection ends, how many handlers run then, and how much memory it took.
+func TestConn_CutsOffAttackers(t *testing.T) {
+	for _, c := range slices.Concat(attacksWithStreams(), attacksWithFrames()) {
+		t.Run(c.name, func(t *testing.T) {
+			a := newAttacked(t)
+			a.arrive(c.before(a))
+			a.take()
+			times := 0
+			allocated := uint64(0)
+			for ; a.err == nil && times <= c.most; times++ {
+				b := c.attack(a)
+				allocated += allocatedBy(func() { a.arrive(b) })
+				a.take()
+			}
+			switch {
+			case codeOf(a.err) != int(c.code):
+				t.Errorf("after %d times: %v", times, a.err)
+			case times > c.most || a.handlers > c.handlers:
+				t.Errorf("%d times, %d handlers; at most %d and %d", times, a.handlers, c.most, c.handlers)
+			case times < c.most*9/10:
+				t.Errorf("cut off after %d times already, of %d", times, c.most)
+			}
+			if kilobytes := int(allocated >> 10); kilobytes > c.kilobytes {
+				t.Errorf("%d KiB were allocated, at most %d", kilobytes, c.kilobytes)
+			}
+		})
+	}
+}
+
+func nothing(*attacked) []byte { return nil }
+
+func (a *attacked) open() []byte { return a.request(0) }
+
+func allocatedBy(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// TestConn_StopsReading wants a peer that reads nothing to be read no more, and what
+// waits for it to have a limit.
+func TestConn_StopsReading(t *testing.T) {
+	t.Run("control frames", func(t *testing.T) {
+		a := newAttacked(t)
+		a.take()
+		frames := 0
+		for ; !a.congested && frames < 1000; frames++ {
+			a.arrive(frame(http2.FrameSettings, 0, 0))
+		}
+		if frames != limits.HTTP2ControlFrames || a.conn.Unsent() > 2000 || a.err != nil {
+			t.Fatalf("%d frames were read, %d bytes wait: %v", frames, a.conn.Unsent(), a.err)
+		}
+		// Once they are on their way it goes on.
+		a.take()
+		a.read()
+		if a.congested || len(a.arrived) != 0 {
+			t.Fatalf("%d bytes are not read, congested %v", len(a.arrived), a.congested)
+		}
+	})
+	t.Run("data", func(t *testing.T) {
+		a := newAttacked(t)
+		a.arrive(frame(http2.FrameSettings, 0, 0, 0, 4, 0x7f, 0xff, 0xff, 0xff))
+		a.arrive(frame(http2.FrameWindowUpdate, 0, 0, 0x7f, 0xff, 0, 0))
+		a.arrive(a.request(http2.FlagEndStream))
+		a.take()
+		if err := a.conn.Headers(1, []http2.Field{{Name: ":status", Value: "200"}}, false); err != nil {
+			t.Fatal(err)
+		}
+		n, err := a.conn.Data(1, make([]byte, 10<<20), true)
+		if err != nil || a.conn.Unsent() > limits.UnsentBytes+http2.FrameBytesMin+http2.FrameHeaderSize || n < limits.UnsentBytes*9/10 {
+			t.Fatalf("took %d bytes, %d wait: %v", n, a.conn.Unsent(), err)
+		}
+		a.arrive(frame(http2.FramePing, 0, 0, make([]byte, 8)...))
+		if !a.congested {
+			t.Fatal("more is read while so much waits")
+		}
+	})
+}
+
+// TestConn_LetsHonestPeersDo does much of what attackers do, for good reasons.
+func TestConn_LetsHonestPeersDo(t *testing.T) {
+	t.Run("cancel", func(t *testing.T) {
+		// 5,000 calls, half of them cancelled, within the same period.
+		a := newAttacked(t)
+		for i := range 5000 {
+			id := a.id
+			a.arrive(a.request(http2.FlagEndStream))
+			if i%2 == 0 {
+				a.arrive(frame(http2.FrameRSTStream, 0, id, 0, 0, 0, 8))
+			}
+			a.conn.Release(id, a.now)
+			a.take()
+		}
+		if a.err != nil || a.handlers != 5000 {
+			t.Fatalf("%d handlers: %v", a.handlers, a.err)
+		}
+	})
+	t.Run("again in the next period", func(t *testing.T) {
+		a := newAttacked(t)
+		for range 20 {
+			for range limits.HTTP2OtherFrames {
+				a.arrive(frame(http2.FramePriority, 0, 7, 0, 0, 0, 1, 0))
+			}
+			a.now += http2.Nanoseconds(limits.HTTP2Period)
+		}
+		if a.err != nil {
+			t.Fatal(a.err)
+		}
+	})
+	t.Run("download", func(t *testing.T) {
+		// 100 MiB, with two updates for each 4 KiB.
+		a := newAttacked(t)
+		a.arrive(a.request(http2.FlagEndStream))
+		for sent := 0; sent < 100<<20; sent += 4 << 10 {
+			if n, err := a.conn.Data(1, make([]byte, 4<<10), false); err != nil || n != 4<<10 {
+				t.Fatalf("sent %d: took %d, %v", sent, n, err)
+			}
+			a.take()
+			a.arrive(frame(http2.FrameWindowUpdate, 0, 0, 0, 0, 16, 0))
+			a.arrive(frame(http2.FrameWindowUpdate, 0, 1, 0, 0, 16, 0))
+			if a.err != nil {
+				t.Fatalf("sent %d: %v", sent, a.err)
+			}
+		}
+	})
+	t.Run("stream of small messages", func(t *testing.T) {
+		// 100,000 messages of 5 bytes, and pings that follow what we send.
+		a := newAttacked(t)
+		a.arrive(a.request(0))
+		for i := range 100_000 {
+			a.arrive(frame(http2.FrameData, 0, 1, 0, 0, 0, 0, 0))
+			a.conn.Consume(1, 5, a.now)
+			if i%10 == 0 {
+				if _, err := a.conn.Data(1, []byte{0}, false); err != nil {
+					break // The window of the peer is used up.
+				}
+				a.arrive(frame(http2.FramePing, 0, 0, make([]byte, 8)...))
+			}
+			a.take()
+		}
+		if a.err != nil {
+			t.Fatal(a.err)
+		}
+	})
+}
+
+// TestConn_WindowsGrow wants the window of a stream to follow a fast peer, to its
+// maximum and not for a slow one, and the memory for it to be what is not consumed.
+func TestConn_WindowsGrow(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		// pause is how long half a window takes, where a round trip takes 10 ms.
+		pause http2.Nanoseconds
+		want  string
+	}{
+		{"fast", 5 * millisecond, "4194304"},
+		{"slow", 25 * millisecond, "65536"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := &attacked{writer: http2.NewHeaderWriter(), id: 1}
+			a.side = newSide(t, http2.Config{}, nil)
+			a.now += 10 * millisecond
+			a.arrive([]byte(http2.Preface))
+			a.arrive(frame(http2.FrameSettings, 0, 0))
+			a.arrive(frame(http2.FrameSettings, http2.FlagAck, 0))
+			a.arrive(a.request(0))
+			a.take()
+			// open is the window as the peer sees it.
+			open, largest := 65536, 0
+			reader := http2.NewHeaderReader(1000)
+			for range 100 {
+				a.now += c.pause
+				largest = max(largest, open)
+				for half := open / 2; half > 0 && a.err == nil; half -= min(half, 16384) {
+					n := min(half, 16384)
+					open -= n
+					a.arrive(frame(http2.FrameData, 0, 1, make([]byte, n)...))
+					a.conn.Consume(1, n, a.now)
+				}
+				for _, line := range frames(t, a.take(), reader) {
+					var n int
+					if _, err := fmt.Sscanf(line, "sent WINDOW_UPDATE 1 %d", &n); err == nil {
+						open += n
+					}
+				}
+			}
+			if got := fmt.Sprint(largest); got != c.want || a.err != nil {
+				t.Errorf("window grew to %s, want %s: %v", got, c.want, a.err)
+			}
+		})
+	}
+}
