@@ -97,29 +97,29 @@ func attacksWithFrames() []attack {
 		}, limits.HTTP2Continuations + 1, http2.EnhanceYourCalm, 0, 60},
 		{"long continuations", func(*attacked) []byte { return frame(http2.FrameHeaders, 0, 1, 0x83) }, func(*attacked) []byte {
 			return frame(http2.FrameContinuation, 0, 1, make([]byte, 16000)...)
-		}, 3, http2.EnhanceYourCalm, 0, 400},
+		}, 3, http2.EnhanceYourCalm, 0, 600},
 		{"pings", nothing, func(*attacked) []byte { return frame(http2.FramePing, 0, 0, make([]byte, 8)...) }, 4, http2.EnhanceYourCalm, 0, 60},
-		{"settings", nothing, func(*attacked) []byte { return frame(http2.FrameSettings, 0, 0) }, limits.HTTP2OtherFrames + 1, http2.EnhanceYourCalm, 0, 400},
+		{"settings", nothing, func(*attacked) []byte { return frame(http2.FrameSettings, 0, 0) }, limits.HTTP2OtherFrames + 1, http2.EnhanceYourCalm, 0, 600},
 		{"long settings", nothing, func(*attacked) []byte {
 			return frame(http2.FrameSettings, 0, 0, make([]byte, 6*(limits.HTTP2Settings+1))...)
 		}, 1, http2.EnhanceYourCalm, 0, 60},
 		{"priorities", nothing, func(*attacked) []byte {
 			return frame(http2.FramePriority, 0, 7, 0, 0, 0, 1, 0)
-		}, limits.HTTP2OtherFrames + 1, http2.EnhanceYourCalm, 0, 400},
-		{"unknown frames", nothing, func(*attacked) []byte { return frame(0xf0, 0, 7) }, limits.HTTP2OtherFrames + 1, http2.EnhanceYourCalm, 0, 400},
+		}, limits.HTTP2OtherFrames + 1, http2.EnhanceYourCalm, 0, 600},
+		{"unknown frames", nothing, func(*attacked) []byte { return frame(0xf0, 0, 7) }, limits.HTTP2OtherFrames + 1, http2.EnhanceYourCalm, 0, 600},
 		{"answers to nothing", nothing, func(*attacked) []byte {
 			return frame(http2.FramePing, http2.FlagAck, 0, make([]byte, 8)...)
-		}, limits.HTTP2OtherFrames + 1, http2.EnhanceYourCalm, 0, 400},
+		}, limits.HTTP2OtherFrames + 1, http2.EnhanceYourCalm, 0, 600},
 		{"window updates", nothing, func(*attacked) []byte {
 			return frame(http2.FrameWindowUpdate, 0, 0, 0, 0, 0, 1)
-		}, limits.HTTP2WindowUpdates + 1, http2.EnhanceYourCalm, 0, 400},
+		}, limits.HTTP2WindowUpdates + 1, http2.EnhanceYourCalm, 0, 600},
 		{"empty data", (*attacked).open, func(*attacked) []byte { return frame(http2.FrameData, 0, 1) }, limits.HTTP2EmptyData + 1, http2.EnhanceYourCalm, 1, 100},
 		{"padding only", (*attacked).open, func(*attacked) []byte {
 			return frame(http2.FrameData, http2.FlagPadded, 1, append([]byte{200}, make([]byte, 200)...)...)
 		}, limits.HTTP2EmptyData + 1, http2.EnhanceYourCalm, 1, 200},
 		{"data byte by byte", (*attacked).open, func(*attacked) []byte {
 			return frame(http2.FrameData, 0, 1, 'x')
-		}, limits.HTTP2TinyData + 1, http2.EnhanceYourCalm, 1, 400},
+		}, limits.HTTP2TinyData + 1, http2.EnhanceYourCalm, 1, 600},
 		{"data that nobody uses", nothing, func(a *attacked) []byte {
 			id := a.id
 			b := a.request(0)

@@ -77,7 +77,8 @@ const (
 	// EventData is data of a stream, or its end without any.
 	EventData
 	// EventReset is the end of a stream that did not end as it should. It was reset by
-	// the peer, was not begun by it (NotExecuted), or broke a rule (Problem).
+	// the peer, was not begun by it (NotExecuted), or broke a rule (Problem). Behind an
+	// Event with End it says that the rest of the request is not needed (RFC 9113, 8.1).
 	EventReset
 	// EventGoAway: the peer begins no more streams, and takes none.
 	EventGoAway
@@ -209,6 +210,10 @@ func (c *Conn) Swap(empty *linkbuf.Buffer) *linkbuf.Buffer {
 
 // Streams returns how many streams there are that are not released.
 func (c *Conn) Streams() int { return len(c.streams) }
+
+// Unfinished reports whether the peer has to go on with what it began, as it has with a
+// frame of which Next needs more: with its preface and settings, or with a header block.
+func (c *Conn) Unfinished() bool { return !c.peer.settled || c.block.open }
 
 // Attach keeps a value with a stream, for its events.
 func (c *Conn) Attach(id uint32, value any) {

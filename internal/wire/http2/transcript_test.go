@@ -108,6 +108,9 @@ func (c *conversation) run(input string) string {
 			return c.out.String()
 		}
 	}
+	if c.conn.Unfinished() {
+		c.out.WriteString("unfinished\n")
+	}
 	if c.conn.Done() {
 		c.out.WriteString("done\n")
 	}
