@@ -137,6 +137,10 @@ func wirePolicy() []place {
 			folder: "internal/wire/http2", group: runtimeGroup, line: 2, thirdParty: []string{moduleNet}, standard: pure,
 			why: "bytes in, bytes out; of golang.org/x/net header compression only, the rest is for tests (ADR-0056)",
 		},
+		{
+			folder: "internal/wire/grpc", group: runtimeGroup, line: 2, standard: append(pure, "encoding/base64"),
+			why: "values and bytes in, values and bytes out (ADR-0056)",
+		},
 	}
 }
 
