@@ -86,21 +86,32 @@ func ParseApplicationException(body []byte) (exception ApplicationException, err
 }
 
 // CleanMessage makes a text fit to pass between peers, which print and log it:
-// valid UTF-8 without control characters, of about ErrorMessageBytes at most.
+// valid UTF-8 without control characters, of ErrorMessageBytes at most. What it returns
+// is clean.
 func CleanMessage(text string) string {
 	const mark = "... (cut)"
-	if len(text) > limits.ErrorMessageBytes {
-		text = text[:limits.ErrorMessageBytes-len(mark)] + mark
+	const most = limits.ErrorMessageBytes - len(mark)
+	isLong := len(text) > limits.ErrorMessageBytes
+	if isLong {
+		text = text[:most]
 	}
-	if isPlain(text) {
+	if !isPlain(text) {
+		// A byte that is replaced becomes three.
+		text = strings.Map(func(r rune) rune {
+			if isControl(r) {
+				return utf8.RuneError
+			}
+			return r
+		}, strings.ToValidUTF8(text, "\uFFFD"))
+	}
+	if !isLong && len(text) <= limits.ErrorMessageBytes {
 		return text
 	}
-	return strings.Map(func(r rune) rune {
-		if isControl(r) {
-			return utf8.RuneError
-		}
-		return r
-	}, strings.ToValidUTF8(text, "\uFFFD"))
+	end := min(len(text), most)
+	for end < len(text) && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + mark
 }
 
 func isControl(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r == 0x7f }

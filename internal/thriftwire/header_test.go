@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
@@ -129,8 +130,17 @@ func TestCleanMessage_FitsToLeave(t *testing.T) {
 	if got := thriftwire.CleanMessage("a\xffb"); got != "a\uFFFDb" {
 		t.Errorf("CleanMessage = %q", got)
 	}
-	if got := thriftwire.CleanMessage(strings.Repeat("ä", limits.ErrorMessageBytes)); len(got) > limits.ErrorMessageBytes+len("\uFFFD") || !strings.HasSuffix(got, "(cut)") {
-		t.Errorf("CleanMessage returned %d bytes ending in %q", len(got), got[len(got)-10:])
+	for _, part := range []string{"x", "ä", "aä", "\xff", "\x01", "a\x01", "€"} {
+		for _, times := range []int{limits.ErrorMessageBytes / 3, limits.ErrorMessageBytes, 2 * limits.ErrorMessageBytes} {
+			got := thriftwire.CleanMessage(strings.Repeat(part, times))
+			if len(got) > limits.ErrorMessageBytes || !utf8.ValidString(got) || thriftwire.CleanMessage(got) != got {
+				t.Errorf("CleanMessage returned %d bytes of %q, want at most %d that stay as they are", len(got), part, limits.ErrorMessageBytes)
+			}
+			whole := len(strings.Repeat(thriftwire.CleanMessage(part), times)) <= limits.ErrorMessageBytes
+			if utf8.ValidString(part) && whole == strings.HasSuffix(got, "(cut)") {
+				t.Errorf("CleanMessage of %d times %q ends in %q", times, part, got[len(got)-10:])
+			}
+		}
 	}
 }
 
