@@ -8,7 +8,7 @@ type counts struct {
 	began Nanoseconds
 	// streams were begun by either side, sentBytes of data sent.
 	streams   int
-	sentBytes int
+	sentBytes int64
 	data      int
 	resets    int
 	breaches  int

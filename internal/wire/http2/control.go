@@ -26,6 +26,9 @@ type goingAway struct {
 	// stopping: the first GOAWAY is sent, goneAway: the last one is.
 	stopping, goneAway bool
 	stopBegan          Nanoseconds
+	// stopPing is the number of the ping whose answer shows that the first GOAWAY arrived,
+	// 0 as long as another one is on its way.
+	stopPing uint64
 	// peerGone: the peer's came, which takes no stream above peerLast.
 	peerGone bool
 	peerLast uint32
@@ -118,8 +121,12 @@ func (c *Conn) ping(f *Frame, now Nanoseconds) (Event, error) {
 		}
 		c.pingWait = false
 		c.measured(now - c.pingSent)
-		if c.stopping && !c.goneAway {
+		switch {
+		case !c.stopping || c.goneAway:
+		case c.stopPing == number:
 			c.lastGoAway()
+		default:
+			c.pingToStop(now)
 		}
 		return Event{Kind: EventPong}, nil
 	}
@@ -159,10 +166,14 @@ func (c *Conn) Tick(now Nanoseconds) (next Nanoseconds, err error) {
 		}
 		return false
 	}
-	if c.settingsWait && due(c.settingsSent+answer) {
+	// As long as the peer is not read, its answers are not either: how long it may leave
+	// what was sent to it unread is for whoever writes.
+	reads := !c.congested()
+	if reads && c.settingsWait && due(c.settingsSent+answer) {
 		return 0, c.fail(connectionError(SettingsTimeout, "no answer to our settings"))
 	}
-	if c.pingWait && due(c.pingSent+answer) {
+	// Anything that arrives is a sign.
+	if reads && c.pingWait && due(max(c.pingSent, c.lastArrival)+answer) {
 		return 0, c.fail(connectionError(NoError, "no sign of life"))
 	}
 	if c.stopping && !c.goneAway && due(c.stopBegan+Nanoseconds(limits.StopGrace)) {
@@ -190,9 +201,14 @@ func (c *Conn) Shutdown(now Nanoseconds) {
 		return
 	}
 	appendGoAway(c.out, windowMax, NoError, "graceful stop")
-	if !c.Ping(now) {
-		// Another one is on its way, whose answer says less: it takes StopGrace.
-		c.pingNumber++
+	c.pingToStop(now)
+}
+
+// pingToStop asks whether the first GOAWAY arrived, unless an answer to an earlier
+// question is awaited, which would not say that.
+func (c *Conn) pingToStop(now Nanoseconds) {
+	if c.Ping(now) {
+		c.stopPing = c.pingNumber
 	}
 }
 
@@ -238,16 +254,16 @@ func (c *Conn) goAway(f *Frame) (Event, error) {
 	return Event{Kind: EventGoAway, Last: last, Code: f.Code, Data: f.Payload}, nil
 }
 
-// nextLost returns a stream that the peer's GOAWAY ended: it was not looked at.
-func (c *Conn) nextLost() Event {
-	id := c.lost[0]
-	c.lost = c.lost[1:]
-	if len(c.lost) == 0 {
-		c.lost = nil
+// nextLost returns a stream that the peer's GOAWAY ended, which it has not looked at. Not
+// one that was released meanwhile.
+func (c *Conn) nextLost() (Event, bool) {
+	for len(c.lost) > 0 {
+		id := c.lost[0]
+		c.lost = c.lost[1:]
+		if s := c.streams[id]; s != nil {
+			return Event{Kind: EventReset, Stream: id, Value: s.value, Code: RefusedStream, NotExecuted: true}, true
+		}
 	}
-	event := Event{Kind: EventReset, Stream: id, Code: RefusedStream, NotExecuted: true}
-	if s := c.streams[id]; s != nil {
-		event.Value = s.value
-	}
-	return event
+	c.lost = nil
+	return Event{}, false
 }

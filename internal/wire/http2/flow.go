@@ -95,7 +95,7 @@ func (c *Conn) consumeConnection(n int, now Nanoseconds) {
 // windowUpdate obeys a WINDOW_UPDATE (RFC 9113, 6.9.1).
 func (c *Conn) windowUpdate(f *Frame) error {
 	c.counts.updates++
-	if allowed := limits.HTTP2WindowUpdates + c.counts.sentBytes/limits.HTTP2WindowUpdateBytes; c.counts.updates > allowed {
+	if allowed := limits.HTTP2WindowUpdates + int(c.counts.sentBytes/limits.HTTP2WindowUpdateBytes); c.counts.updates > allowed {
 		return c.calm("window updates", c.counts.updates, allowed)
 	}
 	if f.Stream == 0 {
@@ -133,6 +133,9 @@ func (c *Conn) resizeWindows(size uint32) error {
 		return nil
 	}
 	for _, s := range c.streams {
+		if !s.state.sends() {
+			continue
+		}
 		if s.sendWindow += delta; s.sendWindow > windowMax {
 			return connectionError(FlowControlError, "window of %d bytes", s.sendWindow)
 		}

@@ -11,10 +11,10 @@ func (c *Conn) Next(b []byte, now Nanoseconds) (event Event, used, need int, err
 	if c.err != nil {
 		return Event{}, 0, 0, c.err
 	}
-	if len(c.lost) > 0 {
-		return c.nextLost(), 0, 0, nil
+	if event, ok := c.nextLost(); ok {
+		return event, 0, 0, nil
 	}
-	if c.out.Len() >= c.config.unsentBytes || c.control >= limits.HTTP2ControlFrames {
+	if c.congested() {
 		return Event{Kind: EventCongested}, 0, 0, nil
 	}
 	if !c.prefaceDone && !c.config.client {
@@ -37,6 +37,12 @@ func (c *Conn) Next(b []byte, now Nanoseconds) (event Event, used, need int, err
 		return Event{}, 0, 0, c.fail(err)
 	}
 	return event, used, need, nil
+}
+
+// congested reports whether so much waits to be sent that nothing more is read: what is
+// read would be answered.
+func (c *Conn) congested() bool {
+	return c.out.Len() >= c.config.unsentBytes || c.control >= limits.HTTP2ControlFrames
 }
 
 // preface wants the client's (RFC 9113, 3.4).

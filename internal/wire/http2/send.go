@@ -158,7 +158,7 @@ func (c *Conn) send(id uint32, p []byte, end, link bool) (sent int, err error) {
 		sent += n
 		s.sendWindow -= int64(n)
 		c.sendWindow -= int64(n)
-		c.counts.sentBytes += n
+		c.counts.sentBytes += int64(n)
 		c.worked = true
 	}
 	s.waits = false
