@@ -151,9 +151,10 @@ func (c *Conn) invalidFrame(f *Frame) (Event, error) {
 	if s != nil && s.state != stateClosed {
 		return c.told(c.breach(s, f.Invalid.Code, "%s", f.Invalid.Detail))
 	}
-	if !c.isPast(f.Stream) {
-		// A RST_STREAM for it would be an error of ours.
-		return Event{}, connectionError(f.Invalid.Code, "stream %d, which is idle: %s", f.Stream, f.Invalid.Detail)
+	if !c.isPast(f.Stream) || f.Invalid.Code == FrameSizeError {
+		// A RST_STREAM for a stream that is not open would be an error of ours, and a PRIORITY
+		// of another length cannot be passed over (RFC 9113, 6.3).
+		return Event{}, connectionError(f.Invalid.Code, "stream %d, which is not open: %s", f.Stream, f.Invalid.Detail)
 	}
 	return Event{}, c.countBreach()
 }
