@@ -79,12 +79,20 @@ func (c *Conn) countData(f *Frame) error {
 	return nil
 }
 
-// countPing counts pings that come too soon with nothing in between. Peers that
-// measure send one after each message that they get, or with each reset.
+// excuse allows a ping for a message that goes to and fro. Peers that measure send one
+// when data arrives, some with each reset, and what was sent in one go arrives in many
+// frames. They are not saved up.
+func (c *Conn) excuse() { c.excuses = min(c.excuses+1, limits.HTTP2OtherFrames) }
+
+// countPing counts pings that come too soon and that nothing excuses.
 func (c *Conn) countPing(now Nanoseconds) error {
-	soon := c.pinged && now-c.lastPinged < Nanoseconds(limits.HTTP2PingInterval) && !c.worked
-	c.pinged, c.lastPinged, c.worked = true, now, false
-	if !soon {
+	soon := c.pinged && now-c.lastPinged < Nanoseconds(limits.HTTP2PingInterval)
+	c.pinged, c.lastPinged = true, now
+	switch {
+	case !soon:
+		return nil
+	case c.excuses > 0:
+		c.excuses--
 		return nil
 	}
 	c.strikes++

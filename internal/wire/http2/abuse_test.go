@@ -259,6 +259,24 @@ func TestConn_LetsHonestPeersDo(t *testing.T) {
 			}
 		}
 	})
+	t.Run("measure while a burst arrives", func(t *testing.T) {
+		// 640 KiB go out at once. grpc-go sends a ping with the first frame that it gets
+		// after the answer to the last one.
+		a := newAttacked(t)
+		a.arrive(frame(http2.FrameSettings, 0, 0, 0, 4, 0x7f, 0xff, 0xff, 0xff))
+		a.arrive(frame(http2.FrameWindowUpdate, 0, 0, 0x7f, 0xff, 0, 0))
+		a.arrive(a.request(http2.FlagEndStream))
+		if n, err := a.conn.Data(1, make([]byte, 640<<10), false); err != nil || n != 640<<10 {
+			t.Fatalf("took %d bytes: %v", n, err)
+		}
+		for range 40 {
+			a.take()
+			a.arrive(frame(http2.FramePing, 0, 0, make([]byte, 8)...))
+		}
+		if a.err != nil {
+			t.Fatal(a.err)
+		}
+	})
 	t.Run("stream of small messages", func(t *testing.T) {
 		// 100,000 messages of 5 bytes, and pings that follow what we send.
 		a := newAttacked(t)

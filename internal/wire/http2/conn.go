@@ -162,10 +162,11 @@ type Conn struct {
 	timing
 	goingAway
 	counts counts
-	// worked: something that is no ping went to and fro since the last ping.
-	pinged, worked bool
-	lastPinged     Nanoseconds
-	strikes        int
+	// excuses are pings that the peer may send at any time, for what went to and fro.
+	excuses    int
+	pinged     bool
+	lastPinged Nanoseconds
+	strikes    int
 }
 
 // NewConn returns one side of a connection, with its preface and settings ready to be

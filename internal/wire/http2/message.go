@@ -7,7 +7,7 @@ func (c *Conn) headerBlock(f *Frame, block []byte, now Nanoseconds) (Event, erro
 	if err != nil {
 		return Event{}, err
 	}
-	c.worked = true
+	c.excuse()
 	if c.streams[f.Stream] == nil && !c.isPast(f.Stream) {
 		return c.begin(f, fields, tooLarge, now)
 	}

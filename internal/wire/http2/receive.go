@@ -240,7 +240,7 @@ func (c *Conn) data(f *Frame, now Nanoseconds) (Event, error) {
 
 // rstStream obeys RST_STREAM (RFC 9113, 6.4).
 func (c *Conn) rstStream(f *Frame) (Event, error) {
-	c.worked = true
+	c.excuse()
 	if c.config.client || !c.isPast(f.Stream) {
 		// A server resets what it likes.
 	} else if err := c.countReset(); err != nil {

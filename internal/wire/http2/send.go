@@ -79,7 +79,7 @@ func (c *Conn) headersFit(fields []Field) error {
 }
 
 func (c *Conn) sendHeaders(s *stream, fields []Field, end bool) {
-	c.worked = true
+	c.excuse()
 	appendHeaders(c.out, s.id, c.writer.Write(fields), end, c.peer.frameBytes)
 	if !c.config.client {
 		s.answered = true
@@ -159,7 +159,7 @@ func (c *Conn) send(id uint32, p []byte, end, link bool) (sent int, err error) {
 		s.sendWindow -= int64(n)
 		c.sendWindow -= int64(n)
 		c.counts.sentBytes += int64(n)
-		c.worked = true
+		c.excuse()
 	}
 	s.waits = false
 	c.queue.remove(s)
