@@ -409,8 +409,9 @@ const (
 	HTTP2TinyData      = 1000
 	HTTP2TinyDataBytes = 5
 
-	// HTTP2WindowUpdates is how many WINDOW_UPDATEs may come in HTTP2Period, and one for
-	// each HTTP2WindowUpdateBytes that were sent: Go sends two for 4 KiB.
+	// HTTP2WindowUpdates is how many WINDOW_UPDATEs may come in HTTP2Period, one for each
+	// HTTP2WindowUpdateBytes that were sent, as Go sends two for 4 KiB, and two for each
+	// frame that windows did not cut short.
 	HTTP2WindowUpdates     = 1000
 	HTTP2WindowUpdateBytes = 1 << 10
 

@@ -9,13 +9,16 @@ type counts struct {
 	// streams were begun by either side, sentBytes of data sent.
 	streams   int
 	sentBytes int64
-	data      int
-	resets    int
-	breaches  int
-	empty     int
-	tiny      int
-	updates   int
-	others    int
+	// whole are DATA frames that were sent as long as the message, or a frame, is: windows
+	// did not cut them short.
+	whole    int
+	data     int
+	resets   int
+	breaches int
+	empty    int
+	tiny     int
+	updates  int
+	others   int
 }
 
 // count begins a new period if one is over. There is no sliding: a peer that knows

@@ -213,6 +213,32 @@ func TestConn_StopsReading(t *testing.T) {
 	})
 }
 
+// TestConn_WindowsByteByByte has a peer take an answer byte by byte (CVE-2019-9511): each
+// makes a frame of ours.
+func TestConn_WindowsByteByByte(t *testing.T) {
+	a := newAttacked(t)
+	a.arrive(frame(http2.FrameSettings, 0, 0, 0, 4, 0, 0, 0, 0))
+	a.arrive(a.request(http2.FlagEndStream))
+	if n, err := a.conn.Data(1, make([]byte, 100_000), true); err != nil || n != 0 {
+		t.Fatalf("took %d bytes: %v", n, err)
+	}
+	sent := 0
+	for a.err == nil && sent <= limits.HTTP2WindowUpdates {
+		a.take()
+		a.arrive(frame(http2.FrameWindowUpdate, 0, 1, 0, 0, 0, 1))
+		if _, _, ok := a.conn.Writable(); ok {
+			n, err := a.conn.Data(1, make([]byte, 100_000-sent), true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sent += n
+		}
+	}
+	if codeOf(a.err) != int(http2.EnhanceYourCalm) || sent < limits.HTTP2WindowUpdates {
+		t.Fatalf("%d bytes were sent one by one: %v", sent, a.err)
+	}
+}
+
 // TestConn_LetsHonestPeersDo does much of what attackers do, for good reasons.
 func TestConn_LetsHonestPeersDo(t *testing.T) {
 	t.Run("cancel", func(t *testing.T) {
@@ -257,6 +283,25 @@ func TestConn_LetsHonestPeersDo(t *testing.T) {
 			if a.err != nil {
 				t.Fatalf("sent %d: %v", sent, a.err)
 			}
+		}
+	})
+}
+
+// TestConn_LetsHonestPeersMeasure has peers that send something for each of our frames.
+func TestConn_LetsHonestPeersMeasure(t *testing.T) {
+	t.Run("two updates for each small message", func(t *testing.T) {
+		a := newAttacked(t)
+		a.arrive(a.request(http2.FlagEndStream))
+		for range 50_000 {
+			if n, err := a.conn.Data(1, make([]byte, 10), false); err != nil || n != 10 {
+				t.Fatalf("took %d bytes: %v", n, err)
+			}
+			a.take()
+			a.arrive(frame(http2.FrameWindowUpdate, 0, 0, 0, 0, 0, 10))
+			a.arrive(frame(http2.FrameWindowUpdate, 0, 1, 0, 0, 0, 10))
+		}
+		if a.err != nil {
+			t.Fatal(a.err)
 		}
 	})
 	t.Run("measure while a burst arrives", func(t *testing.T) {

@@ -95,7 +95,8 @@ func (c *Conn) consumeConnection(n int, now Nanoseconds) {
 // windowUpdate obeys a WINDOW_UPDATE (RFC 9113, 6.9.1).
 func (c *Conn) windowUpdate(f *Frame) error {
 	c.counts.updates++
-	if allowed := limits.HTTP2WindowUpdates + int(c.counts.sentBytes/limits.HTTP2WindowUpdateBytes); c.counts.updates > allowed {
+	allowed := limits.HTTP2WindowUpdates + int(c.counts.sentBytes/limits.HTTP2WindowUpdateBytes) + 2*c.counts.whole
+	if c.counts.updates > allowed {
 		return c.calm("window updates", c.counts.updates, allowed)
 	}
 	if f.Stream == 0 {

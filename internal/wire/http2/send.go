@@ -159,6 +159,9 @@ func (c *Conn) send(id uint32, p []byte, end, link bool) (sent int, err error) {
 		s.sendWindow -= int64(n)
 		c.sendWindow -= int64(n)
 		c.counts.sentBytes += int64(n)
+		if last || n == c.peer.frameBytes {
+			c.counts.whole++
+		}
 		c.excuse()
 	}
 	s.waits = false
