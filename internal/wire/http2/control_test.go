@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	"golang.org/x/net/http2/hpack"
+
 	"github.com/fulmar-rpc/fulmar/internal/wire/http2"
 )
 
@@ -52,23 +54,53 @@ func TestConn_WaitsForPeersThatItReads(t *testing.T) {
 	}
 }
 
-// TestHeaderWriter_ObeysTheTable changes the peer's table to sizes that it must follow,
-// and one that it need not.
+// TestHeaderWriter_ObeysTheTable changes the size of the peer's table, twice before each
+// block: what is written can be read by a decoder that knows one change a block only.
 func TestHeaderWriter_ObeysTheTable(t *testing.T) {
-	writer, reader := http2.NewHeaderWriter(), http2.NewHeaderReader(1000)
-	lengths := map[uint32]int{}
-	for _, size := range []uint32{4096, 0, 60, 4096, 1 << 20} {
-		writer.SetTable(size)
+	writer := http2.NewHeaderWriter()
+	reader := hpack.NewDecoder(4096, nil)
+	var lengths []int
+	for _, sizes := range [][2]uint32{{4096, 4096}, {1 << 20, 4096}, {300, 200}, {100, 4096}, {0, 4096}} {
+		writer.SetTable(sizes[0])
+		writer.SetTable(sizes[1])
 		for range 2 {
 			block := writer.Write(requestFields())
-			fields, tooLarge, err := reader.Read(block)
-			if err != nil || tooLarge || !slices.Equal(fields, requestFields()) {
-				t.Fatalf("with a table of %d bytes: %v, %v, %v", size, fields, tooLarge, err)
+			fields, err := reader.DecodeFull(block)
+			if err != nil || !slices.Equal(fields, requestFields()) {
+				t.Fatalf("with tables of %d bytes: %v, %v", sizes, fields, err)
 			}
-			lengths[size] = len(block)
+			lengths = append(lengths, len(block))
 		}
 	}
-	if lengths[0] <= lengths[4096] || lengths[1<<20] != lengths[4096] {
-		t.Fatalf("blocks are %v bytes long", lengths)
+	if want := []int{6, 3, 3, 3, 6, 3, 5, 3, 7, 6}; !slices.Equal(lengths, want) {
+		t.Fatalf("blocks are %v bytes long, want %v", lengths, want)
+	}
+}
+
+// TestHeaderReader_TwoChangesOfTheTable: RFC 7541, 4.2 asks a peer whose table was made
+// smaller and then larger for both changes, in front of one block.
+func TestHeaderReader_TwoChangesOfTheTable(t *testing.T) {
+	reader := http2.NewHeaderReader(1000)
+	if _, _, err := reader.Read([]byte{0x40, 1, 'a', 1, 'b'}); err != nil {
+		t.Fatal(err)
+	}
+	// To 100 and to 4,096 bytes: the entry of 34 stays, and is referred to.
+	fields, _, err := reader.Read([]byte{0x3f, 100 - 31, 0x3f, 0xe1, 0x1f, 0xbe})
+	if want := []http2.Field{{Name: "a", Value: "b"}}; err != nil || !slices.Equal(fields, want) {
+		t.Fatalf("%v, want %v: %v", fields, want, err)
+	}
+	for _, block := range [][]byte{
+		{0x82, 0x3f, 100 - 31},                         // Behind a field.
+		{0x3f, 100 - 31, 0x3f, 80 - 31, 0x3f, 70 - 31}, // A third one.
+		{0x3f, 0xe2, 0x1f},                             // More than allowed.
+		{0x3f, 0xff},                                   // Without an end.
+	} {
+		reader := http2.NewHeaderReader(1000)
+		if _, _, err := reader.Read([]byte{0x40, 1, 'a', 1, 'b'}); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := reader.Read(block); codeOf(err) != int(http2.CompressionError) {
+			t.Errorf("% x: %v", block, err)
+		}
 	}
 }

@@ -59,9 +59,15 @@ func (r *HeaderReader) Read(block []byte) (fields []Field, tooLarge bool, err er
 	clear(r.fields)
 	r.fields, r.size, r.tooLarge = r.fields[:0], 0, false
 	r.decoder.SetEmitEnabled(true)
-	_, err = r.decoder.Write(block)
+	if n := sizeUpdate(block); n > 0 {
+		// A block may begin with two changes of the table's size, the smallest that it had
+		// and the last (RFC 7541, 4.2). The decoder refuses the second one of a block unless
+		// its table is empty, so the first one is given to it as a block of its own.
+		err = r.decode(block[:n])
+		block = block[n:]
+	}
 	if err == nil {
-		err = r.decoder.Close()
+		err = r.decode(block)
 	}
 	switch {
 	case errors.Is(err, hpack.ErrStringLength):
@@ -71,6 +77,31 @@ func (r *HeaderReader) Read(block []byte) (fields []Field, tooLarge bool, err er
 		return nil, false, connectionError(CompressionError, "header block of %d bytes: %v", len(block), err)
 	}
 	return r.fields, r.tooLarge, nil
+}
+
+func (r *HeaderReader) decode(block []byte) error {
+	if _, err := r.decoder.Write(block); err != nil {
+		return err
+	}
+	return r.decoder.Close()
+}
+
+// sizeUpdate returns how long the change of the table's size is that a block begins
+// with, 0 if it does not (RFC 7541, 6.3).
+func sizeUpdate(block []byte) int {
+	const prefix = 1<<5 - 1
+	switch {
+	case len(block) == 0 || block[0]>>5 != 1:
+		return 0
+	case block[0]&prefix != prefix:
+		return 1
+	}
+	for i := 1; i < len(block); i++ {
+		if block[i] < 0x80 {
+			return i + 1
+		}
+	}
+	return 0 // It does not end, which is for the decoder to say.
 }
 
 // keep counts a field before it is stored.
@@ -108,11 +139,12 @@ func NewHeaderWriter() *HeaderWriter {
 	return w
 }
 
-// SetTable obeys the peer's SETTINGS_HEADER_TABLE_SIZE.
+// SetTable obeys the peer's SETTINGS_HEADER_TABLE_SIZE. A table that was made smaller
+// stays so: one that grows again between two blocks takes two changes of its size in
+// the next one, which decoders in Go refuse.
 func (w *HeaderWriter) SetTable(bytes uint32) {
-	size := min(bytes, limits.HTTP2TableBytes)
-	if size != w.encoder.MaxDynamicTableSize() {
-		w.encoder.SetMaxDynamicTableSize(size)
+	if bytes < w.encoder.MaxDynamicTableSize() {
+		w.encoder.SetMaxDynamicTableSize(bytes)
 	}
 }
 

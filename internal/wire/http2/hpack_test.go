@@ -106,6 +106,8 @@ func FuzzHeaderReader(f *testing.F) {
 				t.Fatalf("% x: %v", block, err)
 			case err != nil:
 				return
+			case wantError != nil && len(block) > 0 && block[0]>>5 == 1:
+				return // They take one change of the table's size only.
 			case wantError != nil && !tooLarge:
 				t.Fatalf("% x: accepted, but %v", block, wantError)
 			case wantError != nil:
