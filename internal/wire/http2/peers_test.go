@@ -265,7 +265,7 @@ func TestClient_ServerOfXNet(t *testing.T) {
 	sizes := []int{0, 1, 1000, 100_000, 700_000}
 	wanted := map[uint32]string{}
 	c.lock.Lock()
-	for !settled {
+	for !settled && !c.closed {
 		c.change.Wait() // Streams that the server has not allowed yet may be refused.
 	}
 	for i := range 60 {
@@ -275,7 +275,7 @@ func TestClient_ServerOfXNet(t *testing.T) {
 	reset := openCall(t, c, replies, "/abort", "")
 	early := openCall(t, c, replies, "/missing", strings.Repeat("x", 100_000))
 	for id, r := range replies {
-		for !r.ended && c.err == nil {
+		for !r.ended && !c.closed {
 			c.change.Wait()
 		}
 		if body, ok := wanted[id]; ok && (r.status != "200" || r.body.String() != body || r.trailers != fmt.Sprint(len(body))) {
@@ -322,7 +322,7 @@ func xnetHandler(w http.ResponseWriter, r *http.Request) {
 // openCall begins a call, when there is room. The lock is held.
 func openCall(t *testing.T, c *carrier, replies map[uint32]*reply, path, body string) uint32 {
 	t.Helper()
-	for !c.conn.CanOpen() {
+	for !c.conn.CanOpen() && !c.closed {
 		c.change.Wait()
 	}
 	id, err := c.conn.Open([]http2.Field{
