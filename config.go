@@ -323,7 +323,8 @@ type ClientConfig struct {
 	// arriving until the client asks the server for a sign of life. If none comes for as
 	// long again, the connection is closed and its calls fail: it is for calls with long
 	// deadlines, and servers that are stopped but still connected. Servers of Fulmar only.
-	// Default 10 s (PingAfter).
+	// With less than a second a server that runs all calls that the connection may have is
+	// taken for one that is stopped. Default 10 s (PingAfter).
 	PingAfter time.Duration
 	// MaxConnections bounds open connections to one address, and with the protocols that carry
 	// one call at a time also the calls in progress there. Default 512

@@ -61,6 +61,8 @@ type muxConn struct {
 	// pinging: it is asked now.
 	pause   time.Duration
 	pinging bool
+	// pinged is when the last ping was sent, as heard; 0 if it is not.
+	pinged atomic.Int64
 	// timer ends the calls whose deadlines have passed, at wakeAt; that is zero if no
 	// call has one. There is one for all calls: most end before.
 	timer  *time.Timer
@@ -162,6 +164,8 @@ func (c *muxConn) carry(ctx, parent context.Context, sequence int32, request *Re
 	request.after = nil
 	if request.oneway {
 		request.after = func() { c.handedOver(sequence, request) }
+	} else if call.ping {
+		request.after = func() { c.pingSent(request) }
 	}
 	if call.behind != nil {
 		// Only what comes after the claim is answered in the light of it. The call
@@ -525,7 +529,7 @@ func (c *muxConn) deliver(message *wire.Message, size int) (last bool) {
 			call.request.heard(size, time.Duration(time.Now().UnixNano()-began))
 		}
 		call.outcome <- c.outcome(call, message, head, err)
-	} else if !isControl(message) {
+	} else if !isControl(message) && !isSign(message) {
 		c.peer.late.Add(1)
 	}
 	c.began = 0

@@ -47,11 +47,17 @@ func (c *muxConn) pingLocked(now time.Time) (next time.Time) {
 	return time.Time{}
 }
 
-// ping fails the connection if nothing arrives for as long as a ping may take.
+// ping fails the connection if nothing arrives for as long as a ping may take. One that
+// was not on its way for at least half of that shows nothing: it waited behind a message
+// that takes long, whose time is watched where it is written
+// (eventloop.Config.UserTimeout and WriteStallTimeout). Then the next one follows.
 func (c *muxConn) ping() {
 	before := c.heard.Load()
+	c.pinged.Store(0)
 	err := c.askForLife()
-	if errors.Is(err, context.DeadlineExceeded) && c.heard.Load() == before {
+	pinged := c.pinged.Load()
+	told := pinged != 0 && time.Since(time.Unix(0, pinged)) >= c.pause/2
+	if errors.Is(err, context.DeadlineExceeded) && told && c.heard.Load() == before {
 		c.fail(fmt.Errorf("nothing has arrived for %v, not even the answer to a ping", 2*c.pause))
 		return
 	}
@@ -60,6 +66,13 @@ func (c *muxConn) ping() {
 	c.pinging = false
 	if c.err == nil {
 		c.wakeLocked(c.pingLocked(time.Now()))
+	}
+}
+
+// pingSent notes when the ping was handed to the network.
+func (c *muxConn) pingSent(request *Request) {
+	if request.state.Load() == stateSent {
+		c.pinged.Store(time.Now().UnixNano())
 	}
 }
 

@@ -67,6 +67,8 @@ type serverConn struct {
 	// paused: reading has stopped until then.
 	behind bool
 	paused bool
+	// unread: bytes of the peer waited when data last found the connection blocked.
+	unread bool
 	// rests: Rest was called, and its time is not over.
 	rests bool
 	// last is set once nothing that arrives can be understood any more.
@@ -190,6 +192,7 @@ func (c *serverConn) mustWait(reader *eventloop.Reader) (bool, error) {
 	case c.running == 0 && c.unsent == 0 && stopped && c.tooLate():
 		return true, errStopped
 	case !c.blockedLocked() && !(stopped && c.tooLate()):
+		c.unread = false
 		return false, nil
 	}
 	c.arrivals.note(reader.Len(), reader.Arrived())
@@ -201,7 +204,8 @@ func (c *serverConn) mustWait(reader *eventloop.Reader) (bool, error) {
 	}
 	// Without anything to look at there is nothing to be woken for: what arrives
 	// brings its own call. Waking up takes a tenth of a short call's time.
-	c.behind = c.paused || c.last || stopped || reader.Len() > 0
+	c.unread = c.paused || reader.Len() > 0
+	c.behind = c.unread || c.last || stopped
 	return true, nil
 }
 
@@ -288,7 +292,11 @@ func (c *serverConn) expire(now time.Time) {
 	}
 	late = late || !c.hurried.IsZero() && now.After(c.hurried) && c.running == 0 && c.unsent == 0
 	awaited := c.awaited
+	sign := !late && c.signDueLocked()
 	c.mu.Unlock()
+	if sign {
+		c.sendSign()
+	}
 	if !late {
 		return
 	}

@@ -113,9 +113,12 @@ func (c *serverConn) endBehindAnswer() {
 }
 
 // sendControl sends the control packet, behind the answers that wait.
-func (c *serverConn) sendControl() {
+func (c *serverConn) sendControl() { c.sendUnasked(wire.ControlMethod) }
+
+// sendUnasked sends an empty reply to no call, to a peer that multiplexes.
+func (c *serverConn) sendUnasked(name string) {
 	call := &Inbound{Protocol: wire.TTHeader, server: c.server, conn: c, headerSequence: wire.ControlSequence}
-	control, err := call.NewReply(wire.ControlMethod, ReplyHead{})
+	control, err := call.NewReply(name, ReplyHead{})
 	if err != nil {
 		return
 	}
