@@ -32,7 +32,9 @@ func TestPing_LeavesAFullServerAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			stub := adder()
 			stub.OnNothing = func(context.Context) error { time.Sleep(time.Hour); return nil }
-			stub.OnEcho = func(_ context.Context, message *testservice.Message) (*testservice.Message, error) { return message, nil }
+			stub.OnEcho = func(_ context.Context, message *testservice.Message) (*testservice.Message, error) {
+				return message, nil
+			}
 			client := fulmar.ClientConfig{PingAfter: test.after, MaxConnections: 1, Timeout: -1}
 			simulate(t, simnet.Config{}, fulmar.ServerConfig{MaxConnectionCalls: test.limit}, client, stub, func(s *simulation) {
 				fill(t, s.api, 1)
