@@ -60,6 +60,8 @@ type tlsConn struct {
 	shaking bool
 	// told: the handshake has failed, and the peer was told.
 	told bool
+	// failing: what was read cannot be understood, and an alert says so to the peer.
+	failing atomic.Bool
 
 	// What the owner of the reading side knows. early are bytes that were read before
 	// the handshake; dry: the socket had no more. ended: the socket is at its end.
@@ -281,6 +283,7 @@ func (t *tlsConn) decrypt(p []byte) (int, error) {
 	if err == nil || err == (wouldBlock{}) {
 		return n, err
 	}
+	t.failing.Store(!t.ended)
 	switch {
 	case t.ended && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)):
 		err = ErrTruncated
@@ -557,11 +560,12 @@ func (t *tlsConn) waits() {
 func (t *tlsConn) CloseWrite() error {
 	var err error
 	if t.session != nil && !t.told {
-		if err = t.session.CloseWrite(); err == nil {
-			// The peer may take nothing, and nothing else is to be written.
-			_ = t.Conn.SetWriteDeadline(time.Now().Add(limits.LingerTimeout))
-			err = t.flushAll()
-		}
+		// It fails behind another alert, which is to be sent as well: answer may have
+		// found a writer there.
+		err = t.session.CloseWrite()
+		// The peer may take nothing, and nothing else is to be written.
+		_ = t.Conn.SetWriteDeadline(time.Now().Add(limits.LingerTimeout))
+		err = errors.Join(err, t.flushAll())
 	}
 	if socket, ok := t.Conn.(interface{ CloseWrite() error }); ok {
 		err = errors.Join(err, socket.CloseWrite())

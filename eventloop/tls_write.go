@@ -87,8 +87,8 @@ func (o *outbound) flushRest(t *tlsConn) {
 }
 
 // closeSecure closes the socket of a TLS connection behind a notice for the peer,
-// unless somebody is writing: then the peer takes nothing. ended is not nil if that is
-// not done yet.
+// unless somebody is writing: then the peer takes nothing. An alert is sent behind what
+// is written, because it says why. ended is not nil if that is not done yet.
 func (o *outbound) closeSecure() (ended <-chan struct{}, err error) {
 	t := o.conn.tlsOf()
 	t.mu.Lock()
@@ -103,6 +103,9 @@ func (o *outbound) closeSecure() (ended <-chan struct{}, err error) {
 	}
 	t.mu.Unlock()
 	if !o.tryLock() {
+		if t.failing.Load() {
+			return o.farewellBehind(t), nil
+		}
 		return nil, t.Conn.Close()
 	}
 	if t.session != nil && !t.shaking && !t.canTry() {
@@ -123,6 +126,19 @@ func (o *outbound) farewellLater(t *tlsConn) <-chan struct{} {
 		// It fails behind another alert, which is to be sent as well.
 		_ = t.session.CloseWrite()
 		_ = t.flushAll()
+		_ = t.farewell()
+	}()
+	return done
+}
+
+// farewellBehind is farewell when the writers of now are done, for whom close sets a
+// deadline.
+func (o *outbound) farewellBehind(t *tlsConn) <-chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		o.lock()
+		defer o.unlock()
 		_ = t.farewell()
 	}()
 	return done
