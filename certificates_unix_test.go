@@ -25,6 +25,7 @@ func TestCertificates_SlowFilesHoldUpOneHandshake(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := certificates.Authorities()
+	writePEM(t, files.Authorities, "CERTIFICATE", newAuthority(t).certificate.Raw)
 	text, err := os.ReadFile(files.Authorities)
 	if err != nil {
 		t.Fatal(err)
