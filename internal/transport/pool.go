@@ -177,13 +177,16 @@ func (p *Pool) take(ctx context.Context) (*ClientConn, *waiter, error) {
 }
 
 // waitAgain lets a call whose connection was of no use wait in front of the others: it
-// was its turn. It has the slot of that connection.
-func (p *Pool) waitAgain(ctx context.Context, wait *waiter) *waiter {
+// was its turn. It has the slot of that connection, so it waits no longer than connecting
+// may take, also where as many are being opened for others as may.
+func (p *Pool) waitAgain(ctx context.Context, before *waiter) *waiter {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.open--
-	if wait == nil {
-		wait = p.newWaiterLocked(ctx)
+	// Not the old one, whose timer may be just about to look at it.
+	wait := p.newWaiterLocked(ctx)
+	if before != nil {
+		wait.number = before.number
 	}
 	if p.closed {
 		wait.grant <- grant{err: closedError()}
@@ -191,6 +194,7 @@ func (p *Pool) waitAgain(ctx context.Context, wait *waiter) *waiter {
 	}
 	wait.element = p.waiters.PushFront(wait)
 	p.dialLocked()
+	p.hurryLocked(wait)
 	return wait
 }
 
