@@ -82,3 +82,50 @@ func isGarbage(message weak.Pointer[testservice.Message]) bool {
 	}
 	return false
 }
+
+// TestCall_AClientsContextKeepsNoMessage: an interceptor of a client may keep the context,
+// as a trace does that ends later, or a context that it has made of it.
+func TestCall_AClientsContextKeepsNoMessage(t *testing.T) {
+	for _, observed := range []bool{false, true} {
+		t.Run(fmt.Sprintf("observed %v", observed), func(t *testing.T) {
+			var kept []any
+			config := fulmar.ClientConfig{Interceptors: []fulmar.UnaryInterceptor{func(ctx context.Context, call fulmar.Unary, next fulmar.UnaryNext) error {
+				derived, cancel := context.WithCancel(ctx)
+				kept = append(kept, ctx, derived, cancel)
+				return next(derived, call)
+			}}}
+			if observed {
+				config.Observers = []observe.Observer{{Event: func(*observe.Call, any, observe.Event) {}}}
+			}
+			config.Target = serve(t, fulmar.ServerConfig{}, &testservice.Stub{OnEcho: func(_ context.Context, message *testservice.Message) (*testservice.Message, error) {
+				return message, nil
+			}}).address
+			messages := make(chan weak.Pointer[testservice.Message], 2)
+			echoOnce(t, dial(t, config), messages)
+			for _, what := range []string{"request", "reply"} {
+				if !isGarbage(<-messages) {
+					t.Errorf("the %s is there still", what)
+				}
+			}
+			runtime.KeepAlive(kept)
+		})
+	}
+}
+
+// TestCall_AnInterceptorMayKeepIt: what it says stays as it was.
+func TestCall_AnInterceptorMayKeepIt(t *testing.T) {
+	var kept fulmar.Unary
+	config := fulmar.ClientConfig{Interceptors: []fulmar.UnaryInterceptor{func(ctx context.Context, call fulmar.Unary, next fulmar.UnaryNext) error {
+		kept = call
+		return next(ctx, call)
+	}}}
+	config.Target = serve(t, fulmar.ServerConfig{}, adder()).address
+	api := dial(t, config)
+	fill(t, api, 1)
+	first := kept
+	fill(t, api, 1)
+	request, err := first.Request()
+	if err != nil || request == nil || first.Reply() == nil || first.Method() != "add" {
+		t.Errorf("a call that has ended is %q with %v, %v (%v)", first.Method(), request, first.Reply(), err)
+	}
+}

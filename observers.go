@@ -268,20 +268,30 @@ func executedWord(e Executed) string {
 
 // observedClientCall is a clientCall that somebody observes, in one piece of memory.
 type observedClientCall struct {
-	clientCall
+	wholeCall
 	observed observedCall
 }
 
 // newCall returns an empty call, and the context it is made with.
 func (c *Client) newCall(ctx context.Context, start time.Time, method *MethodDesc) (*clientCall, context.Context) {
+	intercepted := len(c.config.Interceptors) > 0
 	if c.observers == nil {
+		if intercepted {
+			return &clientCall{state: new(unaryState)}, ctx
+		}
 		call, ok := c.calls.Get().(*clientCall)
 		if !ok {
-			call = new(clientCall)
+			whole := new(wholeCall)
+			whole.state = &whole.unary
+			call = &whole.clientCall
 		}
 		return call, ctx
 	}
 	both := new(observedClientCall)
+	both.state = &both.unary
+	if intercepted {
+		both.state = new(unaryState)
+	}
 	o := &both.observed
 	o.observers = c.observers
 	o.call = observe.Call{
