@@ -30,7 +30,9 @@ type conn struct {
 	local, remote address
 	in, out       *stream
 
-	closed                      bool
+	closed bool
+	// abrupt: Close resets the peer in any case.
+	abrupt                      bool
 	readDeadline, writeDeadline time.Time
 	// resetAt is when this end learns of a reset; zero: never.
 	resetAt time.Time
@@ -40,6 +42,7 @@ var _ interface {
 	net.Conn
 	CloseWrite() error
 	CheckIdle() error
+	SetLinger(seconds int) error
 } = (*conn)(nil)
 
 // stream is one direction.
@@ -262,12 +265,24 @@ func (c *conn) Close() error {
 		return c.failure("close", net.ErrClosed)
 	}
 	now := time.Now()
-	if c.in.size > 0 {
+	if c.in.size > 0 || c.abrupt {
 		c.abort(now)
 	} else {
 		c.out.finish(now)
 		c.discard()
 	}
+	return nil
+}
+
+// SetLinger is that of net.TCPConn: with 0, Close resets the peer, and what was sent and
+// has not arrived is lost. Other numbers make no difference, because Close never waits.
+func (c *conn) SetLinger(seconds int) error {
+	c.link.mu.Lock()
+	defer c.link.mu.Unlock()
+	if c.closed {
+		return c.failure("set", net.ErrClosed)
+	}
+	c.abrupt = seconds == 0
 	return nil
 }
 
