@@ -71,6 +71,10 @@ func NewNetworkWith(t testing.TB, config Config) *Network {
 	if config.SplitPercent < 0 || config.SplitPercent > 100 {
 		t.Fatalf("fulmartest: SplitPercent: %d is not in 0 to 100", config.SplitPercent)
 	}
+	if config.Delay < 0 || config.DelayJitter < 0 || config.BufferBytes < 0 {
+		// With a negative buffer every write would wait for ever.
+		t.Fatalf("fulmartest: Delay, DelayJitter and BufferBytes must not be negative: %v, %v, %d", config.Delay, config.DelayJitter, config.BufferBytes)
+	}
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("fulmartest: the seed was %d; Config.Seed repeats its choices", config.Seed)
@@ -106,6 +110,10 @@ func (n *Network) ClientWith(t testing.TB, config fulmar.ClientConfig, servers .
 	}
 	addresses := make([]string, len(servers))
 	for i, server := range servers {
+		if server.network != n {
+			// Here its address may be another server's.
+			t.Fatalf("fulmartest: a client of %s, which is on another network", server.address)
+		}
 		addresses[i] = server.address
 	}
 	if config.Target = addresses[0]; len(addresses) > 1 {

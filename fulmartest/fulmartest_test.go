@@ -425,6 +425,15 @@ func TestNetwork_MistakesEndTheTest(t *testing.T) {
 		"not in 0 to 100": func(t testing.TB, _ *fulmartest.Network, _ *fulmartest.Server) {
 			fulmartest.NewNetworkWith(t, fulmartest.Config{SplitPercent: 101})
 		},
+		"must not be negative: 0s, 0s, -1": func(t testing.TB, _ *fulmartest.Network, _ *fulmartest.Server) {
+			fulmartest.NewNetworkWith(t, fulmartest.Config{BufferBytes: -1})
+		},
+		"must not be negative: -1ns": func(t testing.TB, _ *fulmartest.Network, _ *fulmartest.Server) {
+			fulmartest.NewNetworkWith(t, fulmartest.Config{Delay: -1})
+		},
+		"on another network": func(t testing.TB, _ *fulmartest.Network, s *fulmartest.Server) {
+			fulmartest.NewNetwork(t).Client(t, s)
+		},
 		"After needs an Err": func(_ testing.TB, _ *fulmartest.Network, s *fulmartest.Server) {
 			s.Inject(fulmartest.Rule{After: true})
 		},
