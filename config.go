@@ -36,9 +36,9 @@ const (
 	// receives one of the two understands the other.
 	TTHeaderFramed = Protocol(wire.TTHeaderFramed)
 	// KitexProtobuf in ServerConfig.Protocols allows calls whose messages are in
-	// Protobuf, as Kitex sends them behind a length, with TTHeader or without. They
-	// are served as bytes; see PayloadCodec. It is no framing of its own, so clients
-	// cannot have it: a call of theirs is in Protobuf if RawProtobufMethod describes it.
+	// Protobuf, as Kitex sends them behind a length, with TTHeader or without; see
+	// PayloadCodec. It is no framing of its own, so clients cannot have it: a call of
+	// theirs is in Protobuf if generated code says so, or RawProtobufMethod.
 	KitexProtobuf = Protocol(wire.KitexProtobuf)
 )
 

@@ -120,6 +120,9 @@ func (u Unary) SetReply(reply any) error {
 // Base, its calls are those of OrdersPingFullMethodName and OrdersServiceName,
 // and no name of Base chooses them.
 //
+// Methods that are defined in Protobuf have a slash before their name, as gRPC has
+// them: "shop.v1.Orders/Place".
+//
 // OnlyFor panics if interceptor is nil, or a name is none that an IDL could
 // have, such as "", "Orders." or "Orders:place": letters, digits and
 // underscores, with dots between.
@@ -132,6 +135,10 @@ func OnlyFor(interceptor UnaryInterceptor, names ...string) UnaryInterceptor {
 	for _, text := range names {
 		if !qualifiedName.MatchString(text) {
 			panic(fmt.Sprintf("fulmar: OnlyFor: %q cannot be the name of a service or method (want one like \"Orders\" or \"Orders.place\")", text))
+		}
+		if service, method, slash := strings.Cut(text, "/"); slash {
+			chosen[name{service, method}] = struct{}{}
+			continue
 		}
 		chosen[name{service: text}] = struct{}{}
 		if dot := strings.LastIndexByte(text, '.'); dot >= 0 {
@@ -152,7 +159,7 @@ func OnlyFor(interceptor UnaryInterceptor, names ...string) UnaryInterceptor {
 
 // qualifiedName matches what can name a service or a method. A service's name
 // has dots where it includes its package, as with gRPC.
-var qualifiedName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$`)
+var qualifiedName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*(/[A-Za-z_][A-Za-z0-9_]*)?$`)
 
 // decodeBefore decodes the request before next runs.
 func decodeBefore(next UnaryNext) UnaryNext {

@@ -111,7 +111,7 @@ func (t *methodTable) missing(service, name string, payload PayloadCodec) error 
 	}
 	if payload == PayloadProtobuf {
 		return unimplemented(thriftwire.ExceptionUnknownMethod, fmt.Sprintf(
-			"unknown method %q; calls in %v are served as bytes only, where that is asked for", name, payload))
+			"unknown method %q for calls in %v", name, payload))
 	}
 	return unimplemented(thriftwire.ExceptionUnknownMethod, fmt.Sprintf("unknown method %q", name))
 }

@@ -190,8 +190,8 @@ func TestProtobuf_IsRefusedInProtobuf(t *testing.T) {
 		text      string
 		ends      bool
 	}{
-		"framed":            {nil, plain, thriftwire.ExceptionUnknownMethod, "are served as bytes only", false},
-		"ttheader":          {nil, behind, thriftwire.ExceptionUnknownMethod, "are served as bytes only", false},
+		"framed":            {nil, plain, thriftwire.ExceptionUnknownMethod, "unknown method \"find\" for calls in protobuf", false},
+		"ttheader":          {nil, behind, thriftwire.ExceptionUnknownMethod, "unknown method \"find\" for calls in protobuf", false},
 		"framed, left out":  {thriftOnly, plain, thriftwire.ExceptionInvalidProtocol, "not enabled", true},
 		"ttheader, as well": {thriftOnly, behind, thriftwire.ExceptionInvalidProtocol, "not enabled", false},
 	} {

@@ -91,12 +91,6 @@ func (m *MethodDesc) isRaw() bool {
 	return raw
 }
 
-// payload returns what the messages of a method are encoded in.
-func (m *MethodDesc) payload() PayloadCodec {
-	raw, _ := m.Codec.(rawCodec)
-	return raw.payload
-}
-
 // AppendBody implements Codec. It copies what is shorter than LinkedStringBytes,
 // because it may be lent, and links the rest, which must not change.
 func (c rawCodec) AppendBody(out *linkbuf.Buffer, body any, m limits.Message) error {

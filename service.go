@@ -78,10 +78,29 @@ func (m *MethodDesc) encode(out *linkbuf.Buffer, body any, limit limits.Message,
 	return err
 }
 
-// fullName is how texts name the method.
+// protobufCodec is what a codec of messages in Protobuf has: see EncodesProtobuf of
+// package protobuf.
+type protobufCodec interface{ EncodesProtobuf() }
+
+// payload returns what the messages of a method are encoded in.
+func (m *MethodDesc) payload() PayloadCodec {
+	if raw, ok := m.Codec.(rawCodec); ok {
+		return raw.payload
+	}
+	if _, ok := m.Codec.(protobufCodec); ok {
+		return PayloadProtobuf
+	}
+	return PayloadThrift
+}
+
+// fullName is how texts name the method: with a slash, as gRPC does, where the name of
+// the service has dots itself.
 func (m *MethodDesc) fullName() string {
 	if m.Service == "" {
 		return m.Name
+	}
+	if _, ok := m.Codec.(protobufCodec); ok {
+		return m.Service + "/" + m.Name
 	}
 	return m.Service + "." + m.Name
 }

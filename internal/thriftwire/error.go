@@ -1,6 +1,7 @@
 package thriftwire
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 )
@@ -28,6 +29,8 @@ const (
 // Error says what is wrong with a message, where, and by how much.
 type Error struct {
 	Kind Kind
+	// Encoding is what the message is in, "" for Thrift. The kinds are those of any.
+	Encoding string
 	// Detail names what was found and the limit it broke.
 	Detail string
 	// Offset is where in the message body, in bytes; -1 if that means nothing.
@@ -46,10 +49,10 @@ func (e *Error) Inside(place string) {
 	}
 }
 
-// Error returns "thrift: outer.inner: detail (at byte n)".
+// Error returns "thrift: outer: inner: detail (at byte n)".
 func (e *Error) Error() string {
 	var text strings.Builder
-	text.WriteString("thrift: ")
+	text.WriteString(cmp.Or(e.Encoding, "thrift") + ": ")
 	for i := len(e.path) - 1; i >= 0; i-- {
 		text.WriteString(e.path[i])
 		text.WriteString(": ")
