@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
@@ -57,6 +56,9 @@ type Config struct {
 	Shape Shape
 	// NoDescriptors leaves out what package descriptor reads.
 	NoDescriptors bool
+	// FrontEnds read definitions in other languages: each those that it reads and no
+	// earlier one. Fields that are about Thrift do not change what comes of them.
+	FrontEnds []FrontEnd `json:"-"`
 	// Check writes nothing: Run fails with ErrStale if anything in the output
 	// folder is not as it would be generated.
 	Check bool
@@ -214,48 +216,56 @@ func (r *run) run() error {
 	if err := r.config.Validate(); err != nil {
 		return err
 	}
-	if err := r.checkPlugins(); err != nil {
+	if err := errors.Join(r.checkPlugins(), r.config.checkFrontEnds(len(r.plugins))); err != nil {
 		return err
 	}
 	if _, err := outfolder.MissingFolders(r.config.Output); err != nil {
 		return err
 	}
-	implicit, err := r.config.ImplicitIDs.mode()
+	prefix, err := r.importPrefix()
 	if err != nil {
 		return err
 	}
+	names, others := r.config.split()
+	var files []emit.File
+	if len(names) > 0 {
+		if files, err = r.fromThrift(names, prefix); err != nil {
+			return err
+		}
+	}
+	if len(others) > 0 {
+		more, err := r.loadOthers(others, prefix)
+		if err != nil {
+			return err
+		}
+		if files, err = r.together(files, more); err != nil {
+			return err
+		}
+	}
+	return r.write(files)
+}
+
+// fromThrift generates from definitions in Thrift.
+func (r *run) fromThrift(names []string, prefix string) ([]emit.File, error) {
+	implicit, err := r.config.ImplicitIDs.mode()
+	if err != nil {
+		return nil, err
+	}
 	program, diagnostics := idl.Load(idl.Options{
-		Files:            r.config.Files,
+		Files:            names,
 		IncludeDirs:      r.config.IncludeDirs,
 		AllowNegativeIDs: r.config.AllowNegativeIDs,
 		ImplicitIDs:      implicit,
 		Namespaces:       r.config.Namespaces,
 	})
 	if err := r.diagnose(diagnostics); err != nil {
-		return err
+		return nil, err
 	}
 	r.program = program
 	if err := r.transform(); err != nil {
-		return err
+		return nil, err
 	}
-	files, err := r.generate()
-	if err != nil {
-		return err
-	}
-	r.result.Files = len(files)
-	folders := map[string]bool{}
-	for _, file := range files {
-		folders[path.Dir(file.Path)] = true
-	}
-	r.result.Packages = len(folders)
-	if r.config.Check {
-		return r.compare(files)
-	}
-	return r.writing(func(ctx context.Context) error {
-		changes, err := outfolder.Write(ctx, r.config.Output, files)
-		r.result.Written, r.result.Removed = changes.Written, changes.Removed
-		return err
-	})
+	return r.generate(prefix)
 }
 
 func (r *run) compare(files []emit.File) error {
@@ -337,13 +347,7 @@ func (r *run) transform() error {
 }
 
 // generate prints the model with what plugins add.
-func (r *run) generate() (files []emit.File, err error) {
-	prefix := r.config.PackagePrefix
-	if prefix == "" {
-		if prefix, err = outfolder.ModulePrefix(r.config.Output); err != nil {
-			return nil, err
-		}
-	}
+func (r *run) generate(prefix string) (files []emit.File, err error) {
 	err = r.guardModel(func() error {
 		prepared, diagnostics := emit.Prepare(r.program, emit.Options{
 			ImportPrefix:      prefix,

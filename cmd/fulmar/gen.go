@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/fulmar-rpc/fulmar/cmd/fulmar/protofile"
 	"github.com/fulmar-rpc/fulmar/gen"
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 )
@@ -16,15 +17,16 @@ import (
 type genOptions struct {
 	gen.Config
 	plugins       []string
+	protobuf      protofile.FrontEnd
 	pluginTimeout time.Duration
 }
 
 func newGenCommand(arguments []string) *cobra.Command {
 	var options genOptions
 	command := &cobra.Command{
-		Use:   "gen [flags] file.thrift...",
-		Short: "Generate Go code from Thrift files",
-		Long: `Generate Go code from Thrift files and everything that they include.
+		Use:   "gen [flags] file.thrift|file.proto...",
+		Short: "Generate Go code from Thrift and Protobuf files",
+		Long: `Generate Go code from Thrift and Protobuf files and everything that they include.
 
 Every Go namespace becomes a package, in a folder of that name below the output
 folder; nothing outside of it is written. Nothing at all is written unless all
@@ -38,6 +40,12 @@ A run that writes ends with the line that makes go generate repeat it. With
 --check nothing is written: files that differ, are missing or are left over are
 listed, and the exit code is 1 if there are any.
 
+Imports of .proto files are relative to the folders of -I, or to the working
+directory without one. Their packages are those that go_package names below the
+import path of the output folder; files without it are in folders called like
+their package. Imported files whose go_package is elsewhere have code there.
+Neither protoc nor a plugin of it is needed.
+
 --plugin mock runs the program fulmar-gen-mock of the PATH, which may add to what
 is generated; --plugin mock=key=value,key=value gives it options. Several run in
 the order of the flags. The same plugins have to be given each time: what one
@@ -48,14 +56,41 @@ added is removed by a run without it.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(command *cobra.Command, files []string) error {
 			options.Files = files
+			options.FrontEnds = []gen.FrontEnd{&options.protobuf}
 			return generate(command, options, arguments)
 		},
 	}
 	flags := command.Flags()
 	bind(flags, &options.Config)
+	flags.Var((*messagesValue)(&options.protobuf.ExistingMessages), "messages", "messages of .proto files: existing ones are where go_package says, and only services are generated (default: they are generated too)")
 	flags.StringArrayVar(&options.plugins, "plugin", nil, "name of a plugin, and its options: name=key=value,... (repeatable)")
 	flags.DurationVar(&options.pluginTimeout, "plugin-timeout", limits.PluginTime, "how long a plugin may take")
 	return command
+}
+
+// messagesValue is the value of a flag with one word.
+type messagesValue bool
+
+var _ pflag.Value = (*messagesValue)(nil)
+
+// Type is how help texts call the value.
+func (v *messagesValue) Type() string { return "existing" }
+
+// String is empty as long as nothing was chosen, so that help texts show no default.
+func (v *messagesValue) String() string {
+	if *v {
+		return "existing"
+	}
+	return ""
+}
+
+// Set takes the word.
+func (v *messagesValue) Set(text string) error {
+	if text != "existing" {
+		return errors.New("expected existing")
+	}
+	*v = true
+	return nil
 }
 
 // bind adds the flags that every generator has. Those of one letter become short

@@ -188,7 +188,7 @@ func TestGen_ObeysEveryFlag(t *testing.T) {
 		"keep-unknown":       checkKeepUnknown,
 		"reuse":              checkReuse,
 		"shape":              checkShape, "views": checkViews, "view-methods": checkViewMethods,
-		"no-descriptors": checkNoDescriptors,
+		"no-descriptors": checkNoDescriptors, "messages": checkMessages,
 	}
 	maps.Copy(cases, pluginFlagCases())
 	usage := regexp.MustCompile(`(?m)^ +(-\w)?(?:, )?(--([\w-]+))`)

@@ -39,7 +39,19 @@ type Package struct {
 	// sorted by name. Both are for plugins: see Import.
 	ImportPath string
 	GoImports  []Import
+	// Declared are identifiers that the package has from elsewhere, sorted.
+	Declared []string
 }
+
+// Payload is what messages of the methods of a file are encoded in.
+type Payload uint8
+
+// The payloads. Methods with PayloadProtobuf have one argument and a result, both of
+// KindMessage, and names of services include the package.
+const (
+	PayloadThrift Payload = iota
+	PayloadProtobuf
+)
 
 // File is one interface definition file.
 type File struct {
@@ -53,6 +65,7 @@ type File struct {
 	Namespaces map[string]string
 	Includes   []*File
 	Package    *Package
+	Payload    Payload
 
 	Constants []*Constant
 	Typedefs  []*Typedef
@@ -116,11 +129,14 @@ const (
 	KindList
 	KindSet
 	KindMap
+	// KindMessage is a message in Protobuf, whose Go type others make: only what methods
+	// take and return, in files with PayloadProtobuf.
+	KindMessage
 )
 
 var kindNames = [...]string{
 	"invalid", "void", "bool", "i8", "i16", "i32", "i64", "double", "string",
-	"binary", "uuid", "enum", "struct", "list", "set", "map",
+	"binary", "uuid", "enum", "struct", "list", "set", "map", "message",
 }
 
 // String returns the name that the IDL uses.
@@ -141,11 +157,24 @@ type Type struct {
 	// Enum is set for KindEnum, Struct for KindStruct.
 	Enum   *Enum
 	Struct *Struct
+	// Message is set for KindMessage.
+	Message *Message
 	// Typedef is the name the file used, if it used one; the other members
 	// then describe what it stands for, through any number of typedefs.
 	Typedef     *Typedef
 	Annotations Annotations
 	Position    Position
+}
+
+// Message is a Go type for a message in Protobuf, that Go's official generator makes.
+type Message struct {
+	// Name is the full one, with the package of its definition.
+	Name string
+	// GoName is that of the type, GoImport the import path of its package, and GoPackage
+	// the name of that.
+	GoName    string
+	GoImport  string
+	GoPackage string
 }
 
 // Typedef gives a type another name.

@@ -174,7 +174,7 @@ func refuseHelperEdge(file *goFile, from, to place, target string) string {
 	switch {
 	case file.test && (to.public || to.line <= 1):
 		return ""
-	case to.public && (from.folder == "internal/loadgen" || from.folder == "internal/testservice"):
+	case to.public && (from.folder == "internal/loadgen" || from.folder == "internal/testservice" || from.folder == "internal/protoservice"):
 		return ""
 	case to.group == runtimeGroup && to.line == 0, target == "internal/linkbuf":
 		return ""

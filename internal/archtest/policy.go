@@ -42,6 +42,7 @@ const (
 	moduleGoleak   = "go.uber.org/goleak"
 	moduleCobra    = "github.com/spf13/cobra"
 	modulePflag    = "github.com/spf13/pflag"
+	moduleCompile  = "github.com/bufbuild/protocompile"
 	moduleStatic   = "honnef.co/go/tools"
 )
 
@@ -117,7 +118,7 @@ func runtimePolicy() []place {
 
 		{folder: "internal/transport", group: runtimeGroup, line: 3},
 		{
-			folder: ".", group: runtimeGroup, line: 4, public: true,
+			folder: ".", group: runtimeGroup, line: 4, public: true, testThirdParty: []string{moduleProtobuf},
 			without: []string{modulePath + "/thrift", modulePath + "/protobuf", "syscall"},
 			why:     "codecs fit by shape, so a Thrift user never links Protobuf; file descriptors belong to eventloop",
 		},
@@ -167,7 +168,7 @@ func generatorPolicy() []place {
 		{folder: "internal/outfolder", group: generatorGroup, line: 3, without: confined, why: why},
 		{folder: "gen", group: generatorGroup, line: 4, public: true, without: confined, why: why},
 		// The only one that starts programs: those that --plugin names.
-		{folder: "cmd/fulmar/...", group: generatorGroup, line: 5, thirdParty: []string{moduleCobra, modulePflag}},
+		{folder: "cmd/fulmar/...", group: generatorGroup, line: 5, thirdParty: []string{moduleCobra, modulePflag, moduleCompile, moduleProtobuf}},
 	}
 }
 
@@ -176,8 +177,9 @@ func otherPolicy() []place {
 		{folder: "internal/testkit", group: testGroup, line: 0, thirdParty: []string{moduleGoleak}},
 		{folder: "internal/loadgen", group: testGroup, line: 0},
 		{folder: "internal/archtest", group: testGroup, line: 1},
-		{folder: "internal/testservice", group: testGroup, line: 1}, // Generated code, so it uses what generated code uses.
-		{folder: "docs/guide", group: testGroup, line: 1},
+		{folder: "internal/testservice", group: testGroup, line: 1},                                        // Generated code, so it uses what generated code uses.
+		{folder: "internal/protoservice", group: testGroup, line: 1, thirdParty: []string{moduleProtobuf}}, // So is this.
+		{folder: "docs/guide", group: testGroup, line: 1, testThirdParty: []string{moduleProtobuf}},
 
 		// Modules of their own. They use Fulmar as a user does. "*" allows any
 		// module from elsewhere: their requirements never reach a user.

@@ -36,9 +36,12 @@ type goFile struct {
 	module    string // the folder of its module
 	test      bool
 	generated bool
-	source    []byte
-	syntax    *ast.File
-	position  func(token.Pos) int // line
+	// official: Go's generator for Protobuf has made it, whose code has an init that fills
+	// package variables, and uses unsafe.
+	official bool
+	source   []byte
+	syntax   *ast.File
+	position func(token.Pos) int // line
 }
 
 // imports returns the import paths of the file with their lines.
@@ -134,6 +137,7 @@ func (t *tree) add(name string, source []byte) []finding {
 		folder:    folder,
 		test:      strings.HasSuffix(name, "_test.go"),
 		generated: ast.IsGenerated(syntax),
+		official:  ast.IsGenerated(syntax) && strings.HasSuffix(name, ".pb.go"),
 		source:    source,
 		syntax:    syntax,
 		position:  func(pos token.Pos) int { return t.fileSet.Position(pos).Line },

@@ -18,7 +18,7 @@ import (
 // describes says that the code of a file has a descriptor: there is something that
 // others could ask for.
 func (g *generator) describes(source *schema.File) bool {
-	return !g.options.NoDescriptors &&
+	return !g.options.NoDescriptors && source.Payload == schema.PayloadThrift &&
 		len(source.Typedefs)+len(source.Enums)+len(source.Structs)+len(source.Services) > 0
 }
 

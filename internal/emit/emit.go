@@ -69,6 +69,8 @@ const RuntimeVersion = "0.1"
 const (
 	runtimeImport = "github.com/fulmar-rpc/fulmar"
 	thriftImport  = "github.com/fulmar-rpc/fulmar/thrift"
+	// protobufImport is for services that are defined in Protobuf.
+	protobufImport = "github.com/fulmar-rpc/fulmar/protobuf"
 )
 
 // Generate prints every package of the program, in the order of the program.
@@ -331,6 +333,9 @@ func packageDoc(pkg *schema.Package) string {
 	}
 	return doc.String()
 }
+
+// HeaderOf returns the first line of files that are generated from a definition.
+func HeaderOf(source *schema.File) string { return Header + shownName(source) + ". DO NOT EDIT." }
 
 // shownName is the name of a definition for comments, without its folders: how
 // those are spelled depends on where fulmar gen was started, and generated code

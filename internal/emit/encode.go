@@ -10,6 +10,9 @@ import (
 // codec prints the file with the methods that write and read the structs of a
 // definition and the arguments and results of its services.
 func (p *printer) codec(source *schema.File) {
+	if source.Payload == schema.PayloadProtobuf {
+		return
+	}
 	hasMethods := slices.ContainsFunc(source.Services, func(s *schema.Service) bool { return len(s.Methods) > 0 })
 	if len(source.Structs) == 0 && !hasMethods && !p.describes(source) {
 		return

@@ -43,6 +43,8 @@ func (p *printer) plainType(t *schema.Type, inner func(*schema.Type) string) str
 		return p.imports.generated(t.Enum.File.Package, t.Enum.GoName)
 	case schema.KindStruct:
 		return p.imports.generated(t.Struct.File.Package, t.Struct.GoName)
+	case schema.KindMessage:
+		return "*" + p.imports.message(t.Message)
 	case schema.KindList, schema.KindSet:
 		return "[]" + p.elementType(t.Element, inner)
 	case schema.KindMap:

@@ -43,7 +43,7 @@ var localNames = []string{
 
 // importNames are the names of the packages that generated code may import
 // apart from other generated ones.
-var importNames = []string{"context", "descriptor", "errors", "fmt", "fulmar", "maps", "math", "methods", "strconv", "thrift", "view"}
+var importNames = []string{"context", "descriptor", "errors", "fmt", "fulmar", "maps", "math", "methods", "protobuf", "strconv", "thrift", "view"}
 
 func (g *generator) newImports(source *schema.File) *imports {
 	return &imports{
@@ -81,6 +81,10 @@ func (g *generator) importAliases(pkg *schema.Package) *aliases {
 	for _, wanted := range fieldTypePaths(pkg) {
 		alias := taken.claimName(pathName(wanted))
 		found.paths[wanted], found.taken[alias] = alias, true
+	}
+	for _, wanted := range g.messageImports(pkg) {
+		alias := taken.claimName(wanted.Name)
+		found.paths[wanted.Path], found.taken[alias] = alias, true
 	}
 	g.aliases[pkg] = found
 	return found

@@ -11,6 +11,9 @@ import (
 // written and read. Loops that the runtime has a function for are left to it: this
 // file is the price of a struct that nobody compares.
 func (p *printer) methods(source *schema.File) {
+	if source.Payload == schema.PayloadProtobuf {
+		return
+	}
 	if p.options.Kitex {
 		p.kitexMethods(source)
 		return

@@ -49,7 +49,7 @@ func (g *generator) nameProgram() *names {
 		kitex:        newKitexNames(),
 	}
 	for _, pkg := range g.program.Packages {
-		n.scopes[pkg] = newNamespace()
+		n.scopes[pkg] = newNamespace(pkg.Declared...)
 		if g.options.Kitex {
 			g.nameKitexPackage(n, pkg)
 		} else {
@@ -193,6 +193,9 @@ func serviceIdentifiers(service *schema.Service, name string) []string {
 // methodIdentifiers are the package-level identifiers that belong to a method
 // with the Go name name of the service that declares it.
 func methodIdentifiers(service *schema.Service, name string) []string {
+	if service.File.Payload == schema.PayloadProtobuf {
+		return []string{methodVariable(service.GoName, name), methodConstant(service.GoName, name)}
+	}
 	return []string{
 		argsName(service.GoName, name),
 		resultName(service.GoName, name),

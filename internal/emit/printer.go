@@ -41,7 +41,7 @@ func (g *generator) newPrinter(source *schema.File, layout layout) *printer {
 		generator: g,
 		pkg:       source.Package,
 		imports:   g.newImports(source),
-		header:    Header + shownName(source) + ". DO NOT EDIT.",
+		header:    HeaderOf(source),
 	}
 }
 

@@ -19,6 +19,9 @@ func (p *printer) rpc(source *schema.File) {
 			p.endDeclaration()
 		}
 		for _, method := range service.Methods {
+			if inProtobuf(service) {
+				break // their messages are there
+			}
 			p.declareArguments(method)
 			if !method.Oneway {
 				p.declareResult(method)
@@ -55,7 +58,7 @@ func (p *printer) serviceNames(service *schema.Service) {
 			origin = ", inherited from " + method.Service.Name
 		}
 		p.doc(sentence(name, " is the full name of its method ", method.Name, origin, "."))
-		p.P(name, " = ", strconv.Quote(service.Name+"."+method.Name))
+		p.P(name, " = ", strconv.Quote(service.Name+separator(service)+method.Name))
 	}
 	p.P(")")
 }
@@ -119,6 +122,10 @@ func (p *printer) client(service *schema.Service) {
 }
 
 func (p *printer) clientMethod(service *schema.Service, method *schema.Method) {
+	if inProtobuf(service) {
+		p.messageClientMethod(service, method)
+		return
+	}
 	var fields []string
 	names := p.parameterNames(method)
 	for i, argument := range method.Arguments {
@@ -193,6 +200,10 @@ func (p *printer) methodDesc(service *schema.Service, method *schema.Method) {
 	p.P("Name: ", strconv.Quote(method.Name), ",")
 	if method.Oneway {
 		p.P("Oneway: true,")
+	}
+	if inProtobuf(service) {
+		p.messageMethodDesc(service, method)
+		return
 	}
 	codec := p.imports.thrift("Binary")
 	if policy := stringPolicy(method.Annotations, method.Service.Annotations); policy != "" {

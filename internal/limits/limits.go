@@ -460,6 +460,15 @@ const (
 	// constants and typedefs of typedefs can double with every line. A million
 	// are 20,000 structs of 20 fields, and stay below 1 GiB of memory.
 	IDLNodes = 1 << 20
+	// IDLWords bounds the words and marks of all .proto files of one run: a field takes
+	// six, so that they are some 15,000 messages of 20 fields. What compiles them takes
+	// 200 bytes and more for each.
+	IDLWords = 2 << 20
+	// ProtoNames bounds the names that the description of one .proto file has, roughly: of
+	// messages, fields, values of enums and services. The official generator prints each on
+	// a line of one expression, which takes Go's printer time by the square: 10 s for so
+	// many.
+	ProtoNames = 20_000
 	// IDLTextBytes of a string that is written out count as one more node: a
 	// short definition can name a long constant any number of times.
 	IDLTextBytes = 16

@@ -1,0 +1,230 @@
+package protofile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/fulmar-rpc/fulmar/gen/schema"
+	"github.com/fulmar-rpc/fulmar/internal/idl"
+	"github.com/fulmar-rpc/fulmar/internal/limits"
+)
+
+// root is a folder that names of files are relative to.
+type root struct{ shown, real string }
+
+// names returns what the files of the request are called in imports: their names relative
+// to a folder of -I, or to the working directory without one.
+func (l *loading) names() []string {
+	dirs := l.request.IncludeDirs
+	if len(dirs) == 0 {
+		dirs = []string{"."}
+	}
+	for _, dir := range dirs {
+		dir = path.Clean(filepath.ToSlash(dir))
+		l.addRoot(dir, "-I "+dir)
+	}
+	if l.errors > 0 {
+		return nil
+	}
+	var names []string
+	for _, file := range l.request.Files {
+		if name, ok := l.name(file); ok && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func (l *loading) addRoot(dir, shown string) {
+	real, err := l.files.RealPath(dir)
+	if err != nil {
+		l.errorf(schema.Position{File: shown}, "folder cannot be used: %s", reason(err))
+		return
+	}
+	if !slices.ContainsFunc(l.roots, func(r root) bool { return r.real == real }) {
+		l.roots = append(l.roots, root{dir, real})
+		l.readable = append(l.readable, real)
+	}
+}
+
+// name returns what imports call a file. One that is in no folder of -I is called as if
+// its own folder were the last of them.
+func (l *loading) name(file string) (name string, ok bool) {
+	shown := path.Clean(filepath.ToSlash(file))
+	at := schema.Position{File: shown}
+	if strings.ContainsFunc(shown, unicode.IsControl) || strings.ContainsAny(shown, ",=") {
+		l.errorf(schema.Position{File: strconv.Quote(shown)}, "file name holds a control character, a comma or an equals sign")
+		return "", false
+	}
+	real, err := l.files.RealPath(shown)
+	if err != nil {
+		l.errorf(at, "cannot be read: %s", reason(err))
+		return "", false
+	}
+	for _, r := range l.roots {
+		switch {
+		case r.shown == "." && fs.ValidPath(shown):
+			name = shown
+		case r.shown != "." && strings.HasPrefix(shown, strings.TrimSuffix(r.shown, "/")+"/"):
+			name = strings.TrimPrefix(shown, strings.TrimSuffix(r.shown, "/")+"/")
+		case real != r.real && idl.Within(r.real, real):
+			name = strings.TrimPrefix(real, strings.TrimSuffix(r.real, "/")+"/")
+		}
+		if name != "" {
+			break
+		}
+	}
+	if name == "" {
+		l.addRoot(path.Dir(shown), path.Dir(shown))
+		name = path.Base(shown)
+	}
+	found, foundReal, err := l.find(name)
+	switch {
+	case err != nil:
+		l.errorf(at, "%v", err)
+		return "", false
+	case foundReal != real:
+		l.errorf(at, "is called %q, as is %s, which comes before it in the order of -I", clip(name), found)
+		return "", false
+	}
+	return name, true
+}
+
+// find looks for a file in the roots.
+func (l *loading) find(name string) (shown, real string, err error) {
+	if !fs.ValidPath(name) || strings.ContainsAny(name, `\,=`) || strings.ContainsFunc(name, unicode.IsControl) {
+		return "", "", errors.New("expected the name of a file relative to a folder of -I, without . and .. and without commas")
+	}
+	for _, r := range l.roots {
+		shown = path.Join(r.shown, name)
+		real, err = l.files.RealPath(shown)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return "", "", errors.New(reason(err))
+		}
+		if !slices.ContainsFunc(l.readable, func(folder string) bool { return idl.Within(folder, real) }) {
+			return "", "", errors.New("lies outside the folders of -I and of the named files; allow its folder with -I")
+		}
+		return shown, real, nil
+	}
+	var folders []string
+	for _, r := range l.roots {
+		folders = append(folders, r.shown)
+	}
+	return "", "", fmt.Errorf("%w in %s; -I names other folders that imports are relative to", errMissing, clip(strings.Join(folders, ", ")))
+}
+
+// read returns the text of a file, if it is one that can be compiled within limits.
+func (l *loading) read(name string) (string, error) {
+	shown, real, err := l.find(name)
+	if err != nil {
+		return "", err
+	}
+	content, err := l.files.ReadFile(real, l.bytes)
+	if err != nil {
+		return "", fmt.Errorf("cannot be read: %s", reason(err))
+	}
+	l.shown[name] = shown
+	l.bytes -= len(content)
+	words, problem, line := scan(string(content), l.words)
+	l.words -= words
+	if problem != "" {
+		l.errorf(schema.Position{File: shown, Line: line, Column: 1}, "%s", problem)
+		return "", errReported
+	}
+	return string(content), nil
+}
+
+// errMissing is the error for a file that no folder has.
+var errMissing = errors.New("not found")
+
+// errReported is the error for a file about which there is a diagnostic.
+var errReported = errors.New("has errors")
+
+// reason leaves out the path that errors of package os repeat.
+func reason(err error) string {
+	if pathError := (*fs.PathError)(nil); errors.As(err, &pathError) {
+		return pathError.Err.Error()
+	}
+	return err.Error()
+}
+
+// scan counts words and marks, and says what keeps a text from being compiled: the parser
+// and what follows it call themselves for what is nested, and take memory by the word.
+func scan(text string, limit int) (words int, problem string, line int) {
+	line = 1
+	depth, inWord := 0, false
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		if c == '_' || c == '.' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' {
+			if !inWord {
+				words++
+			}
+			inWord = true
+			continue
+		}
+		inWord = false
+		switch {
+		case c == '\n':
+			line++
+		case c <= ' ':
+		case c == '/' && strings.HasPrefix(text[i:], "//"):
+			i += max(strings.IndexByte(text[i:], '\n'), 0)
+			if text[i] != '\n' {
+				i = len(text)
+			} else {
+				line++
+			}
+		case c == '/' && strings.HasPrefix(text[i:], "/*"):
+			length := strings.Index(text[i+2:], "*/")
+			if length < 0 {
+				return words, "", line // the parser says so
+			}
+			line += strings.Count(text[i:i+2+length], "\n")
+			i += length + 3
+		case c == '"' || c == '\'':
+			words++
+			i = skipString(text, i)
+		default:
+			words++
+			switch c {
+			case '{', '[', '(', '<':
+				depth++
+			case '}', ']', ')', '>':
+				depth = max(depth-1, 0)
+			}
+		}
+		switch {
+		case depth > limits.IDLTypeDepth:
+			return words, fmt.Sprintf("brackets are nested too deeply (limit %d)", limits.IDLTypeDepth), line
+		case words > limit:
+			return words, fmt.Sprintf("too many words in all files together (limit %d)", limits.IDLWords), line
+		}
+	}
+	return words, "", line
+}
+
+// skipString returns where the string that begins at i ends: at its quote, or its line.
+func skipString(text string, i int) int {
+	quote := text[i]
+	for i++; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case quote:
+			return i
+		case '\n':
+			return i - 1
+		}
+	}
+	return i
+}
