@@ -13,7 +13,7 @@ require (
 	github.com/cloudwego/kitex v0.16.3
 	github.com/fulmar-rpc/fulmar v0.0.0
 	github.com/fulmar-rpc/fulmar/test/interop v0.0.0
-	google.golang.org/protobuf v1.33.0
+	google.golang.org/protobuf v1.36.12
 )
 
 require (

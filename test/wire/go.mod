@@ -6,7 +6,7 @@ require (
 	github.com/apache/thrift v0.25.0
 	github.com/cloudwego/gopkg v0.2.0
 	github.com/fulmar-rpc/fulmar v0.0.0
-	google.golang.org/protobuf v1.33.0
+	google.golang.org/protobuf v1.36.12
 )
 
 require (
