@@ -6,3 +6,5 @@
 // Kitex leaves goroutines behind, so each side of it is a process: the test program
 // itself, started again with a role.
 package proxied
+
+//go:generate fulmar gen -o ../gen --namespace test=stock pantry.proto
