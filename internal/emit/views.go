@@ -71,7 +71,13 @@ func (p *printer) viewShape(s *schema.Struct, r *record, view *viewNames, member
 	if len(members) > 0 {
 		p.P("Fields: []", p.imports.view("Field"), "{")
 		for _, m := range members {
-			parts := []string{"Key: " + keyText(m.Field)}
+			parts := []string{"Key: " + keyText(m.Field), "Name: " + strconv.Quote(m.GoName)}
+			if m.form == formNil {
+				parts = append(parts, "Optional: true")
+			}
+			if p.unknownKeys(m.Type) == keysBinary {
+				parts = append(parts, "BinaryKeys: true")
+			}
 			if number, found := required.numbers[m.Field]; found {
 				parts = append(parts, "Required: "+strconv.Itoa(number+1))
 			}
@@ -97,6 +103,10 @@ func (p *printer) viewShape(s *schema.Struct, r *record, view *viewNames, member
 	}
 	if p.isPlain(s) {
 		p.P("Plain: true,")
+	}
+	p.P("New: func() ", p.imports.thrift("Struct"), " { return ", p.constructor(s), "() },")
+	if slices.ContainsFunc(members, func(m member) bool { return p.unknownKeys(m.Type) != keysKnown }) {
+		p.P("OwnJSON: true,")
 	}
 	p.P("}")
 }
@@ -190,27 +200,6 @@ func (p *printer) viewCodec(s *schema.Struct, view *viewNames) {
 	p.P()
 	p.doc("ViewShape is for package view.")
 	p.P("func (*", view.goName, ") ViewShape() *", p.imports.view("Shape"), " { return &", view.shape, " }")
-}
-
-// viewText prints what values can do besides. All of it decodes the struct.
-func (p *printer) viewText(s *schema.Struct, view *viewNames) {
-	p.P()
-	p.doc(sentence("MarshalJSON returns the JSON of the struct."))
-	p.P("func (v ", view.goName, ") MarshalJSON() ([]byte, error) { return ", p.imports.view("JSON"), "(&v) }")
-	if p.options.NoMethods {
-		return
-	}
-	p.P()
-	p.doc(sentence("String returns a text for logs: that of the struct."))
-	p.P("func (v ", view.goName, ") String() string { return ", p.imports.view("String"), "(&v) }")
-	p.P()
-	p.doc(sentence("Equal reports whether two views are of the same bytes, or of structs that are equal."))
-	p.P("func (v *", view.goName, ") Equal(other *", view.goName, ") bool {")
-	p.P("if v == nil || other == nil {")
-	p.P("return v == other")
-	p.P("}")
-	p.P("return v.view.SameBytes(&other.view) || ", p.imports.view("Equal"), "[", s.GoName, "](v, other)")
-	p.P("}")
 }
 
 // viewGetter prints the method that returns a field.

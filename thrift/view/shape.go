@@ -1,12 +1,14 @@
 package view
 
 import (
+	"sync/atomic"
+
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
 	"github.com/fulmar-rpc/fulmar/thrift"
 )
 
 // Shape is what a view has to know of a struct. Generated code has one for each view,
-// and never changes it.
+// and never changes or copies it.
 type Shape struct {
 	// Name is what errors call the struct.
 	Name string
@@ -21,6 +23,12 @@ type Shape struct {
 	// Plain: nothing is required in it or in what it holds, so that all bytes that are a
 	// struct are one of these.
 	Plain bool
+	// New returns a new struct, nil if only it knows what its text is.
+	New func() thrift.Struct
+	// OwnJSON: it has a MarshalJSON, which does what package methods does.
+	OwnJSON bool
+	// known is what plan has found out.
+	known atomic.Pointer[plan]
 }
 
 // Field is a field of a Shape.
@@ -31,6 +39,12 @@ type Field struct {
 	Required int
 	// Value says what is in a container or struct, nil for others.
 	Value *Type
+	// Name is that of the field of the Go struct.
+	Name string
+	// Optional: a container or binary that is not there is another one than an empty one.
+	Optional bool
+	// BinaryKeys: keys of maps are base64 in JSON.
+	BinaryKeys bool
 }
 
 // Type is the type of a value.

@@ -1,26 +1,76 @@
 package view
 
-import "encoding/json"
+import (
+	"encoding/json"
 
-// JSON returns the JSON of the struct that a view is of.
-func JSON[P any](v interface{ Struct() (P, error) }) ([]byte, error) {
-	s, err := v.Struct()
+	"github.com/fulmar-rpc/fulmar/thrift"
+)
+
+// The methods below make of the bytes what others make of the struct. Where they cannot
+// they decode it: it may have fields and methods that somebody added, JSON tags with
+// options of their own, or keep fields that its definition does not have; and keys of
+// maps may be NaN.
+
+// JSON returns the JSON of the struct that v is of.
+func (v *View) JSON(slots []Slot, shape *Shape) ([]byte, error) {
+	b, err := v.current(slots, shape)
+	if err != nil {
+		return nil, err
+	}
+	p := jsonPrinter{b: make([]byte, 0, 2*len(b))}
+	p.fields(shape.plan(), b)
+	if !p.failed {
+		return p.b, nil
+	}
+	s, err := v.decoded(slots, shape)
 	if err != nil {
 		return nil, err
 	}
 	return json.Marshal(s)
 }
 
-// String returns the text of the struct that a view is of, or why there is none.
-func String[P interface{ String() string }](v interface{ Struct() (P, error) }) string {
-	s, err := v.Struct()
+// String returns the text of the struct that v is of, or why there is none.
+func (v *View) String(slots []Slot, shape *Shape) string {
+	b, err := v.current(slots, shape)
 	if err != nil {
 		return err.Error()
 	}
-	return s.String()
+	p := textPrinter{}
+	if text := p.whole(shape.plan(), b); !p.failed {
+		return text
+	}
+	s, err := v.decoded(slots, shape)
+	if err != nil {
+		return err.Error()
+	}
+	if text, ok := s.(interface{ String() string }); ok {
+		return text.String()
+	}
+	return shape.Name
 }
 
-// Equal reports whether two views are of structs that are equal.
+func (v *View) decoded(slots []Slot, shape *Shape) (thrift.Struct, error) {
+	s := shape.New()
+	return s, v.Decode(slots, shape, s)
+}
+
+// SameValues reports whether two views are of structs that are equal. It reports ok false
+// if only the structs can say so.
+func (v *View) SameValues(slots []Slot, other *View, others []Slot, shape *Shape) (same, ok bool) {
+	a, err := v.current(slots, shape)
+	if err != nil {
+		return false, true
+	}
+	b, err := other.current(others, shape)
+	if err != nil {
+		return false, true
+	}
+	var c comparison
+	same = c.structs(shape.plan(), a, b)
+	return same, !c.failed
+}
+
+// Equal reports whether two views are of structs that are equal, which it decodes.
 func Equal[T any, P interface {
 	*T
 	Equal(other *T) bool

@@ -18,11 +18,12 @@ type OrderView struct {
 var orderViewShape = view.Shape{
 	Name: "viewmethods.Order",
 	Fields: []view.Field{
-		{Key: 0x000a0001}, // 1: i64 id
-		{Key: 0x000b0002}, // 2: string region
-		{Key: 0x000f0003, Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[parcel.ParcelView]}}}, // 3: list<Parcel> parcels
-		{Key: 0x000b0004}, // 4: binary image
+		{Key: 0x000a0001, Name: "ID"},     // 1: i64 id
+		{Key: 0x000b0002, Name: "Region"}, // 2: string region
+		{Key: 0x000f0003, Name: "Parcels", Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[parcel.ParcelView]}}}, // 3: list<Parcel> parcels
+		{Key: 0x000b0004, Name: "Image", Optional: true}, // 4: binary image
 	},
+	New: func() thrift.Struct { return NewOrder() },
 }
 
 // NewOrderView returns a view of what s is written as.
@@ -73,10 +74,10 @@ func (v *OrderView) BindThrift(b []byte) int { return v.view.Bind(b, v.slots[:],
 func (*OrderView) ViewShape() *view.Shape { return &orderViewShape }
 
 // MarshalJSON returns the JSON of the struct.
-func (v OrderView) MarshalJSON() ([]byte, error) { return view.JSON(&v) }
+func (v OrderView) MarshalJSON() ([]byte, error) { return v.view.JSON(v.slots[:], &orderViewShape) }
 
 // String returns a text for logs: that of the struct.
-func (v OrderView) String() string { return view.String(&v) }
+func (v OrderView) String() string { return v.view.String(v.slots[:], &orderViewShape) }
 
 // Equal reports whether two views are of the same bytes, or of structs that are
 // equal.
@@ -84,7 +85,11 @@ func (v *OrderView) Equal(other *OrderView) bool {
 	if v == nil || other == nil {
 		return v == other
 	}
-	return v.view.SameBytes(&other.view) || view.Equal[Order](v, other)
+	if v.view.SameBytes(&other.view) {
+		return true
+	}
+	same, ok := v.view.SameValues(v.slots[:], &other.view, other.slots[:], &orderViewShape)
+	return ok && same || !ok && view.Equal[Order](v, other)
 }
 
 func (v *OrderView) ID() int64 { return v.view.I64(v.slots[0], 0) }
@@ -163,11 +168,12 @@ type ChoiceView struct {
 var choiceViewShape = view.Shape{
 	Name: "viewmethods.Choice",
 	Fields: []view.Field{
-		{Key: 0x000a0001}, // 1: i64 id
-		{Key: 0x000b0002}, // 2: string name
+		{Key: 0x000a0001, Name: "ID"},   // 1: i64 id
+		{Key: 0x000b0002, Name: "Name"}, // 2: string name
 	},
 	Union: true,
 	Plain: true,
+	New:   func() thrift.Struct { return NewChoice() },
 }
 
 // NewChoiceView returns a view of what s is written as.
@@ -218,10 +224,10 @@ func (v *ChoiceView) BindThrift(b []byte) int { return v.view.Bind(b, v.slots[:]
 func (*ChoiceView) ViewShape() *view.Shape { return &choiceViewShape }
 
 // MarshalJSON returns the JSON of the struct.
-func (v ChoiceView) MarshalJSON() ([]byte, error) { return view.JSON(&v) }
+func (v ChoiceView) MarshalJSON() ([]byte, error) { return v.view.JSON(v.slots[:], &choiceViewShape) }
 
 // String returns a text for logs: that of the struct.
-func (v ChoiceView) String() string { return view.String(&v) }
+func (v ChoiceView) String() string { return v.view.String(v.slots[:], &choiceViewShape) }
 
 // Equal reports whether two views are of the same bytes, or of structs that are
 // equal.
@@ -229,7 +235,11 @@ func (v *ChoiceView) Equal(other *ChoiceView) bool {
 	if v == nil || other == nil {
 		return v == other
 	}
-	return v.view.SameBytes(&other.view) || view.Equal[Choice](v, other)
+	if v.view.SameBytes(&other.view) {
+		return true
+	}
+	same, ok := v.view.SameValues(v.slots[:], &other.view, other.slots[:], &choiceViewShape)
+	return ok && same || !ok && view.Equal[Choice](v, other)
 }
 
 func (v *ChoiceView) ID() int64 { return v.view.I64(v.slots[0], 0) }

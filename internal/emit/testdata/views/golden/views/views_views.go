@@ -21,10 +21,11 @@ type LeafView struct {
 var leafViewShape = view.Shape{
 	Name: "views.Leaf",
 	Fields: []view.Field{
-		{Key: 0x00080001}, // 1: i32 number
-		{Key: 0x000b0002}, // 2: string text
+		{Key: 0x00080001, Name: "Number"}, // 1: i32 number
+		{Key: 0x000b0002, Name: "Text"},   // 2: string text
 	},
 	Plain: true,
+	New:   func() thrift.Struct { return NewLeaf() },
 }
 
 // NewLeafView returns a view of what s is written as.
@@ -75,10 +76,10 @@ func (v *LeafView) BindThrift(b []byte) int { return v.view.Bind(b, v.slots[:], 
 func (*LeafView) ViewShape() *view.Shape { return &leafViewShape }
 
 // MarshalJSON returns the JSON of the struct.
-func (v LeafView) MarshalJSON() ([]byte, error) { return view.JSON(&v) }
+func (v LeafView) MarshalJSON() ([]byte, error) { return v.view.JSON(v.slots[:], &leafViewShape) }
 
 // String returns a text for logs: that of the struct.
-func (v LeafView) String() string { return view.String(&v) }
+func (v LeafView) String() string { return v.view.String(v.slots[:], &leafViewShape) }
 
 // Equal reports whether two views are of the same bytes, or of structs that are
 // equal.
@@ -86,7 +87,11 @@ func (v *LeafView) Equal(other *LeafView) bool {
 	if v == nil || other == nil {
 		return v == other
 	}
-	return v.view.SameBytes(&other.view) || view.Equal[Leaf](v, other)
+	if v.view.SameBytes(&other.view) {
+		return true
+	}
+	same, ok := v.view.SameValues(v.slots[:], &other.view, other.slots[:], &leafViewShape)
+	return ok && same || !ok && view.Equal[Leaf](v, other)
 }
 
 func (v *LeafView) Number() int32 { return v.view.I32(v.slots[0], 0) }
@@ -123,21 +128,22 @@ type PlainView struct {
 var plainViewShape = view.Shape{
 	Name: "views.Plain",
 	Fields: []view.Field{
-		{Key: 0x00020001}, // 1: bool aBool
-		{Key: 0x00030002}, // 2: i8 anI8
-		{Key: 0x00060003}, // 3: i16 anI16
-		{Key: 0x00080004}, // 4: i32 anI32
-		{Key: 0x000a0005}, // 5: i64 anI64
-		{Key: 0x00040006}, // 6: double aDouble
-		{Key: 0x000b0007}, // 7: string aString
-		{Key: 0x000b0008}, // 8: binary aBinary
-		{Key: 0x00100009}, // 9: uuid aUuid
-		{Key: 0x0008000a}, // 10: Color aColor
-		{Key: 0x000c000b, Value: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[LeafView]}},  // 11: Leaf aLeaf
-		{Key: 0x000f000c, Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.I64}}}, // 12: list<i64> numbers
-		{Key: 0x000a000e}, // 14: Stamp stamp
+		{Key: 0x00020001, Name: "ABool"},   // 1: bool aBool
+		{Key: 0x00030002, Name: "AnI8"},    // 2: i8 anI8
+		{Key: 0x00060003, Name: "AnI16"},   // 3: i16 anI16
+		{Key: 0x00080004, Name: "AnI32"},   // 4: i32 anI32
+		{Key: 0x000a0005, Name: "AnI64"},   // 5: i64 anI64
+		{Key: 0x00040006, Name: "ADouble"}, // 6: double aDouble
+		{Key: 0x000b0007, Name: "AString"}, // 7: string aString
+		{Key: 0x000b0008, Name: "ABinary"}, // 8: binary aBinary
+		{Key: 0x00100009, Name: "AUUID"},   // 9: uuid aUuid
+		{Key: 0x0008000a, Name: "AColor"},  // 10: Color aColor
+		{Key: 0x000c000b, Name: "ALeaf", Value: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[LeafView]}},    // 11: Leaf aLeaf
+		{Key: 0x000f000c, Name: "Numbers", Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.I64}}}, // 12: list<i64> numbers
+		{Key: 0x000a000e, Name: "Stamp"}, // 14: Stamp stamp
 	},
 	Plain: true,
+	New:   func() thrift.Struct { return NewPlain() },
 }
 
 // NewPlainView returns a view of what s is written as.
@@ -188,10 +194,10 @@ func (v *PlainView) BindThrift(b []byte) int { return v.view.Bind(b, v.slots[:],
 func (*PlainView) ViewShape() *view.Shape { return &plainViewShape }
 
 // MarshalJSON returns the JSON of the struct.
-func (v PlainView) MarshalJSON() ([]byte, error) { return view.JSON(&v) }
+func (v PlainView) MarshalJSON() ([]byte, error) { return v.view.JSON(v.slots[:], &plainViewShape) }
 
 // String returns a text for logs: that of the struct.
-func (v PlainView) String() string { return view.String(&v) }
+func (v PlainView) String() string { return v.view.String(v.slots[:], &plainViewShape) }
 
 // Equal reports whether two views are of the same bytes, or of structs that are
 // equal.
@@ -199,7 +205,11 @@ func (v *PlainView) Equal(other *PlainView) bool {
 	if v == nil || other == nil {
 		return v == other
 	}
-	return v.view.SameBytes(&other.view) || view.Equal[Plain](v, other)
+	if v.view.SameBytes(&other.view) {
+		return true
+	}
+	same, ok := v.view.SameValues(v.slots[:], &other.view, other.slots[:], &plainViewShape)
+	return ok && same || !ok && view.Equal[Plain](v, other)
 }
 
 func (v *PlainView) ABool() bool { return v.view.Bool(v.slots[0], false) }
@@ -388,26 +398,27 @@ type PresetView struct {
 var presetViewShape = view.Shape{
 	Name: "views.Preset",
 	Fields: []view.Field{
-		{Key: 0x00020001}, // 1: bool aBool
-		{Key: 0x00030002}, // 2: i8 anI8
-		{Key: 0x00060003}, // 3: i16 anI16
-		{Key: 0x00080004}, // 4: i32 anI32
-		{Key: 0x000a0005}, // 5: i64 anI64
-		{Key: 0x00040006}, // 6: double aDouble
-		{Key: 0x000b0007}, // 7: string aString
-		{Key: 0x000b0008}, // 8: binary aBinary
-		{Key: 0x00100009}, // 9: uuid aUuid
-		{Key: 0x0008000a}, // 10: Color aColor
-		{Key: 0x000c000b, Value: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[LeafView]}},                                                                               // 11: Leaf aLeaf
-		{Key: 0x000f000c, Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.I64}}},                                                                              // 12: list<i64> numbers
-		{Key: 0x000d000d, Value: &view.Type{Type: thrift.Map, Key: &view.Type{Type: thrift.String}, Element: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.I32}}}}, // 13: map<string, list<i32>> groups
-		{Key: 0x000e000e, Value: &view.Type{Type: thrift.Set, Element: &view.Type{Type: thrift.String}}},                                                                            // 14: set<string> names
-		{Key: 0x0008000f}, // 15: i32 size
-		{Key: 0x000f0010, Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.String}}}, // 16: list<string> tags
-		{Key: 0x000c0011, Value: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[LeafView]}},     // 17: Leaf other
-		{Key: 0x000b0012}, // 18: binary blob
+		{Key: 0x00020001, Name: "ABool"},   // 1: bool aBool
+		{Key: 0x00030002, Name: "AnI8"},    // 2: i8 anI8
+		{Key: 0x00060003, Name: "AnI16"},   // 3: i16 anI16
+		{Key: 0x00080004, Name: "AnI32"},   // 4: i32 anI32
+		{Key: 0x000a0005, Name: "AnI64"},   // 5: i64 anI64
+		{Key: 0x00040006, Name: "ADouble"}, // 6: double aDouble
+		{Key: 0x000b0007, Name: "AString"}, // 7: string aString
+		{Key: 0x000b0008, Name: "ABinary"}, // 8: binary aBinary
+		{Key: 0x00100009, Name: "AUUID"},   // 9: uuid aUuid
+		{Key: 0x0008000a, Name: "AColor"},  // 10: Color aColor
+		{Key: 0x000c000b, Name: "ALeaf", Value: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[LeafView]}},                                                                                // 11: Leaf aLeaf
+		{Key: 0x000f000c, Name: "Numbers", Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.I64}}},                                                                             // 12: list<i64> numbers
+		{Key: 0x000d000d, Name: "Groups", Value: &view.Type{Type: thrift.Map, Key: &view.Type{Type: thrift.String}, Element: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.I32}}}}, // 13: map<string, list<i32>> groups
+		{Key: 0x000e000e, Name: "Names", Value: &view.Type{Type: thrift.Set, Element: &view.Type{Type: thrift.String}}},                                                                             // 14: set<string> names
+		{Key: 0x0008000f, Name: "Size"}, // 15: i32 size
+		{Key: 0x000f0010, Name: "Tags", Optional: true, Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.String}}}, // 16: list<string> tags
+		{Key: 0x000c0011, Name: "Other", Value: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[LeafView]}},                    // 17: Leaf other
+		{Key: 0x000b0012, Name: "Blob", Optional: true},                                                                                 // 18: binary blob
 	},
 	Plain: true,
+	New:   func() thrift.Struct { return NewPreset() },
 }
 
 // NewPresetView returns a view of what s is written as.
@@ -458,10 +469,10 @@ func (v *PresetView) BindThrift(b []byte) int { return v.view.Bind(b, v.slots[:]
 func (*PresetView) ViewShape() *view.Shape { return &presetViewShape }
 
 // MarshalJSON returns the JSON of the struct.
-func (v PresetView) MarshalJSON() ([]byte, error) { return view.JSON(&v) }
+func (v PresetView) MarshalJSON() ([]byte, error) { return v.view.JSON(v.slots[:], &presetViewShape) }
 
 // String returns a text for logs: that of the struct.
-func (v PresetView) String() string { return view.String(&v) }
+func (v PresetView) String() string { return v.view.String(v.slots[:], &presetViewShape) }
 
 // Equal reports whether two views are of the same bytes, or of structs that are
 // equal.
@@ -469,7 +480,11 @@ func (v *PresetView) Equal(other *PresetView) bool {
 	if v == nil || other == nil {
 		return v == other
 	}
-	return v.view.SameBytes(&other.view) || view.Equal[Preset](v, other)
+	if v.view.SameBytes(&other.view) {
+		return true
+	}
+	same, ok := v.view.SameValues(v.slots[:], &other.view, other.slots[:], &presetViewShape)
+	return ok && same || !ok && view.Equal[Preset](v, other)
 }
 
 func (v *PresetView) ABool() bool { return v.view.Bool(v.slots[0], true) }
@@ -832,22 +847,23 @@ type OptionalView struct {
 var optionalViewShape = view.Shape{
 	Name: "views.Optional",
 	Fields: []view.Field{
-		{Key: 0x00020001}, // 1: bool aBool
-		{Key: 0x00030002}, // 2: i8 anI8
-		{Key: 0x00060003}, // 3: i16 anI16
-		{Key: 0x00080004}, // 4: i32 anI32
-		{Key: 0x000a0005}, // 5: i64 anI64
-		{Key: 0x00040006}, // 6: double aDouble
-		{Key: 0x000b0007}, // 7: string aString
-		{Key: 0x000b0008}, // 8: binary aBinary
-		{Key: 0x00100009}, // 9: uuid aUuid
-		{Key: 0x0008000a}, // 10: Color aColor
-		{Key: 0x000c000b, Value: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[LeafView]}},                                                                              // 11: Leaf aLeaf
-		{Key: 0x000f000c, Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.I64}}},                                                                             // 12: list<i64> numbers
-		{Key: 0x000d000d, Value: &view.Type{Type: thrift.Map, Key: &view.Type{Type: thrift.String}, Element: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[LeafView]}}}, // 13: map<string, Leaf> leaves
-		{Key: 0x000c000e, Value: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[ChoiceView]}},                                                                            // 14: Choice choice
-		{Key: 0x000c000f, Value: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[FailureView]}},                                                                           // 15: Failure failure
+		{Key: 0x00020001, Name: "ABool"},                   // 1: bool aBool
+		{Key: 0x00030002, Name: "AnI8"},                    // 2: i8 anI8
+		{Key: 0x00060003, Name: "AnI16"},                   // 3: i16 anI16
+		{Key: 0x00080004, Name: "AnI32"},                   // 4: i32 anI32
+		{Key: 0x000a0005, Name: "AnI64"},                   // 5: i64 anI64
+		{Key: 0x00040006, Name: "ADouble"},                 // 6: double aDouble
+		{Key: 0x000b0007, Name: "AString"},                 // 7: string aString
+		{Key: 0x000b0008, Name: "ABinary", Optional: true}, // 8: binary aBinary
+		{Key: 0x00100009, Name: "AUUID"},                   // 9: uuid aUuid
+		{Key: 0x0008000a, Name: "AColor"},                  // 10: Color aColor
+		{Key: 0x000c000b, Name: "ALeaf", Value: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[LeafView]}},                                                                                               // 11: Leaf aLeaf
+		{Key: 0x000f000c, Name: "Numbers", Optional: true, Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.I64}}},                                                                            // 12: list<i64> numbers
+		{Key: 0x000d000d, Name: "Leaves", Optional: true, Value: &view.Type{Type: thrift.Map, Key: &view.Type{Type: thrift.String}, Element: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[LeafView]}}}, // 13: map<string, Leaf> leaves
+		{Key: 0x000c000e, Name: "Choice", Value: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[ChoiceView]}},                                                                                            // 14: Choice choice
+		{Key: 0x000c000f, Name: "Failure", Value: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[FailureView]}},                                                                                          // 15: Failure failure
 	},
+	New: func() thrift.Struct { return NewOptional() },
 }
 
 // NewOptionalView returns a view of what s is written as.
@@ -900,10 +916,12 @@ func (v *OptionalView) BindThrift(b []byte) int {
 func (*OptionalView) ViewShape() *view.Shape { return &optionalViewShape }
 
 // MarshalJSON returns the JSON of the struct.
-func (v OptionalView) MarshalJSON() ([]byte, error) { return view.JSON(&v) }
+func (v OptionalView) MarshalJSON() ([]byte, error) {
+	return v.view.JSON(v.slots[:], &optionalViewShape)
+}
 
 // String returns a text for logs: that of the struct.
-func (v OptionalView) String() string { return view.String(&v) }
+func (v OptionalView) String() string { return v.view.String(v.slots[:], &optionalViewShape) }
 
 // Equal reports whether two views are of the same bytes, or of structs that are
 // equal.
@@ -911,7 +929,11 @@ func (v *OptionalView) Equal(other *OptionalView) bool {
 	if v == nil || other == nil {
 		return v == other
 	}
-	return v.view.SameBytes(&other.view) || view.Equal[Optional](v, other)
+	if v.view.SameBytes(&other.view) {
+		return true
+	}
+	same, ok := v.view.SameValues(v.slots[:], &other.view, other.slots[:], &optionalViewShape)
+	return ok && same || !ok && view.Equal[Optional](v, other)
 }
 
 func (v *OptionalView) ABool() bool { return v.view.Bool(v.slots[0], false) }
@@ -1158,14 +1180,15 @@ type StrictView struct {
 var strictViewShape = view.Shape{
 	Name: "views.Strict",
 	Fields: []view.Field{
-		{Key: 0x000cfffe, Required: 3, Value: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[LeafView]}},                              // -2: Leaf leaf
-		{Key: 0x000c0005, Value: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[StrictView]}},                                         // 5: Strict inner
-		{Key: 0x000f0006, Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[StrictView]}}}, // 6: list<Strict> children
-		{Key: 0x000f0007, Required: 2, Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.I32}}},                             // 7: list<i32> numbers
-		{Key: 0x000b012c, Required: 1}, // 300: string name
-		{Key: 0x000d4e20, Required: 4, Value: &view.Type{Type: thrift.Map, Key: &view.Type{Type: thrift.I32}, Element: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[LeafView]}}}, // 20000: map<i32, Leaf> leaves
+		{Key: 0x000cfffe, Name: "Leaf", Required: 3, Value: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[LeafView]}},                                  // -2: Leaf leaf
+		{Key: 0x000c0005, Name: "Inner", Value: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[StrictView]}},                                            // 5: Strict inner
+		{Key: 0x000f0006, Name: "Children", Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[StrictView]}}}, // 6: list<Strict> children
+		{Key: 0x000f0007, Name: "Numbers", Required: 2, Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.I32}}},                              // 7: list<i32> numbers
+		{Key: 0x000b012c, Name: "Name", Required: 1}, // 300: string name
+		{Key: 0x000d4e20, Name: "Leaves", Required: 4, Value: &view.Type{Type: thrift.Map, Key: &view.Type{Type: thrift.I32}, Element: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[LeafView]}}}, // 20000: map<i32, Leaf> leaves
 	},
 	Required: []string{"name", "numbers", "leaf", "leaves"},
+	New:      func() thrift.Struct { return NewStrict() },
 }
 
 // NewStrictView returns a view of what s is written as.
@@ -1216,10 +1239,10 @@ func (v *StrictView) BindThrift(b []byte) int { return v.view.Bind(b, v.slots[:]
 func (*StrictView) ViewShape() *view.Shape { return &strictViewShape }
 
 // MarshalJSON returns the JSON of the struct.
-func (v StrictView) MarshalJSON() ([]byte, error) { return view.JSON(&v) }
+func (v StrictView) MarshalJSON() ([]byte, error) { return v.view.JSON(v.slots[:], &strictViewShape) }
 
 // String returns a text for logs: that of the struct.
-func (v StrictView) String() string { return view.String(&v) }
+func (v StrictView) String() string { return v.view.String(v.slots[:], &strictViewShape) }
 
 // Equal reports whether two views are of the same bytes, or of structs that are
 // equal.
@@ -1227,7 +1250,11 @@ func (v *StrictView) Equal(other *StrictView) bool {
 	if v == nil || other == nil {
 		return v == other
 	}
-	return v.view.SameBytes(&other.view) || view.Equal[Strict](v, other)
+	if v.view.SameBytes(&other.view) {
+		return true
+	}
+	same, ok := v.view.SameValues(v.slots[:], &other.view, other.slots[:], &strictViewShape)
+	return ok && same || !ok && view.Equal[Strict](v, other)
 }
 
 func (v *StrictView) Name() string { return v.view.Text(v.slots[4], "") }
@@ -1345,13 +1372,14 @@ type ChoiceView struct {
 var choiceViewShape = view.Shape{
 	Name: "views.Choice",
 	Fields: []view.Field{
-		{Key: 0x000a0001}, // 1: i64 number
-		{Key: 0x000b0002}, // 2: string text
-		{Key: 0x000f0003, Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.I32}}},  // 3: list<i32> numbers
-		{Key: 0x000c0004, Value: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[LeafView]}},   // 4: Leaf leaf
-		{Key: 0x000c0005, Value: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[StrictView]}}, // 5: Strict strict
+		{Key: 0x000a0001, Name: "Number"}, // 1: i64 number
+		{Key: 0x000b0002, Name: "Text"},   // 2: string text
+		{Key: 0x000f0003, Name: "Numbers", Optional: true, Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.I32}}}, // 3: list<i32> numbers
+		{Key: 0x000c0004, Name: "Leaf", Value: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[LeafView]}},                     // 4: Leaf leaf
+		{Key: 0x000c0005, Name: "Strict", Value: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[StrictView]}},                 // 5: Strict strict
 	},
 	Union: true,
+	New:   func() thrift.Struct { return NewChoice() },
 }
 
 // NewChoiceView returns a view of what s is written as.
@@ -1402,10 +1430,10 @@ func (v *ChoiceView) BindThrift(b []byte) int { return v.view.Bind(b, v.slots[:]
 func (*ChoiceView) ViewShape() *view.Shape { return &choiceViewShape }
 
 // MarshalJSON returns the JSON of the struct.
-func (v ChoiceView) MarshalJSON() ([]byte, error) { return view.JSON(&v) }
+func (v ChoiceView) MarshalJSON() ([]byte, error) { return v.view.JSON(v.slots[:], &choiceViewShape) }
 
 // String returns a text for logs: that of the struct.
-func (v ChoiceView) String() string { return view.String(&v) }
+func (v ChoiceView) String() string { return v.view.String(v.slots[:], &choiceViewShape) }
 
 // Equal reports whether two views are of the same bytes, or of structs that are
 // equal.
@@ -1413,7 +1441,11 @@ func (v *ChoiceView) Equal(other *ChoiceView) bool {
 	if v == nil || other == nil {
 		return v == other
 	}
-	return v.view.SameBytes(&other.view) || view.Equal[Choice](v, other)
+	if v.view.SameBytes(&other.view) {
+		return true
+	}
+	same, ok := v.view.SameValues(v.slots[:], &other.view, other.slots[:], &choiceViewShape)
+	return ok && same || !ok && view.Equal[Choice](v, other)
 }
 
 func (v *ChoiceView) Number() int64 { return v.view.I64(v.slots[0], 0) }
@@ -1506,10 +1538,11 @@ type FailureView struct {
 var failureViewShape = view.Shape{
 	Name: "views.Failure",
 	Fields: []view.Field{
-		{Key: 0x00080001}, // 1: i32 code
-		{Key: 0x000c0002, Value: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[FailureView]}}, // 2: Failure cause
+		{Key: 0x00080001, Name: "Code"}, // 1: i32 code
+		{Key: 0x000c0002, Name: "Cause", Value: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[FailureView]}}, // 2: Failure cause
 	},
 	Plain: true,
+	New:   func() thrift.Struct { return NewFailure() },
 }
 
 // NewFailureView returns a view of what s is written as.
@@ -1560,10 +1593,10 @@ func (v *FailureView) BindThrift(b []byte) int { return v.view.Bind(b, v.slots[:
 func (*FailureView) ViewShape() *view.Shape { return &failureViewShape }
 
 // MarshalJSON returns the JSON of the struct.
-func (v FailureView) MarshalJSON() ([]byte, error) { return view.JSON(&v) }
+func (v FailureView) MarshalJSON() ([]byte, error) { return v.view.JSON(v.slots[:], &failureViewShape) }
 
 // String returns a text for logs: that of the struct.
-func (v FailureView) String() string { return view.String(&v) }
+func (v FailureView) String() string { return v.view.String(v.slots[:], &failureViewShape) }
 
 // Equal reports whether two views are of the same bytes, or of structs that are
 // equal.
@@ -1571,7 +1604,11 @@ func (v *FailureView) Equal(other *FailureView) bool {
 	if v == nil || other == nil {
 		return v == other
 	}
-	return v.view.SameBytes(&other.view) || view.Equal[Failure](v, other)
+	if v.view.SameBytes(&other.view) {
+		return true
+	}
+	same, ok := v.view.SameValues(v.slots[:], &other.view, other.slots[:], &failureViewShape)
+	return ok && same || !ok && view.Equal[Failure](v, other)
 }
 
 func (v *FailureView) Code() int32 { return v.view.I32(v.slots[0], 0) }
@@ -1614,29 +1651,31 @@ type ContainersView struct {
 var containersViewShape = view.Shape{
 	Name: "views.Containers",
 	Fields: []view.Field{
-		{Key: 0x000f0001, Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.Bool}}},                                                                                                                                                            // 1: list<bool> bools
-		{Key: 0x000f0002, Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.I8}}},                                                                                                                                                              // 2: list<i8> bytes
-		{Key: 0x000f0003, Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.I16}}},                                                                                                                                                             // 3: list<i16> shorts
-		{Key: 0x000f0004, Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.I32}}},                                                                                                                                                             // 4: list<i32> ints
-		{Key: 0x000f0005, Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.I64}}},                                                                                                                                                             // 5: list<i64> longs
-		{Key: 0x000f0006, Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.Double}}},                                                                                                                                                          // 6: list<double> doubles
-		{Key: 0x000f0007, Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.String}}},                                                                                                                                                          // 7: list<string> strings
-		{Key: 0x000e0008, Value: &view.Type{Type: thrift.Set, Element: &view.Type{Type: thrift.String}}},                                                                                                                                                           // 8: set<binary> binaries
-		{Key: 0x000f0009, Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.UUIDType}}},                                                                                                                                                        // 9: list<uuid> uuids
-		{Key: 0x000e000a, Value: &view.Type{Type: thrift.Set, Element: &view.Type{Type: thrift.I32}}},                                                                                                                                                              // 10: set<Color> colors
-		{Key: 0x000f000b, Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[LeafView]}}},                                                                                                                      // 11: Leaves leaves
-		{Key: 0x000f000c, Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[ChoiceView]}}},                                                                                                                    // 12: list<Choice> choices
-		{Key: 0x000f000d, Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.I64}}}}},                                                                             // 13: list<list<list<i64>>> cube
-		{Key: 0x000f000e, Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.Map, Key: &view.Type{Type: thrift.String}, Element: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[LeafView]}}}}}, // 14: list<map<string, list<Leaf>>> mixed
-		{Key: 0x000d000f, Value: &view.Type{Type: thrift.Map, Key: &view.Type{Type: thrift.I16}, Element: &view.Type{Type: thrift.Map, Key: &view.Type{Type: thrift.I64}, Element: &view.Type{Type: thrift.Set, Element: &view.Type{Type: thrift.Double}}}}},       // 15: map<i16, map<i64, set<double>>> maps
-		{Key: 0x000d0010, Value: &view.Type{Type: thrift.Map, Key: &view.Type{Type: thrift.String}, Element: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[LeafView]}}},                                                                                 // 16: map<binary, Leaf> byBinary
-		{Key: 0x000d0011, Value: &view.Type{Type: thrift.Map, Key: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[LeafView]}, Element: &view.Type{Type: thrift.I32}}},                                                                                    // 17: map<Leaf, i32> byLeaf
-		{Key: 0x000d0012, Value: &view.Type{Type: thrift.Map, Key: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.I32}}, Element: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[StrictView]}}},                                          // 18: map<list<i32>, Strict> byList
-		{Key: 0x000d0013, Value: &view.Type{Type: thrift.Map, Key: &view.Type{Type: thrift.Bool}, Element: &view.Type{Type: thrift.I32}}},                                                                                                                          // 19: map<bool, Color> byBool
-		{Key: 0x000d0014, Value: &view.Type{Type: thrift.Map, Key: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[StrictView]}, Element: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[StrictView]}}},                                         // 20: map<Strict, Strict> byStrict
-		{Key: 0x000f0015, Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[NodeView]}}},                                                                                                                      // 21: list<Node> nodes
-		{Key: 0x000d0016, Value: &view.Type{Type: thrift.Map, Key: &view.Type{Type: thrift.String}, Element: &view.Type{Type: thrift.String}}},                                                                                                                     // 22: map<string, string> texts
+		{Key: 0x000f0001, Name: "Bools", Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.Bool}}},                                                                                                                                                            // 1: list<bool> bools
+		{Key: 0x000f0002, Name: "Bytes", Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.I8}}},                                                                                                                                                              // 2: list<i8> bytes
+		{Key: 0x000f0003, Name: "Shorts", Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.I16}}},                                                                                                                                                            // 3: list<i16> shorts
+		{Key: 0x000f0004, Name: "Ints", Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.I32}}},                                                                                                                                                              // 4: list<i32> ints
+		{Key: 0x000f0005, Name: "Longs", Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.I64}}},                                                                                                                                                             // 5: list<i64> longs
+		{Key: 0x000f0006, Name: "Doubles", Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.Double}}},                                                                                                                                                        // 6: list<double> doubles
+		{Key: 0x000f0007, Name: "Strings", Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.String}}},                                                                                                                                                        // 7: list<string> strings
+		{Key: 0x000e0008, Name: "Binaries", Value: &view.Type{Type: thrift.Set, Element: &view.Type{Type: thrift.String}}},                                                                                                                                                        // 8: set<binary> binaries
+		{Key: 0x000f0009, Name: "UUIDs", Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.UUIDType}}},                                                                                                                                                        // 9: list<uuid> uuids
+		{Key: 0x000e000a, Name: "Colors", Value: &view.Type{Type: thrift.Set, Element: &view.Type{Type: thrift.I32}}},                                                                                                                                                             // 10: set<Color> colors
+		{Key: 0x000f000b, Name: "Leaves", Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[LeafView]}}},                                                                                                                     // 11: Leaves leaves
+		{Key: 0x000f000c, Name: "Choices", Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[ChoiceView]}}},                                                                                                                  // 12: list<Choice> choices
+		{Key: 0x000f000d, Name: "Cube", Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.I64}}}}},                                                                              // 13: list<list<list<i64>>> cube
+		{Key: 0x000f000e, Name: "Mixed", Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.Map, Key: &view.Type{Type: thrift.String}, Element: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[LeafView]}}}}}, // 14: list<map<string, list<Leaf>>> mixed
+		{Key: 0x000d000f, Name: "Maps", Value: &view.Type{Type: thrift.Map, Key: &view.Type{Type: thrift.I16}, Element: &view.Type{Type: thrift.Map, Key: &view.Type{Type: thrift.I64}, Element: &view.Type{Type: thrift.Set, Element: &view.Type{Type: thrift.Double}}}}},        // 15: map<i16, map<i64, set<double>>> maps
+		{Key: 0x000d0010, Name: "ByBinary", BinaryKeys: true, Value: &view.Type{Type: thrift.Map, Key: &view.Type{Type: thrift.String}, Element: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[LeafView]}}},                                                            // 16: map<binary, Leaf> byBinary
+		{Key: 0x000d0011, Name: "ByLeaf", Value: &view.Type{Type: thrift.Map, Key: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[LeafView]}, Element: &view.Type{Type: thrift.I32}}},                                                                                   // 17: map<Leaf, i32> byLeaf
+		{Key: 0x000d0012, Name: "ByList", Value: &view.Type{Type: thrift.Map, Key: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.I32}}, Element: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[StrictView]}}},                                         // 18: map<list<i32>, Strict> byList
+		{Key: 0x000d0013, Name: "ByBool", Value: &view.Type{Type: thrift.Map, Key: &view.Type{Type: thrift.Bool}, Element: &view.Type{Type: thrift.I32}}},                                                                                                                         // 19: map<bool, Color> byBool
+		{Key: 0x000d0014, Name: "ByStrict", Value: &view.Type{Type: thrift.Map, Key: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[StrictView]}, Element: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[StrictView]}}},                                      // 20: map<Strict, Strict> byStrict
+		{Key: 0x000f0015, Name: "Nodes", Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[NodeView]}}},                                                                                                                      // 21: list<Node> nodes
+		{Key: 0x000d0016, Name: "Texts", Value: &view.Type{Type: thrift.Map, Key: &view.Type{Type: thrift.String}, Element: &view.Type{Type: thrift.String}}},                                                                                                                     // 22: map<string, string> texts
 	},
+	New:     func() thrift.Struct { return NewContainers() },
+	OwnJSON: true,
 }
 
 // NewContainersView returns a view of what s is written as.
@@ -1691,10 +1730,12 @@ func (v *ContainersView) BindThrift(b []byte) int {
 func (*ContainersView) ViewShape() *view.Shape { return &containersViewShape }
 
 // MarshalJSON returns the JSON of the struct.
-func (v ContainersView) MarshalJSON() ([]byte, error) { return view.JSON(&v) }
+func (v ContainersView) MarshalJSON() ([]byte, error) {
+	return v.view.JSON(v.slots[:], &containersViewShape)
+}
 
 // String returns a text for logs: that of the struct.
-func (v ContainersView) String() string { return view.String(&v) }
+func (v ContainersView) String() string { return v.view.String(v.slots[:], &containersViewShape) }
 
 // Equal reports whether two views are of the same bytes, or of structs that are
 // equal.
@@ -1702,7 +1743,11 @@ func (v *ContainersView) Equal(other *ContainersView) bool {
 	if v == nil || other == nil {
 		return v == other
 	}
-	return v.view.SameBytes(&other.view) || view.Equal[Containers](v, other)
+	if v.view.SameBytes(&other.view) {
+		return true
+	}
+	same, ok := v.view.SameValues(v.slots[:], &other.view, other.slots[:], &containersViewShape)
+	return ok && same || !ok && view.Equal[Containers](v, other)
 }
 
 func (v *ContainersView) Bools() view.Numbers[bool] {
@@ -2347,13 +2392,14 @@ type NodeView struct {
 var nodeViewShape = view.Shape{
 	Name: "views.Node",
 	Fields: []view.Field{
-		{Key: 0x00080001}, // 1: i32 value
-		{Key: 0x000c0002, Value: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[NodeView]}},                                                                              // 2: Node next
-		{Key: 0x000f0003, Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[NodeView]}}},                                      // 3: list<Node> children
-		{Key: 0x000d0004, Value: &view.Type{Type: thrift.Map, Key: &view.Type{Type: thrift.String}, Element: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[NodeView]}}}, // 4: map<string, Node> named
-		{Key: 0x000c0005, Value: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[other.PlaceView]}},                                                                       // 5: Place place
-		{Key: 0x000f0006, Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[other.PlaceView]}}},                               // 6: list<Place> places
+		{Key: 0x00080001, Name: "Value"}, // 1: i32 value
+		{Key: 0x000c0002, Name: "Next", Value: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[NodeView]}},                                                                               // 2: Node next
+		{Key: 0x000f0003, Name: "Children", Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[NodeView]}}},                                   // 3: list<Node> children
+		{Key: 0x000d0004, Name: "Named", Value: &view.Type{Type: thrift.Map, Key: &view.Type{Type: thrift.String}, Element: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[NodeView]}}}, // 4: map<string, Node> named
+		{Key: 0x000c0005, Name: "Place", Value: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[other.PlaceView]}},                                                                       // 5: Place place
+		{Key: 0x000f0006, Name: "Places", Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[other.PlaceView]}}},                              // 6: list<Place> places
 	},
+	New: func() thrift.Struct { return NewNode() },
 }
 
 // NewNodeView returns a view of what s is written as.
@@ -2404,10 +2450,10 @@ func (v *NodeView) BindThrift(b []byte) int { return v.view.Bind(b, v.slots[:], 
 func (*NodeView) ViewShape() *view.Shape { return &nodeViewShape }
 
 // MarshalJSON returns the JSON of the struct.
-func (v NodeView) MarshalJSON() ([]byte, error) { return view.JSON(&v) }
+func (v NodeView) MarshalJSON() ([]byte, error) { return v.view.JSON(v.slots[:], &nodeViewShape) }
 
 // String returns a text for logs: that of the struct.
-func (v NodeView) String() string { return view.String(&v) }
+func (v NodeView) String() string { return v.view.String(v.slots[:], &nodeViewShape) }
 
 // Equal reports whether two views are of the same bytes, or of structs that are
 // equal.
@@ -2415,7 +2461,11 @@ func (v *NodeView) Equal(other *NodeView) bool {
 	if v == nil || other == nil {
 		return v == other
 	}
-	return v.view.SameBytes(&other.view) || view.Equal[Node](v, other)
+	if v.view.SameBytes(&other.view) {
+		return true
+	}
+	same, ok := v.view.SameValues(v.slots[:], &other.view, other.slots[:], &nodeViewShape)
+	return ok && same || !ok && view.Equal[Node](v, other)
 }
 
 func (v *NodeView) Value() int32 { return v.view.I32(v.slots[0], 0) }
@@ -2566,20 +2616,21 @@ type NamesView_2 struct {
 var namesView_2Shape = view.Shape{
 	Name: "views.Names",
 	Fields: []view.Field{
-		{Key: 0x00080001}, // 1: i32 load
-		{Key: 0x00080002}, // 2: i32 note
-		{Key: 0x00080003}, // 3: i32 hasNote
-		{Key: 0x00080004}, // 4: i32 setNote
-		{Key: 0x000f0005, Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.I32}}}, // 5: list<i32> view
-		{Key: 0x000f0006, Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.I32}}}, // 6: list<i32> slots
-		{Key: 0x00080007}, // 7: i32 struct
-		{Key: 0x00080008}, // 8: i32 viewAt
-		{Key: 0x000b0009}, // 9: string string
-		{Key: 0x0008000a}, // 10: i32 v
-		{Key: 0x000d000b, Value: &view.Type{Type: thrift.Map, Key: &view.Type{Type: thrift.I32}, Element: &view.Type{Type: thrift.I32}}}, // 11: map<i32, i32> b
-		{Key: 0x000c000c, Value: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[NamesViewView]}},                               // 12: Names_View namesView
+		{Key: 0x00080001, Name: "Load"},    // 1: i32 load
+		{Key: 0x00080002, Name: "Note"},    // 2: i32 note
+		{Key: 0x00080003, Name: "HasNote"}, // 3: i32 hasNote
+		{Key: 0x00080004, Name: "SetNote"}, // 4: i32 setNote
+		{Key: 0x000f0005, Name: "View", Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.I32}}},  // 5: list<i32> view
+		{Key: 0x000f0006, Name: "Slots", Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.I32}}}, // 6: list<i32> slots
+		{Key: 0x00080007, Name: "Struct"},  // 7: i32 struct
+		{Key: 0x00080008, Name: "ViewAt"},  // 8: i32 viewAt
+		{Key: 0x000b0009, Name: "String_"}, // 9: string string
+		{Key: 0x0008000a, Name: "V"},       // 10: i32 v
+		{Key: 0x000d000b, Name: "B", Value: &view.Type{Type: thrift.Map, Key: &view.Type{Type: thrift.I32}, Element: &view.Type{Type: thrift.I32}}}, // 11: map<i32, i32> b
+		{Key: 0x000c000c, Name: "NamesView", Value: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[NamesViewView]}},                       // 12: Names_View namesView
 	},
 	Plain: true,
+	New:   func() thrift.Struct { return NewNames() },
 }
 
 // NewNamesView_2 returns a view of what s is written as.
@@ -2630,10 +2681,10 @@ func (v *NamesView_2) BindThrift(b []byte) int { return v.view.Bind(b, v.slots[:
 func (*NamesView_2) ViewShape() *view.Shape { return &namesView_2Shape }
 
 // MarshalJSON returns the JSON of the struct.
-func (v NamesView_2) MarshalJSON() ([]byte, error) { return view.JSON(&v) }
+func (v NamesView_2) MarshalJSON() ([]byte, error) { return v.view.JSON(v.slots[:], &namesView_2Shape) }
 
 // String returns a text for logs: that of the struct.
-func (v NamesView_2) String() string { return view.String(&v) }
+func (v NamesView_2) String() string { return v.view.String(v.slots[:], &namesView_2Shape) }
 
 // Equal reports whether two views are of the same bytes, or of structs that are
 // equal.
@@ -2641,7 +2692,11 @@ func (v *NamesView_2) Equal(other *NamesView_2) bool {
 	if v == nil || other == nil {
 		return v == other
 	}
-	return v.view.SameBytes(&other.view) || view.Equal[Names](v, other)
+	if v.view.SameBytes(&other.view) {
+		return true
+	}
+	same, ok := v.view.SameValues(v.slots[:], &other.view, other.slots[:], &namesView_2Shape)
+	return ok && same || !ok && view.Equal[Names](v, other)
 }
 
 func (v *NamesView_2) Load_() int32 { return v.view.I32(v.slots[0], 0) }
@@ -2847,9 +2902,10 @@ type NamesViewView struct {
 var namesViewViewShape = view.Shape{
 	Name: "views.Names_View",
 	Fields: []view.Field{
-		{Key: 0x00080001}, // 1: i32 value
+		{Key: 0x00080001, Name: "Value"}, // 1: i32 value
 	},
 	Plain: true,
+	New:   func() thrift.Struct { return NewNamesView() },
 }
 
 // NewNamesViewView returns a view of what s is written as.
@@ -2902,10 +2958,12 @@ func (v *NamesViewView) BindThrift(b []byte) int {
 func (*NamesViewView) ViewShape() *view.Shape { return &namesViewViewShape }
 
 // MarshalJSON returns the JSON of the struct.
-func (v NamesViewView) MarshalJSON() ([]byte, error) { return view.JSON(&v) }
+func (v NamesViewView) MarshalJSON() ([]byte, error) {
+	return v.view.JSON(v.slots[:], &namesViewViewShape)
+}
 
 // String returns a text for logs: that of the struct.
-func (v NamesViewView) String() string { return view.String(&v) }
+func (v NamesViewView) String() string { return v.view.String(v.slots[:], &namesViewViewShape) }
 
 // Equal reports whether two views are of the same bytes, or of structs that are
 // equal.
@@ -2913,7 +2971,11 @@ func (v *NamesViewView) Equal(other *NamesViewView) bool {
 	if v == nil || other == nil {
 		return v == other
 	}
-	return v.view.SameBytes(&other.view) || view.Equal[NamesView](v, other)
+	if v.view.SameBytes(&other.view) {
+		return true
+	}
+	same, ok := v.view.SameValues(v.slots[:], &other.view, other.slots[:], &namesViewViewShape)
+	return ok && same || !ok && view.Equal[NamesView](v, other)
 }
 
 func (v *NamesViewView) Value() int32 { return v.view.I32(v.slots[0], 0) }
@@ -2939,9 +3001,10 @@ type NamesView_View struct {
 var namesView_ViewShape = view.Shape{
 	Name: "views.NamesView",
 	Fields: []view.Field{
-		{Key: 0x00080001}, // 1: i32 value
+		{Key: 0x00080001, Name: "Value"}, // 1: i32 value
 	},
 	Plain: true,
+	New:   func() thrift.Struct { return NewNamesView_() },
 }
 
 // NewNamesView_View returns a view of what s is written as.
@@ -2996,10 +3059,12 @@ func (v *NamesView_View) BindThrift(b []byte) int {
 func (*NamesView_View) ViewShape() *view.Shape { return &namesView_ViewShape }
 
 // MarshalJSON returns the JSON of the struct.
-func (v NamesView_View) MarshalJSON() ([]byte, error) { return view.JSON(&v) }
+func (v NamesView_View) MarshalJSON() ([]byte, error) {
+	return v.view.JSON(v.slots[:], &namesView_ViewShape)
+}
 
 // String returns a text for logs: that of the struct.
-func (v NamesView_View) String() string { return view.String(&v) }
+func (v NamesView_View) String() string { return v.view.String(v.slots[:], &namesView_ViewShape) }
 
 // Equal reports whether two views are of the same bytes, or of structs that are
 // equal.
@@ -3007,7 +3072,11 @@ func (v *NamesView_View) Equal(other *NamesView_View) bool {
 	if v == nil || other == nil {
 		return v == other
 	}
-	return v.view.SameBytes(&other.view) || view.Equal[NamesView_](v, other)
+	if v.view.SameBytes(&other.view) {
+		return true
+	}
+	same, ok := v.view.SameValues(v.slots[:], &other.view, other.slots[:], &namesView_ViewShape)
+	return ok && same || !ok && view.Equal[NamesView_](v, other)
 }
 
 func (v *NamesView_View) Value() int32 { return v.view.I32(v.slots[0], 0) }
@@ -3033,6 +3102,7 @@ type EmptyView struct {
 var emptyViewShape = view.Shape{
 	Name:  "views.Empty",
 	Plain: true,
+	New:   func() thrift.Struct { return NewEmpty() },
 }
 
 // NewEmptyView returns a view of what s is written as.
@@ -3083,10 +3153,10 @@ func (v *EmptyView) BindThrift(b []byte) int { return v.view.Bind(b, v.slots[:],
 func (*EmptyView) ViewShape() *view.Shape { return &emptyViewShape }
 
 // MarshalJSON returns the JSON of the struct.
-func (v EmptyView) MarshalJSON() ([]byte, error) { return view.JSON(&v) }
+func (v EmptyView) MarshalJSON() ([]byte, error) { return v.view.JSON(v.slots[:], &emptyViewShape) }
 
 // String returns a text for logs: that of the struct.
-func (v EmptyView) String() string { return view.String(&v) }
+func (v EmptyView) String() string { return v.view.String(v.slots[:], &emptyViewShape) }
 
 // Equal reports whether two views are of the same bytes, or of structs that are
 // equal.
@@ -3094,7 +3164,11 @@ func (v *EmptyView) Equal(other *EmptyView) bool {
 	if v == nil || other == nil {
 		return v == other
 	}
-	return v.view.SameBytes(&other.view) || view.Equal[Empty](v, other)
+	if v.view.SameBytes(&other.view) {
+		return true
+	}
+	same, ok := v.view.SameValues(v.slots[:], &other.view, other.slots[:], &emptyViewShape)
+	return ok && same || !ok && view.Equal[Empty](v, other)
 }
 
 // TypedView is a view of a Typed: it reads and changes fields where they are in
@@ -3107,11 +3181,12 @@ type TypedView struct {
 var typedViewShape = view.Shape{
 	Name: "views.Typed",
 	Fields: []view.Field{
-		{Key: 0x000a0001}, // 1: i64 wait
-		{Key: 0x000a0002}, // 2: i64 pause
-		{Key: 0x000b0003}, // 3: binary raw
+		{Key: 0x000a0001, Name: "Wait"},  // 1: i64 wait
+		{Key: 0x000a0002, Name: "Pause"}, // 2: i64 pause
+		{Key: 0x000b0003, Name: "Raw"},   // 3: binary raw
 	},
 	Plain: true,
+	New:   func() thrift.Struct { return NewTyped() },
 }
 
 // NewTypedView returns a view of what s is written as.
@@ -3162,10 +3237,10 @@ func (v *TypedView) BindThrift(b []byte) int { return v.view.Bind(b, v.slots[:],
 func (*TypedView) ViewShape() *view.Shape { return &typedViewShape }
 
 // MarshalJSON returns the JSON of the struct.
-func (v TypedView) MarshalJSON() ([]byte, error) { return view.JSON(&v) }
+func (v TypedView) MarshalJSON() ([]byte, error) { return v.view.JSON(v.slots[:], &typedViewShape) }
 
 // String returns a text for logs: that of the struct.
-func (v TypedView) String() string { return view.String(&v) }
+func (v TypedView) String() string { return v.view.String(v.slots[:], &typedViewShape) }
 
 // Equal reports whether two views are of the same bytes, or of structs that are
 // equal.
@@ -3173,7 +3248,11 @@ func (v *TypedView) Equal(other *TypedView) bool {
 	if v == nil || other == nil {
 		return v == other
 	}
-	return v.view.SameBytes(&other.view) || view.Equal[Typed](v, other)
+	if v.view.SameBytes(&other.view) {
+		return true
+	}
+	same, ok := v.view.SameValues(v.slots[:], &other.view, other.slots[:], &typedViewShape)
+	return ok && same || !ok && view.Equal[Typed](v, other)
 }
 
 func (v *TypedView) Wait() time.Duration { return time.Duration(v.view.I64(v.slots[0], 0)) }

@@ -17,11 +17,12 @@ type ParcelView struct {
 var parcelViewShape = view.Shape{
 	Name: "parcel.Parcel",
 	Fields: []view.Field{
-		{Key: 0x000b0001, Required: 1}, // 1: string address
-		{Key: 0x00080002},              // 2: i32 grams
-		{Key: 0x000f0003, Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.String}}}, // 3: list<string> notes
+		{Key: 0x000b0001, Name: "Address", Required: 1}, // 1: string address
+		{Key: 0x00080002, Name: "Grams"},                // 2: i32 grams
+		{Key: 0x000f0003, Name: "Notes", Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.String}}}, // 3: list<string> notes
 	},
 	Required: []string{"address"},
+	New:      func() thrift.Struct { return NewParcel() },
 }
 
 // NewParcelView returns a view of what s is written as.
@@ -72,10 +73,10 @@ func (v *ParcelView) BindThrift(b []byte) int { return v.view.Bind(b, v.slots[:]
 func (*ParcelView) ViewShape() *view.Shape { return &parcelViewShape }
 
 // MarshalJSON returns the JSON of the struct.
-func (v ParcelView) MarshalJSON() ([]byte, error) { return view.JSON(&v) }
+func (v ParcelView) MarshalJSON() ([]byte, error) { return v.view.JSON(v.slots[:], &parcelViewShape) }
 
 // String returns a text for logs: that of the struct.
-func (v ParcelView) String() string { return view.String(&v) }
+func (v ParcelView) String() string { return v.view.String(v.slots[:], &parcelViewShape) }
 
 // Equal reports whether two views are of the same bytes, or of structs that are
 // equal.
@@ -83,7 +84,11 @@ func (v *ParcelView) Equal(other *ParcelView) bool {
 	if v == nil || other == nil {
 		return v == other
 	}
-	return v.view.SameBytes(&other.view) || view.Equal[Parcel](v, other)
+	if v.view.SameBytes(&other.view) {
+		return true
+	}
+	same, ok := v.view.SameValues(v.slots[:], &other.view, other.slots[:], &parcelViewShape)
+	return ok && same || !ok && view.Equal[Parcel](v, other)
 }
 
 func (v *ParcelView) Address() string { return v.view.Text(v.slots[0], "") }

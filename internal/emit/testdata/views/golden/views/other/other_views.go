@@ -17,10 +17,11 @@ type PlaceView struct {
 var placeViewShape = view.Shape{
 	Name: "other.Place",
 	Fields: []view.Field{
-		{Key: 0x000b0001, Required: 1}, // 1: string name
-		{Key: 0x00080002},              // 2: i32 floor
+		{Key: 0x000b0001, Name: "Name", Required: 1}, // 1: string name
+		{Key: 0x00080002, Name: "Floor"},             // 2: i32 floor
 	},
 	Required: []string{"name"},
+	New:      func() thrift.Struct { return NewPlace() },
 }
 
 // NewPlaceView returns a view of what s is written as.
@@ -71,10 +72,10 @@ func (v *PlaceView) BindThrift(b []byte) int { return v.view.Bind(b, v.slots[:],
 func (*PlaceView) ViewShape() *view.Shape { return &placeViewShape }
 
 // MarshalJSON returns the JSON of the struct.
-func (v PlaceView) MarshalJSON() ([]byte, error) { return view.JSON(&v) }
+func (v PlaceView) MarshalJSON() ([]byte, error) { return v.view.JSON(v.slots[:], &placeViewShape) }
 
 // String returns a text for logs: that of the struct.
-func (v PlaceView) String() string { return view.String(&v) }
+func (v PlaceView) String() string { return v.view.String(v.slots[:], &placeViewShape) }
 
 // Equal reports whether two views are of the same bytes, or of structs that are
 // equal.
@@ -82,7 +83,11 @@ func (v *PlaceView) Equal(other *PlaceView) bool {
 	if v == nil || other == nil {
 		return v == other
 	}
-	return v.view.SameBytes(&other.view) || view.Equal[Place](v, other)
+	if v.view.SameBytes(&other.view) {
+		return true
+	}
+	same, ok := v.view.SameValues(v.slots[:], &other.view, other.slots[:], &placeViewShape)
+	return ok && same || !ok && view.Equal[Place](v, other)
 }
 
 func (v *PlaceView) Name() string { return v.view.Text(v.slots[0], "") }
