@@ -10,10 +10,24 @@ func (p *printer) viewSetters(f viewField) {
 		valueType = p.viewOf(f.Type.Struct)
 	}
 	p.P()
-	p.doc(sentence(f.methods.set, " changes ", f.methods.get, "."))
+	text := []string{f.methods.set, " changes ", f.methods.get, "."}
+	if f.form == formNil && f.methods.clear != "" {
+		text = append(text, " Nil removes it.")
+	}
+	p.doc(sentence(text...))
 	head := receiver + f.methods.set + "(value " + valueType + ") {"
-	if isContainer(f.Type) {
+	absent := f.form == formNil && f.methods.clear != ""
+	if absent || isContainer(f.Type) {
 		p.P(head)
+	}
+	if absent {
+		// As with the struct, in which nil is absence.
+		p.P("if value == nil {")
+		p.P("v.", f.methods.clear, "()")
+		p.P("return")
+		p.P("}")
+	}
+	if isContainer(f.Type) {
 		p.P("v.view.SetEncoded(", f.arguments(), ", func(w *", p.imports.thrift("Writer"), ", b []byte) []byte {")
 		p.writeValue(errorName(f.record, f.member), f.Type, "value", "0", 1)
 		p.P("return b")
@@ -21,7 +35,13 @@ func (p *printer) viewSetters(f viewField) {
 		p.P("}")
 	} else {
 		method, value := viewSetter(f.Type, p.fromField(f.member, "value"))
-		p.P(head, " v.view.", method, "(", f.arguments(), ", ", value, ") }")
+		call := "v.view." + method + "(" + f.arguments() + ", " + value + ")"
+		if absent {
+			p.P(call)
+			p.P("}")
+		} else {
+			p.P(head, " ", call, " }")
+		}
 	}
 	if f.methods.setAt != "" {
 		p.viewElementSetter(f, receiver)

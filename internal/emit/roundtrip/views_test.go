@@ -194,7 +194,8 @@ func setOne(v, s, donor reflect.Value, random *rand.Rand) {
 	}
 	remove := v.MethodByName("Clear" + name)
 	omitted := strings.Contains(s.Type().Field(number).Tag.Get("json"), "omitzero")
-	if remove.IsValid() && omitted && from.IsZero() && !union {
+	byNil := (from.Kind() == reflect.Slice || from.Kind() == reflect.Map) && random.IntN(2) == 0 // nil is set
+	if remove.IsValid() && omitted && from.IsZero() && !union && !byNil {
 		remove.Call(nil)
 		field.SetZero()
 		return

@@ -149,8 +149,14 @@ func (v *OrderView) ClearParcels() { v.view.Clear(v.slots[:], &orderViewShape, 2
 
 func (v *OrderView) Image() []byte { return v.view.Binary(v.slots[3]) }
 
-// SetImage changes Image.
-func (v *OrderView) SetImage(value []byte) { v.view.SetBinary(v.slots[:], &orderViewShape, 3, value) }
+// SetImage changes Image. Nil removes it.
+func (v *OrderView) SetImage(value []byte) {
+	if value == nil {
+		v.ClearImage()
+		return
+	}
+	v.view.SetBinary(v.slots[:], &orderViewShape, 3, value)
+}
 
 // HasImage reports whether Image is there.
 func (v *OrderView) HasImage() bool { return v.view.Has(v.slots[3]) }

@@ -778,8 +778,12 @@ func (v *PresetView) Tags() view.List[string] {
 	return view.ListOf(b, thrift.String, view.Text)
 }
 
-// SetTags changes Tags.
+// SetTags changes Tags. Nil removes it.
 func (v *PresetView) SetTags(value []string) {
+	if value == nil {
+		v.ClearTags()
+		return
+	}
 	v.view.SetEncoded(v.slots[:], &presetViewShape, 15, func(w *thrift.Writer, b []byte) []byte {
 		b = w.StringList(b, 0, value)
 		return b
@@ -828,8 +832,14 @@ func (v *PresetView) Blob() []byte {
 	return v.view.Binary(v.slots[17])
 }
 
-// SetBlob changes Blob.
-func (v *PresetView) SetBlob(value []byte) { v.view.SetBinary(v.slots[:], &presetViewShape, 17, value) }
+// SetBlob changes Blob. Nil removes it.
+func (v *PresetView) SetBlob(value []byte) {
+	if value == nil {
+		v.ClearBlob()
+		return
+	}
+	v.view.SetBinary(v.slots[:], &presetViewShape, 17, value)
+}
 
 // HasBlob reports whether Blob is there.
 func (v *PresetView) HasBlob() bool { return v.view.Has(v.slots[17]) }
@@ -1027,8 +1037,12 @@ func (v *OptionalView) ClearAString() { v.view.Clear(v.slots[:], &optionalViewSh
 
 func (v *OptionalView) ABinary() []byte { return v.view.Binary(v.slots[7]) }
 
-// SetABinary changes ABinary.
+// SetABinary changes ABinary. Nil removes it.
 func (v *OptionalView) SetABinary(value []byte) {
+	if value == nil {
+		v.ClearABinary()
+		return
+	}
 	v.view.SetBinary(v.slots[:], &optionalViewShape, 7, value)
 }
 
@@ -1086,8 +1100,12 @@ func (v *OptionalView) Numbers() view.Numbers[int64] {
 	return view.NumbersOf[int64](b, thrift.I64)
 }
 
-// SetNumbers changes Numbers.
+// SetNumbers changes Numbers. Nil removes it.
 func (v *OptionalView) SetNumbers(value []int64) {
+	if value == nil {
+		v.ClearNumbers()
+		return
+	}
 	v.view.SetEncoded(v.slots[:], &optionalViewShape, 11, func(w *thrift.Writer, b []byte) []byte {
 		b = w.I64List(b, 0, value)
 		return b
@@ -1113,8 +1131,12 @@ func (v *OptionalView) Leaves() view.Map[string, LeafView] {
 	})
 }
 
-// SetLeaves changes Leaves.
+// SetLeaves changes Leaves. Nil removes it.
 func (v *OptionalView) SetLeaves(value map[string]*Leaf) {
+	if value == nil {
+		v.ClearLeaves()
+		return
+	}
 	v.view.SetEncoded(v.slots[:], &optionalViewShape, 12, func(w *thrift.Writer, b []byte) []byte {
 		b = w.BeginMap(b, 0, thrift.String, thrift.StructType, len(value))
 		for key, value := range value {
@@ -1477,8 +1499,12 @@ func (v *ChoiceView) Numbers() view.Numbers[int32] {
 	return view.NumbersOf[int32](b, thrift.I32)
 }
 
-// SetNumbers changes Numbers.
+// SetNumbers changes Numbers. Nil removes it.
 func (v *ChoiceView) SetNumbers(value []int32) {
+	if value == nil {
+		v.ClearNumbers()
+		return
+	}
 	v.view.SetEncoded(v.slots[:], &choiceViewShape, 2, func(w *thrift.Writer, b []byte) []byte {
 		b = w.I32List(b, 0, value)
 		return b
