@@ -20,7 +20,17 @@ const window = 400 * time.Millisecond
 // repository.
 func Smoke(t *testing.T, root, module string, cases ...string) {
 	t.Helper()
-	suite := rpc.Suite()
+	smoke(t, root, module, rpc.Suite(), cases)
+}
+
+// SmokeViews is Smoke for suite view-calls.
+func SmokeViews(t *testing.T, root, module string, cases ...string) {
+	t.Helper()
+	smoke(t, root, module, rpc.ViewSuite(), cases)
+}
+
+func smoke(t *testing.T, root, module string, suite harness.Suite, cases []string) {
+	t.Helper()
 	suite.Programs = slices.DeleteFunc(suite.Programs, func(p harness.Program) bool { return p.Module != module })
 	present := map[string]bool{}
 	for _, program := range suite.Programs {
@@ -42,6 +52,9 @@ func Smoke(t *testing.T, root, module string, cases ...string) {
 		if c.Pairs = alone(c.Pairs, present); len(c.Pairs) > 0 {
 			played = append(played, c)
 		}
+	}
+	if len(played) != len(cases) {
+		t.Fatalf("%d of the %d cases %v are there for contestants of %s", len(played), len(cases), cases, module)
 	}
 	suite.Cases = played
 	var apart []harness.CaseResult
