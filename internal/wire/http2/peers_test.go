@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 The sides of net/http dial and listen, those of x/net speak over what they are given.
+
 package http2_test
 
 import (

@@ -22,9 +22,8 @@ type side struct {
 	conn *http2.Conn
 	pool *linkbuf.Pool
 	now  http2.Nanoseconds
-	// arrived is what Next has not used yet, need what it waits for.
+	// arrived is what Next has not used yet.
 	arrived []byte
-	need    int
 	// event is told of each event.
 	event func(http2.Event)
 	err   error
