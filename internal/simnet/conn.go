@@ -146,6 +146,7 @@ func (s *stream) receive(p []byte, now time.Time) (n int, err error, ok bool) {
 			break
 		}
 		piece := first.piece
+		*first = packet{} // the slice keeps its array, and that would keep the bytes
 		s.packets = s.packets[1:]
 		if piece {
 			break
