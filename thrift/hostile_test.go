@@ -7,6 +7,7 @@ import (
 
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
+	"github.com/fulmar-rpc/fulmar/internal/testkit"
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
 	"github.com/fulmar-rpc/fulmar/thrift"
 )
@@ -52,19 +53,18 @@ func nested(header string, structs int, field string) []byte {
 	return []byte(strings.Repeat(header, structs-1) + field + strings.Repeat("\x00", structs))
 }
 
-// measured returns how much f allocates, garbage included, and how far it lets stacks grow.
-func measured(f func()) (allocated, stacks int64) {
+// stacksGrow returns how far f lets stacks grow.
+func stacksGrow(f func()) int64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	f()
 	runtime.ReadMemStats(&after)
-	return int64(after.TotalAlloc - before.TotalAlloc), int64(after.StackSys) - int64(before.StackSys)
+	return int64(after.StackSys) - int64(before.StackSys)
 }
 
 // TestHostile_DepthCostsNothing nests a million levels deep, in known and unknown fields,
 // in structs and in every kind of container.
 func TestHostile_DepthCostsNothing(t *testing.T) {
-	// What other goroutines of the process allocate meanwhile counts as well.
 	const million, allocatedMax, stackMax = 1_000_000, 128 << 10, 1 << 20
 	for name, level := range map[string]string{
 		"structs":                 "\x0c\x00\x0d",
@@ -87,7 +87,8 @@ func TestHostile_DepthCostsNothing(t *testing.T) {
 			},
 		} {
 			var err error
-			allocated, stacks := measured(func() { err = use() })
+			stacks := stacksGrow(func() { err = use() })
+			allocated := testkit.Allocated(allocatedMax, func() { err = use() })
 			if err == nil || !strings.Contains(err.Error(), "deeper than 64") {
 				t.Errorf("%s, %s: %v, want the limit", name, what, err)
 			}
@@ -108,8 +109,9 @@ func TestHostile_CountsDoNotOverflow(t *testing.T) {
 		} {
 			message := append([]byte(field+count), make([]byte, 100)...)
 			var err error
-			allocated, _ := measured(func() { err = thrift.Unmarshal(message, &node{}) })
-			if err == nil || allocated > 128<<10 { // others allocate as well
+			const most = 128 << 10
+			allocated := testkit.Allocated(most, func() { err = thrift.Unmarshal(message, &node{}) })
+			if err == nil || allocated > most {
 				t.Errorf("%q: %v, %d bytes allocated", field+count, err, allocated)
 			}
 			if _, err := thriftwire.Skip(message, thrift.StructType, limits.Depth, limits.Depth); err == nil {
@@ -146,11 +148,11 @@ func TestHostile_FailedWritesCostLittle(t *testing.T) {
 			return w.EndStruct(write(w, b))
 		})
 		var err error
-		if got, _ := measured(func() { _, err = thrift.Marshal(s) }); err == nil || got > most {
+		if got := testkit.Allocated(most, func() { _, err = thrift.Marshal(s) }); err == nil || got > most {
 			t.Errorf("%s, to a slice: %d bytes allocated (limit %d), %v", name, got, most, err)
 		}
 		out := linkbuf.New(pool)
-		if got, _ := measured(func() { err = thrift.Binary.AppendBody(out, s, m) }); err == nil || got > most || out.Len() != 0 {
+		if got := testkit.Allocated(most, func() { err = thrift.Binary.AppendBody(out, s, m) }); err == nil || got > most || out.Len() != 0 {
 			t.Errorf("%s, to a chain: %d bytes allocated (limit %d), %v", name, got, most, err)
 		}
 		out.Release()
@@ -192,9 +194,8 @@ func promised[T any](r *thrift.Reader, p int) int {
 // follow could back: what is made for them is within the budget.
 func TestHostile_PromisedStructsAreCharged(t *testing.T) {
 	message := []byte(strings.Repeat("\x0c\x00\x00\x00\x80", 8) + strings.Repeat("\x00", 128))
-	_ = thrift.Unmarshal(message, &promise{})
-	allocated, _ := measured(func() { _ = thrift.Unmarshal(message, &promise{}) })
-	if most := limits.DefaultMessage().DecodeBytes(len(message)); allocated > most {
+	most := limits.DefaultMessage().DecodeBytes(len(message))
+	if allocated := testkit.Allocated(most, func() { _ = thrift.Unmarshal(message, &promise{}) }); allocated > most {
 		t.Errorf("%d bytes made for a message of %d (limit %d)", allocated, len(message), most)
 	}
 }

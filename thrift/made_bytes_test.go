@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/fulmar-rpc/fulmar/internal/limits"
+	"github.com/fulmar-rpc/fulmar/internal/testkit"
 )
 
 // TestMadeBytes_BoundsWhatGoAllocates makes values of pointers, and of none, of all lengths
@@ -67,15 +68,14 @@ func TestReader_TakesNoMoreThanItsBudget(t *testing.T) {
 			}
 		},
 	} {
-		r := newReader(message, limits.DefaultMessage(), StringsAuto, owned)
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		for !r.Failed() {
-			make(&r)
-		}
-		runtime.ReadMemStats(&after)
-		const refused = 64 << 10 // what was too much, the error, and what others allocate
-		if got := int64(after.TotalAlloc - before.TotalAlloc); got > budget+refused || got < budget/2 {
+		const refused = 64 << 10 // what was too much, and the error
+		got := testkit.Allocated(budget+refused, func() {
+			r := newReader(message, limits.DefaultMessage(), StringsAuto, owned)
+			for !r.Failed() {
+				make(&r)
+			}
+		})
+		if got > budget+refused || got < budget/2 {
 			t.Errorf("%s: %d bytes allocated with a budget of %d", name, got, budget)
 		}
 	}

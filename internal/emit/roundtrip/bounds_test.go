@@ -4,24 +4,15 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/bounds/golden/bounds"
 	"github.com/fulmar-rpc/fulmar/internal/limits"
+	"github.com/fulmar-rpc/fulmar/internal/testkit"
 	"github.com/fulmar-rpc/fulmar/thrift"
 )
-
-// allocated returns how many bytes f allocates, garbage included.
-func allocated(f func()) int64 {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	f()
-	runtime.ReadMemStats(&after)
-	return int64(after.TotalAlloc - before.TotalAlloc)
-}
 
 // container appends a container of n elements that are the same bytes.
 func container(field string, n int, element string) []byte {
@@ -54,10 +45,10 @@ func TestBounds_StructsAreCharged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var err error
-			got := allocated(func() { err = thrift.Unmarshal(message, &bounds.Presets{}) })
 			const refused = 16 << 10 // the struct that was too much, and the error
-			if budget := limits.DefaultMessage().DecodeBytes(len(message)); got > budget+refused {
-				t.Errorf("%d bytes allocated for a message of %d (limit %d): %v", got, len(message), budget, err)
+			most := limits.DefaultMessage().DecodeBytes(len(message)) + refused
+			if got := testkit.Allocated(most, func() { err = thrift.Unmarshal(message, &bounds.Presets{}) }); got > most {
+				t.Errorf("%d bytes allocated for a message of %d (limit %d): %v", got, len(message), most, err)
 			}
 		})
 	}
@@ -84,11 +75,15 @@ func TestBounds_ContainersTakeWhatTheyAreChargedFor(t *testing.T) {
 			"pairs":   container("\x0d\x00\x0a\x0f\x02", n, "\x08\x00\x00\x00\x00\x01"),
 			"binary":  container("\x0f\x00\x0b\x0b", n, "\x00\x00\x00\x00"),
 		} {
-			received := new(bounds.Presets)
+			var received *bounds.Presets
 			var err error
-			got := allocated(func() { err = thrift.Unmarshal(message, received) })
-			if budget := limits.DefaultMessage().DecodeBytes(len(message)); err != nil || got > budget {
-				t.Errorf("%d %s: %d bytes allocated for a message of %d (limit %d), %v", n, name, got, len(message), budget, err)
+			most := limits.DefaultMessage().DecodeBytes(len(message))
+			got := testkit.Allocated(most, func() {
+				received = new(bounds.Presets)
+				err = thrift.Unmarshal(message, received)
+			})
+			if err != nil || got > most {
+				t.Errorf("%d %s: %d bytes allocated for a message of %d (limit %d), %v", n, name, got, len(message), most, err)
 			}
 			if len(received.Lines)+len(received.Rows)+len(received.Flags)+len(received.Blobs) != n {
 				t.Errorf("%d %s: not all arrived", n, name)
@@ -135,7 +130,7 @@ func TestBounds_ValuesThatContainThemselvesAreNotWritten(t *testing.T) {
 	for name, loop := range values {
 		const most = 256 << 10
 		var err error
-		if got := allocated(func() { _, err = thrift.Marshal(loop) }); got > most {
+		if got := testkit.Allocated(most, func() { _, err = thrift.Marshal(loop) }); got > most {
 			t.Errorf("%s: %d bytes allocated (limit %d)", name, got, most)
 		}
 		if wantError(t, err, fmt.Sprintf("nest deeper than %d", limits.Depth)); err == nil {
@@ -162,9 +157,14 @@ func TestBounds_ValuesThatContainThemselvesAreNotWritten(t *testing.T) {
 func TestBounds_JSONIsReadInMemoryOfItsLength(t *testing.T) {
 	const levels, length = limits.JSONDepth/2 - 1, 1 << 17
 	text := []byte(strings.Repeat(`{"next":{"true":`, levels) + `{"text":"` + strings.Repeat("x", length) + `"}` + strings.Repeat("}}", levels))
-	received := &bounds.Switch{}
+	var received *bounds.Switch
 	var err error
-	if got, most := allocated(func() { err = json.Unmarshal(text, received) }), int64(16*len(text)); err != nil || got > most {
+	most := int64(16 * len(text))
+	got := testkit.Allocated(most, func() {
+		received = new(bounds.Switch)
+		err = json.Unmarshal(text, received)
+	})
+	if err != nil || got > most {
 		t.Errorf("%d bytes allocated for a text of %d (limit %d), %v", got, len(text), most, err)
 	}
 	for range levels {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/shapes/golden/shapes"
 	"github.com/fulmar-rpc/fulmar/internal/limits"
+	"github.com/fulmar-rpc/fulmar/internal/testkit"
 	"github.com/fulmar-rpc/fulmar/thrift"
 )
 
@@ -28,13 +29,17 @@ func FuzzGenerated(f *testing.F) {
 	f.Fuzz(func(t *testing.T, which, policy byte, message []byte) {
 		prototype := declared[int(which)%len(declared)]
 		config := thrift.UnmarshalConfig{Strings: thrift.Strings(policy % 4)}
-		s := reflect.New(reflect.TypeOf(prototype).Elem()).Interface().(thrift.Struct)
+		var s thrift.Struct
 		kept := bytes.Clone(message) // the fuzzer writes over what it gave
 		var err error
 		// A map of more than 896 entries may take a half more than it is charged for.
 		const others = 16 << 10
 		most := limits.DefaultMessage().DecodeBytes(len(message))*3/2 + others
-		if got := allocated(func() { err = thrift.UnmarshalOwned(kept, s, config) }); got > most {
+		got := testkit.Allocated(most, func() {
+			s = reflect.New(reflect.TypeOf(prototype).Elem()).Interface().(thrift.Struct)
+			err = thrift.UnmarshalOwned(kept, s, config)
+		})
+		if got > most {
 			t.Errorf("%d bytes allocated for a message of %d (limit %d), %v", got, len(message), most, err)
 		}
 		skipped := thrift.Unmarshal(message, new(shapes.Empty)) // which knows no field
