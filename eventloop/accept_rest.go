@@ -68,7 +68,6 @@ func (r *resting) over(l *Listener, err error) (over, again bool) {
 	case !asked:
 		return false, false
 	case !errors.Is(err, os.ErrDeadlineExceeded):
-		// A Unix socket that turns peers away says so when nobody waits any more.
 		return !temporary(err), false
 	}
 	now := time.Now()
@@ -79,8 +78,8 @@ func (r *resting) over(l *Listener, err error) (over, again bool) {
 	// An Accept that begins when the deadline has passed does not look, and on a busy
 	// machine it may begin late.
 	pause := limits.AcceptRestPause
-	waits := someoneWaits(l.brought)
-	if waits {
+	waits, known := someoneWaits(l.brought)
+	if waits || !known {
 		pause = limits.AcceptRest
 	}
 	done := !first && !r.accepted && !waits || now.Sub(r.began) > limits.AcceptRestMax

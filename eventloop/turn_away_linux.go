@@ -40,19 +40,23 @@ func turnAway(socket net.Listener) {
 	})
 }
 
-// someoneWaits reports whether a listening socket has a connection to accept.
-func someoneWaits(socket net.Listener) (waits bool) {
+// someoneWaits reports whether a listening socket has a connection to accept, and
+// whether that can be told: a Unix socket that turns peers away has always something to
+// read, and if that is no connection, Accept waits nevertheless (Linux 6.18).
+func someoneWaits(socket net.Listener) (waits, known bool) {
 	conn, ok := socket.(syscall.Conn)
 	if !ok {
-		return false
+		return false, true
 	}
 	raw, err := conn.SyscallConn()
 	if err != nil {
-		return false
+		return false, true
 	}
+	events := []unix.PollFd{{Events: unix.POLLIN | unix.POLLRDHUP}}
 	_ = raw.Control(func(fd uintptr) {
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
-		waits = n > 0 && err == nil
+		events[0].Fd = int32(fd)
+		_, err = unix.Poll(events, 0)
 	})
-	return waits
+	known = events[0].Revents&unix.POLLRDHUP == 0
+	return known && err == nil && events[0].Revents != 0, known
 }

@@ -8,5 +8,5 @@ import "net"
 // of the socket is reset.
 func turnAway(net.Listener) {}
 
-// someoneWaits does not know.
-func someoneWaits(net.Listener) bool { return false }
+// someoneWaits is not told.
+func someoneWaits(net.Listener) (waits, known bool) { return false, true }
