@@ -56,7 +56,8 @@ func TestObservers_GoexitAtTheServer(t *testing.T) {
 				if err := client.Call(t.Context(), missing, &fulmar.Raw{0}, new(fulmar.Raw)); fulmar.CodeOf(err) != fulmar.Unimplemented {
 					t.Errorf("an unknown method: %v", err)
 				}
-				if err := server.stop(); err != nil {
+				// A server waits a second for what open connections may have sent.
+				if err := errors.Join(client.Close(), server.stop()); err != nil {
 					t.Fatal(err)
 				}
 				begun := 0

@@ -3,6 +3,7 @@ package fulmar_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"testing"
@@ -68,7 +69,8 @@ func TestUnknown_WhatIsKeptTooLongChanges(t *testing.T) {
 			if err := client.Call(t.Context(), rawMethod(t, "S", "m"), &request, &reply); err != nil {
 				t.Fatal(err)
 			}
-			if err := server.stop(); err != nil { // so that the call has ended
+			// So that the call has ended.
+			if err := errors.Join(client.Close(), server.stop()); err != nil {
 				t.Fatal(err)
 			}
 			if changed := !bytes.Equal(kept, request); changed != test.changes {
