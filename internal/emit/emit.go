@@ -344,8 +344,9 @@ func HeaderOf(source *schema.File) string { return Header + shownName(source) + 
 // may be.
 func shownName(source *schema.File) string {
 	name := path.Base(source.Path)
-	if commentText(name) == name {
+	if commentText(name) == name && !strings.Contains(name, "``") && !strings.Contains(name, "''") {
 		return name
 	}
-	return strconv.QuoteToASCII(name)
+	// gofmt makes other quotes of those that are double.
+	return strings.NewReplacer("`", `\x60`, "'", `\x27`).Replace(strconv.QuoteToASCII(name))
 }
