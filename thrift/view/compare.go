@@ -1,6 +1,10 @@
 package view
 
-import "github.com/fulmar-rpc/fulmar/thrift"
+import (
+	"math"
+
+	"github.com/fulmar-rpc/fulmar/thrift"
+)
 
 // comparison compares structs as their Equal does.
 type comparison struct{ walk }
@@ -87,12 +91,16 @@ func (c *comparison) lists(v *planValue, a, b []byte) bool {
 }
 
 func (c *comparison) pairsInOrder(v *planValue, a, b []byte) bool {
-	mine, theirs := c.pairs(v, a), c.pairs(v, b)
-	if c.failed || len(mine) != len(theirs) {
+	n, left, _ := v.entries(a)
+	m, right, _ := v.entries(b)
+	if n != m {
 		return false
 	}
-	for i := range mine {
-		if !c.values(v.key, mine[i].key, theirs[i].key) || !c.values(v.element, mine[i].value, theirs[i].value) {
+	for range n {
+		var mine, theirs walkEntry
+		mine, left = c.entry(v, left)
+		theirs, right = c.entry(v, right)
+		if c.failed || !c.values(v.key, mine.key, theirs.key) || !c.values(v.element, mine.value, theirs.value) {
 			return false
 		}
 	}
@@ -100,8 +108,8 @@ func (c *comparison) pairsInOrder(v *planValue, a, b []byte) bool {
 }
 
 func (c *comparison) maps(v *planValue, a, b []byte) bool {
-	mine, index := c.distinct(v, a)
-	theirs, others := c.distinct(v, b)
+	mine, index, _ := c.distinct(v, a, math.MaxInt)
+	theirs, others, _ := c.distinct(v, b, math.MaxInt)
 	if c.failed || len(mine) != len(theirs) {
 		return false
 	}

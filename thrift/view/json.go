@@ -70,7 +70,7 @@ func (p *jsonPrinter) value(v *planValue, b []byte) {
 	case formList:
 		p.list(v, b)
 	case formPairs:
-		p.entries(p.pairs(v, b), v)
+		p.pairs(v, b)
 	case formMap:
 		p.goMap(v, b)
 	default:
@@ -146,25 +146,36 @@ func (p *jsonPrinter) list(v *planValue, b []byte) {
 	p.print("]")
 }
 
-// entries prints a map as a list.
-func (p *jsonPrinter) entries(list []walkEntry, v *planValue) {
+// pairs prints a map as a list.
+func (p *jsonPrinter) pairs(v *planValue, b []byte) {
+	n, b, _ := v.entries(b)
 	p.print("[")
-	for i, entry := range list {
-		if i > 0 {
-			p.print(",")
+	for i := range n {
+		if p.failed {
+			break
 		}
-		p.print(`{"key":`)
-		p.value(v.key, entry.key)
-		p.print(`,"value":`)
-		p.value(v.element, entry.value)
-		p.print("}")
+		var entry walkEntry
+		entry, b = p.entry(v, b)
+		p.pair(v, i, entry)
 	}
 	p.print("]")
 }
 
+// pair prints an element of such a list.
+func (p *jsonPrinter) pair(v *planValue, i int, entry walkEntry) {
+	if i > 0 {
+		p.print(",")
+	}
+	p.print(`{"key":`)
+	p.value(v.key, entry.key)
+	p.print(`,"value":`)
+	p.value(v.element, entry.value)
+	p.print("}")
+}
+
 // goMap prints a map that is one in Go, in the order of its keys' texts.
 func (p *jsonPrinter) goMap(v *planValue, b []byte) {
-	list, _ := p.distinct(v, b)
+	list, _, _ := p.distinct(v, b, math.MaxInt)
 	texts := make([]string, len(list))
 	order := make([]int, len(list))
 	for i, entry := range list {
@@ -175,11 +186,11 @@ func (p *jsonPrinter) goMap(v *planValue, b []byte) {
 	}
 	slices.SortFunc(order, func(a, b int) int { return strings.Compare(texts[a], texts[b]) })
 	if v.key.form == formStruct {
-		sorted := make([]walkEntry, len(list))
+		p.print("[")
 		for i, at := range order {
-			sorted[i] = list[at]
+			p.pair(v, i, list[at])
 		}
-		p.entries(sorted, v)
+		p.print("]")
 		return
 	}
 	p.print("{")

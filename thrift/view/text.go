@@ -153,22 +153,23 @@ func (p *textPrinter) elements(open string, n int, end string, element func(i in
 	p.print(end)
 }
 
-// entries prints a map: of a long one the first entries that came.
+// entries prints a map: of a long one the first entries that came, and how many others
+// did, even if some have the same key.
 func (p *textPrinter) entries(v *planValue, b []byte) {
 	type entry struct {
 		text  string
 		value []byte
 	}
-	list, _ := p.distinct(v, b)
-	entries := make([]entry, 0, min(len(list), limits.TextElements))
-	for _, e := range list[:cap(entries)] {
+	list, _, others := p.distinct(v, b, limits.TextElements)
+	entries := make([]entry, 0, len(list))
+	for _, e := range list {
 		key := textPrinter{depth: p.depth}
 		key.value(v.key, e.key)
 		p.failed = p.failed || key.failed
 		entries = append(entries, entry{string(key.b), e.value})
 	}
 	slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.text, b.text) })
-	p.elements("{", len(list), "}", func(i int) {
+	p.elements("{", len(list)+others, "}", func(i int) {
 		p.print(entries[i].text + ": ")
 		p.value(v.element, entries[i].value)
 	})

@@ -83,40 +83,38 @@ func (w *walk) cut(b []byte, t thrift.Type) (value, rest []byte) {
 // walkEntry is an entry of a map.
 type walkEntry struct{ key, value []byte }
 
-// pairs returns the entries of a map, in their order.
-func (w *walk) pairs(v *planValue, b []byte) []walkEntry {
-	n, b, _ := v.entries(b)
-	var list []walkEntry
-	for ; n > 0 && !w.failed; n-- {
-		var entry walkEntry
-		entry.key, b = w.cut(b, v.key.wire)
-		entry.value, b = w.cut(b, v.element.wire)
-		list = append(list, entry)
-	}
-	return list
+// entry divides b into the entry of a map that it begins with, and what follows.
+func (w *walk) entry(v *planValue, b []byte) (entry walkEntry, rest []byte) {
+	entry.key, b = w.cut(b, v.key.wire)
+	entry.value, b = w.cut(b, v.element.wire)
+	return entry, b
 }
 
-// distinct returns the entries that a Go map would have, and where the one with a key is.
-func (w *walk) distinct(v *planValue, b []byte) (list []walkEntry, index map[any]int) {
-	all := w.pairs(v, b)
-	if len(all) == 0 {
-		return nil, nil
+// distinct returns the entries that a Go map would have, and where the one with a key is:
+// not more than most of them. others is how many came with other keys. What it takes
+// grows with what it returns: a message can have millions of entries with the same key.
+func (w *walk) distinct(v *planValue, b []byte, most int) (list []walkEntry, index map[any]int, others int) {
+	n, b, _ := v.entries(b)
+	if n > 0 {
+		index = map[any]int{}
 	}
-	index = make(map[any]int, len(all))
-	list = all[:0]
-	for _, entry := range all {
+	for ; n > 0 && !w.failed; n-- {
+		var entry walkEntry
+		entry, b = w.entry(v, b)
 		key := w.goKey(v.key, entry.key)
 		if w.failed {
 			break
 		}
 		if at, found := index[key]; found {
 			list[at] = entry
-			continue
+		} else if len(list) < most {
+			index[key] = len(list)
+			list = append(list, entry)
+		} else {
+			others++
 		}
-		index[key] = len(list)
-		list = append(list, entry)
 	}
-	return list, index
+	return list, index, others
 }
 
 // goKey returns the key of a map, which is equal to another one if it is in Go. There is
