@@ -183,7 +183,7 @@ const (
 	ShedPause    = 20 * time.Millisecond
 
 	// UnsentBytes is how much may wait for a peer to read it before the server
-	// stops reading its requests.
+	// stops reading its requests. A short answer counts as 2.5 KiB, which it takes.
 	UnsentBytes = 1 << 20
 
 	// PeerTimeout is the longest time for a call that a peer's word counts for.

@@ -464,6 +464,14 @@ func (c *serverConn) mayCork(call *Inbound) bool {
 	return c.unsent == 0 && c.conn.Reader().Len() == 0
 }
 
+// answerBytesMin is what the shortest answer holds until it is written: a chunk, and what
+// describes it. A peer that reads nothing could have 35 MiB of them wait otherwise, of
+// which it was sent only 1 MiB (UnsentBytes).
+const answerBytesMin = 2560
+
+// heldBy returns what counts as held by an answer that waits to be written.
+func heldBy(o *outgoing) int { return max(o.length(), answerBytesMin) }
+
 // send hands an answer to the event loop, if the connection waits for its call, or
 // to the sender. The connection is held until it has been written.
 func (c *serverConn) send(call *Inbound, o *outgoing) error {
@@ -482,6 +490,7 @@ func (c *serverConn) send(call *Inbound, o *outgoing) error {
 		}
 		return nil
 	}
+	n = heldBy(o)
 	c.server.budget.add(n)
 	c.mu.Lock()
 	// Calls that had begun when the connection was blocked bring their answers
@@ -500,7 +509,7 @@ func (c *serverConn) send(call *Inbound, o *outgoing) error {
 
 // sent is told when an answer has been written, or never will be.
 func (c *serverConn) sent(o *outgoing) {
-	n := o.length()
+	n := heldBy(o)
 	c.server.budget.give(n)
 	c.mu.Lock()
 	c.unsent -= n

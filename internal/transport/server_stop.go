@@ -125,10 +125,10 @@ func (c *serverConn) sendUnasked(name string) {
 	defer control.Release()
 	copy(control.Reserve(1), []byte{byte(thriftwire.Stop)})
 	control.finish(thriftwire.Reply)
-	c.server.budget.add(control.length())
+	c.server.budget.add(heldBy(&control.outgoing))
 	c.mu.Lock()
 	// It waits for no room: whoever sends it has others to tell.
-	c.unsent += control.length()
+	c.unsent += heldBy(&control.outgoing)
 	c.mu.Unlock()
 	c.conn.Hold()
 	// If it cannot be written the peer will find the connection closed.
