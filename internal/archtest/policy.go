@@ -77,6 +77,10 @@ func runtimePolicy() []place {
 		},
 		{folder: "internal/linkbuf", group: runtimeGroup, line: 1},
 		{folder: "internal/clock", group: runtimeGroup, line: 1},
+		{
+			folder: "internal/logtext", group: runtimeGroup, line: 1, standard: []string{"slices", "strconv", "strings", "unicode/utf8"},
+			why: "values in, a line of a log out",
+		},
 		{folder: "internal/peerlog", group: runtimeGroup, line: 1},
 		{folder: "internal/workers", group: runtimeGroup, line: 1},
 		{

@@ -3,12 +3,11 @@ package methods
 import (
 	"fmt"
 	"reflect"
-	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/fulmar-rpc/fulmar/internal/limits"
+	"github.com/fulmar-rpc/fulmar/internal/logtext"
 	"github.com/fulmar-rpc/fulmar/thrift"
 )
 
@@ -29,31 +28,17 @@ func Text(s any) string {
 	case v.Kind() != reflect.Pointer || v.Type().Elem().Kind() != reflect.Struct:
 		return v.Type().String()
 	}
-	p := textPrinter{b: []byte(v.Type().Elem().String())}
-	name := len(p.b)
+	p := textPrinter{}
+	name := v.Type().Elem().String()
 	if v.IsNil() {
-		return string(p.b) + "(nil)"
+		return name + "(nil)"
 	}
-	p.fields(v.Elem())
-	if string(p.b[name:]) == "()" {
-		p.b = p.b[:name]
-	}
-	if len(p.b) > limits.TextBytes {
-		return wholeRunes(string(p.b), limits.TextBytes) + "..."
-	}
-	return string(p.b)
+	p.Named(name, func() { p.fields(v.Elem()) })
+	return p.String()
 }
 
-// textPrinter appends values to a text. It stops when that is long enough.
-type textPrinter struct {
-	b []byte
-	// depth is how many structs deep it is.
-	depth int
-}
-
-func (p *textPrinter) full() bool { return len(p.b) > limits.TextBytes }
-
-func (p *textPrinter) print(text string) { p.b = append(p.b, text...) }
+// textPrinter prints what reflection shows. It stops when the text is long enough.
+type textPrinter struct{ logtext.Printer }
 
 // isOpt says that t is thrift.Opt of some type.
 func isOpt(t reflect.Type) bool { return isOfThrift(t, "Opt[") }
@@ -68,16 +53,13 @@ func isOfThrift(t reflect.Type, prefix string) bool {
 }
 
 func (p *textPrinter) fields(s reflect.Value) {
-	if p.depth == limits.TextDepth {
-		p.print("(...)")
+	if !p.Begin() {
 		return
 	}
-	p.depth++
-	p.print("(")
-	separator := ""
+	first := true
 	for i := range s.NumField() {
 		v, field := s.Field(i), s.Type().Field(i)
-		if p.full() {
+		if p.Full() {
 			break
 		}
 		if !field.IsExported() {
@@ -93,12 +75,11 @@ func (p *textPrinter) fields(s reflect.Value) {
 				continue
 			}
 		}
-		p.print(separator + fieldName(field) + ": ")
-		separator = ", "
+		p.Label(fieldName(field), first)
+		first = false
 		p.value(v)
 	}
-	p.print(")")
-	p.depth--
+	p.End()
 }
 
 // fieldName is how JSON calls a field.
@@ -114,7 +95,7 @@ func (p *textPrinter) value(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
 		if v.IsNil() {
-			p.print("nil")
+			p.Print("nil")
 			return
 		}
 		p.value(v.Elem())
@@ -122,29 +103,29 @@ func (p *textPrinter) value(v reflect.Value) {
 		if isOpt(v.Type()) {
 			p.opt(v)
 		} else if isUnknown(v.Type()) {
-			p.print(v.Interface().(thrift.Unknown).String())
+			p.Print(v.Interface().(thrift.Unknown).String())
 		} else if text, ok := viewText(v); ok {
-			p.print(text)
+			p.Print(text)
 		} else {
 			p.fields(v)
 		}
 	case reflect.Slice:
 		switch element := v.Type().Elem(); {
 		case element.Kind() == reflect.Uint8:
-			p.quote(string(v.Bytes()[:min(v.Len(), limits.TextStringBytes+utf8.UTFMax)]), v.Len())
+			p.Quote(string(v.Bytes()[:min(v.Len(), limits.TextStringBytes+utf8.UTFMax)]), v.Len())
 		case isPair(element):
-			p.elements("{", v.Len(), "}", func(i int) { p.entry(v.Index(i).Field(0), v.Index(i).Field(1)) })
+			p.Elements("{", v.Len(), "}", func(i int) { p.entry(v.Index(i).Field(0), v.Index(i).Field(1)) })
 		default:
-			p.elements("[", v.Len(), "]", func(i int) { p.value(v.Index(i)) })
+			p.Elements("[", v.Len(), "]", func(i int) { p.value(v.Index(i)) })
 		}
 	case reflect.Map:
 		p.entries(v)
 	case reflect.String:
-		p.quote(v.String(), v.Len())
+		p.Quote(v.String(), v.Len())
 	case reflect.Float64:
-		p.b = strconv.AppendFloat(p.b, v.Float(), 'g', -1, 64)
+		p.Float(v.Float())
 	default: // bool, numbers, enums, uuids
-		p.print(fmt.Sprint(v.Interface()))
+		p.Print(fmt.Sprint(v.Interface()))
 	}
 }
 
@@ -167,73 +148,26 @@ func viewText(v reflect.Value) (text string, ok bool) {
 // opt prints the value of an Opt that is set.
 func (p *textPrinter) opt(o reflect.Value) {
 	if value := o.Field(0); value.Kind() == reflect.String {
-		p.quote(value.String(), value.Len())
+		p.Quote(value.String(), value.Len())
 		return
 	}
-	p.print(o.Interface().(fmt.Stringer).String())
-}
-
-// quote prints the beginning of a text that has size bytes in all.
-func (p *textPrinter) quote(text string, size int) {
-	if size <= limits.TextStringBytes {
-		p.b = strconv.AppendQuote(p.b, text)
-		return
-	}
-	p.b = strconv.AppendQuote(p.b, wholeRunes(text, limits.TextStringBytes))
-	p.print("... (" + strconv.Itoa(size) + " bytes)")
-}
-
-// wholeRunes returns the first n bytes of a text, less those of a character that does
-// not end there.
-func wholeRunes(text string, n int) string {
-	for cut := n; cut > n-utf8.UTFMax; cut-- {
-		if utf8.RuneStart(text[cut]) {
-			return text[:cut]
-		}
-	}
-	return text[:n] // it is not UTF-8
-}
-
-// elements prints as many of n elements as a container may have.
-func (p *textPrinter) elements(open string, n int, end string, element func(i int)) {
-	p.print(open)
-	for i := range min(n, limits.TextElements) {
-		if p.full() {
-			return
-		}
-		if i > 0 {
-			p.print(", ")
-		}
-		element(i)
-	}
-	if more := n - limits.TextElements; more > 0 {
-		p.print(", ... " + strconv.Itoa(more) + " more")
-	}
-	p.print(end)
+	p.Print(o.Interface().(fmt.Stringer).String())
 }
 
 func (p *textPrinter) entry(key, value reflect.Value) {
 	p.value(key)
-	p.print(": ")
+	p.Print(": ")
 	p.value(value)
 }
 
 // entries prints a map. The order of a long one is Go's, which is none: to sort all of
 // its keys would take more time than a line of a log should.
 func (p *textPrinter) entries(m reflect.Value) {
-	type entry struct {
-		text  string
-		value reflect.Value
-	}
-	entries := make([]entry, 0, min(m.Len(), limits.TextElements))
+	entries := make([]logtext.Entry[reflect.Value], 0, min(m.Len(), limits.TextElements))
 	for iterator := m.MapRange(); len(entries) < cap(entries) && iterator.Next(); {
-		key := textPrinter{depth: p.depth}
+		key := textPrinter{p.Inner()}
 		key.value(iterator.Key())
-		entries = append(entries, entry{string(key.b), iterator.Value()})
+		entries = append(entries, logtext.Entry[reflect.Value]{Key: key.Whole(), Value: iterator.Value()})
 	}
-	slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.text, b.text) })
-	p.elements("{", m.Len(), "}", func(i int) {
-		p.print(entries[i].text + ": ")
-		p.value(entries[i].value)
-	})
+	logtext.Entries(&p.Printer, entries, m.Len(), p.value)
 }

@@ -3,22 +3,16 @@ package view
 import (
 	"fmt"
 	"reflect"
-	"slices"
-	"strconv"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/fulmar-rpc/fulmar/internal/limits"
+	"github.com/fulmar-rpc/fulmar/internal/logtext"
 	"github.com/fulmar-rpc/fulmar/thrift"
 )
 
-// textPrinter appends values to a text for logs, as that of package methods does: it
-// stops when that is long enough, so that of a long message little is looked at.
+// textPrinter prints the bytes of structs, as that of package methods prints structs.
 type textPrinter struct {
 	walk
-	b []byte
-	// depth is how many structs deep it is.
-	depth int
+	logtext.Printer
 }
 
 // whole returns the text of the struct that b begins with.
@@ -27,71 +21,59 @@ func (p *textPrinter) whole(s *plan, b []byte) string {
 		p.failed = true
 		return ""
 	}
-	p.print(s.goType.String())
-	name := len(p.b)
-	p.fields(s, b)
-	if string(p.b[name:]) == "()" {
-		p.b = p.b[:name]
-	}
-	if len(p.b) > limits.TextBytes {
-		return wholeRunes(string(p.b), limits.TextBytes) + "..."
-	}
-	return string(p.b)
+	p.Named(s.goType.String(), func() { p.fields(s, b) })
+	return p.String()
 }
 
-func (p *textPrinter) full() bool { return len(p.b) > limits.TextBytes || p.failed }
-
-func (p *textPrinter) print(text string) { p.b = append(p.b, text...) }
-
 func (p *textPrinter) fields(s *plan, b []byte) {
-	if p.depth == limits.TextDepth {
-		p.print("(...)")
+	if !p.Begin() {
 		return
 	}
 	slots, _ := p.start(s, b)
 	defer p.finish(slots)
-	p.depth++
-	p.print("(")
-	separator := ""
+	first := true
 	for i := range s.fields {
 		f := &s.fields[i]
-		if p.full() {
+		if p.Full() || p.failed {
 			break
 		}
 		value := f.of(b, slots)
 		if value == nil {
 			continue
 		}
-		p.print(separator + f.label + ": ")
-		separator = ", "
+		p.Label(f.label, first)
+		first = false
 		p.value(&f.value, value)
 	}
-	p.print(")")
-	p.depth--
+	p.End()
 }
 
 func (p *textPrinter) value(v *planValue, b []byte) {
+	if p.failed {
+		p.Stop()
+		return
+	}
 	switch v.form {
 	case formStruct:
 		p.fields(v.shape.plan(), b)
 	case formText, formBinary:
 		text, _ := Text(b)
-		p.quote(text)
+		p.Quote(text, len(text))
 	case formList:
 		n, b, _ := v.list(b)
-		p.elements("[", n, "]", func(int) {
+		p.Elements("[", n, "]", func(int) {
 			var element []byte
 			element, b = p.cut(b, v.element.wire)
 			p.value(v.element, element)
 		})
 	case formPairs:
 		n, b, _ := v.entries(b)
-		p.elements("{", n, "}", func(int) {
+		p.Elements("{", n, "}", func(int) {
 			var key, value []byte
 			key, b = p.cut(b, v.key.wire)
 			value, b = p.cut(b, v.element.wire)
 			p.value(v.key, key)
-			p.print(": ")
+			p.Print(": ")
 			p.value(v.element, value)
 		})
 	case formMap:
@@ -105,72 +87,26 @@ func (p *textPrinter) value(v *planValue, b []byte) {
 func (p *textPrinter) number(v *planValue, b []byte) {
 	switch {
 	case v.wire == thrift.Double && (!v.named || !v.opt):
-		p.b = strconv.AppendFloat(p.b, thrift.DoubleAt(b, 0), 'g', -1, 64)
+		p.Float(thrift.DoubleAt(b, 0))
 	case v.named || v.goType.Kind() == reflect.Array:
-		p.print(fmt.Sprint(v.leaf(b).Interface()))
+		p.Print(fmt.Sprint(v.leaf(b).Interface()))
 	case v.wire == thrift.Bool:
-		p.b = strconv.AppendBool(p.b, b[0] == 1)
+		p.Bool(b[0] == 1)
 	default:
-		p.b = strconv.AppendInt(p.b, v.integer(b), 10)
+		p.Int(v.integer(b))
 	}
-}
-
-func (p *textPrinter) quote(text string) {
-	if len(text) <= limits.TextStringBytes {
-		p.b = strconv.AppendQuote(p.b, text)
-		return
-	}
-	p.b = strconv.AppendQuote(p.b, wholeRunes(text, limits.TextStringBytes))
-	p.print("... (" + strconv.Itoa(len(text)) + " bytes)")
-}
-
-// wholeRunes returns the first n bytes of a text, less those of a character that does
-// not end there.
-func wholeRunes(text string, n int) string {
-	for at := n; at > n-utf8.UTFMax; at-- {
-		if utf8.RuneStart(text[at]) {
-			return text[:at]
-		}
-	}
-	return text[:n] // it is not UTF-8
-}
-
-// elements prints as many of n elements as a container may have.
-func (p *textPrinter) elements(open string, n int, end string, element func(i int)) {
-	p.print(open)
-	for i := range min(n, limits.TextElements) {
-		if p.full() {
-			return
-		}
-		if i > 0 {
-			p.print(", ")
-		}
-		element(i)
-	}
-	if more := n - limits.TextElements; more > 0 {
-		p.print(", ... " + strconv.Itoa(more) + " more")
-	}
-	p.print(end)
 }
 
 // entries prints a map: of a long one the first entries that came, and how many others
 // did, even if some have the same key.
 func (p *textPrinter) entries(v *planValue, b []byte) {
-	type entry struct {
-		text  string
-		value []byte
-	}
 	list, _, others := p.distinct(v, b, limits.TextElements)
-	entries := make([]entry, 0, len(list))
+	entries := make([]logtext.Entry[[]byte], 0, len(list))
 	for _, e := range list {
-		key := textPrinter{depth: p.depth}
+		key := textPrinter{Printer: p.Inner()}
 		key.value(v.key, e.key)
 		p.failed = p.failed || key.failed
-		entries = append(entries, entry{string(key.b), e.value})
+		entries = append(entries, logtext.Entry[[]byte]{Key: key.Whole(), Value: e.value})
 	}
-	slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.text, b.text) })
-	p.elements("{", len(list)+others, "}", func(i int) {
-		p.print(entries[i].text + ": ")
-		p.value(v.element, entries[i].value)
-	})
+	logtext.Entries(&p.Printer, entries, len(list)+others, func(value []byte) { p.value(v.element, value) })
 }
