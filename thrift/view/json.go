@@ -212,9 +212,9 @@ func (p *jsonPrinter) goMap(v *planValue, b []byte) {
 func (p *jsonPrinter) keyText(v *planValue, b []byte) string {
 	switch {
 	case v.form == formStruct:
-		key := jsonPrinter{}
+		key := jsonPrinter{walk: walk{work: p.work}}
 		key.fields(v.shape.plan(), b)
-		p.failed = p.failed || key.failed
+		p.work, p.failed = key.work, p.failed || key.failed
 		return string(key.b)
 	case v.form == formText && p.keys64:
 		text, _ := Binary(b)

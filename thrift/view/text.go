@@ -26,6 +26,10 @@ func (p *textPrinter) whole(s *plan, b []byte) string {
 }
 
 func (p *textPrinter) fields(s *plan, b []byte) {
+	if p.work < 0 {
+		p.Print("(...)")
+		return
+	}
 	if !p.Begin() {
 		return
 	}
@@ -103,9 +107,9 @@ func (p *textPrinter) entries(v *planValue, b []byte) {
 	list, _, others := p.distinct(v, b, limits.TextElements)
 	entries := make([]logtext.Entry[[]byte], 0, len(list))
 	for _, e := range list {
-		key := textPrinter{Printer: p.Inner()}
+		key := textPrinter{walk{work: p.work}, p.Inner()}
 		key.value(v.key, e.key)
-		p.failed = p.failed || key.failed
+		p.work, p.failed = key.work, p.failed || key.failed
 		entries = append(entries, logtext.Entry[[]byte]{Key: key.Whole(), Value: e.value})
 	}
 	logtext.Entries(&p.Printer, entries, len(list)+others, func(value []byte) { p.value(v.element, value) })

@@ -8,8 +8,8 @@ import (
 
 // The methods below make of the bytes what others make of the struct. Where they cannot
 // they decode it: it may have fields and methods that somebody added, JSON tags with
-// options of their own, or keep fields that its definition does not have; and keys of
-// maps may be NaN.
+// options of their own, or keep fields that its definition does not have; keys of maps
+// may be NaN; and a message may nest so deep that decoding it takes less time.
 
 // JSON returns the JSON of the struct that v is of.
 func (v *View) JSON(slots []Slot, shape *Shape) ([]byte, error) {
@@ -17,7 +17,7 @@ func (v *View) JSON(slots []Slot, shape *Shape) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := jsonPrinter{b: make([]byte, 0, 2*len(b))}
+	p := jsonPrinter{walk: walkOf(len(b)), b: make([]byte, 0, 2*len(b))}
 	p.fields(shape.plan(), b)
 	if !p.failed {
 		return p.b, nil
@@ -35,7 +35,7 @@ func (v *View) String(slots []Slot, shape *Shape) string {
 	if err != nil {
 		return err.Error()
 	}
-	p := textPrinter{}
+	p := textPrinter{walk: walkOf(len(b))}
 	if text := p.whole(shape.plan(), b); !p.failed {
 		return text
 	}
@@ -65,7 +65,7 @@ func (v *View) SameValues(slots []Slot, other *View, others []Slot, shape *Shape
 	if err != nil {
 		return false, true
 	}
-	var c comparison
+	c := comparison{walkOf(len(a) + len(b))}
 	same = c.structs(shape.plan(), a, b)
 	return same, !c.failed
 }

@@ -11,9 +11,24 @@ import (
 type walk struct {
 	// slots are those of the structs that are being gone through.
 	slots []Slot
+	// work is how many bytes may still be looked at.
+	work int64
 	// failed: only the struct can answer.
 	failed bool
 }
+
+// A struct is gone through to find its fields, and what is in it once more for each level
+// of it: with 60 levels around millions of structs of a byte that takes a minute. So there
+// is a bound to it, what short messages never take and so many times the length of the
+// message. Behind it a text is cut, and for JSON and Equal the struct is decoded, which
+// goes through all levels at once.
+const (
+	workLeast = 1 << 20
+	workTimes = 8
+)
+
+// walkOf returns a walk through n bytes.
+func walkOf(n int) walk { return walk{work: workLeast + workTimes*int64(n)} }
 
 // start returns the slots of the struct that b begins with, which finish takes back, and
 // where that ends.
@@ -23,7 +38,12 @@ func (w *walk) start(p *plan, b []byte) (slots []Slot, end int) {
 		w.slots = append(w.slots, Slot{})
 	}
 	slots = w.slots[first:]
-	if end, _ = p.shape.scan(b, 0, slots, mostLevels); end < 0 || p.unfit {
+	if w.work < 0 {
+		w.failed = true
+		return slots, len(b)
+	}
+	end, _ = p.shape.scan(b, 0, slots, mostLevels)
+	if w.work -= int64(end); end < 0 || p.unfit {
 		w.failed = true
 		clear(slots)
 		return slots, len(b)
@@ -77,6 +97,7 @@ func (w *walk) cut(b []byte, t thrift.Type) (value, rest []byte) {
 		w.failed = true // somebody has changed the bytes
 		return []byte(zeroBytes), nil
 	}
+	w.work -= int64(end)
 	return b[:end], b[end:]
 }
 

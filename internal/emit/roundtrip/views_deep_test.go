@@ -1,0 +1,66 @@
+package roundtrip_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/views/golden/views"
+)
+
+// nestedNode is a node in so many others, with a long name in the innermost one.
+func nestedNode(levels, long int, last string) *views.Node {
+	n := views.NewNode()
+	n.Place.Name = strings.Repeat("x", long) + last
+	for range levels {
+		outer := views.NewNode()
+		outer.Children = []views.Node{*n}
+		n = outer
+	}
+	return n
+}
+
+// TestView_OfLongMessagesThatNestDeep: what is in them is not gone through once for each
+// level around it, and is the same all the same.
+func TestView_OfLongMessagesThatNestDeep(t *testing.T) {
+	for _, test := range []struct {
+		levels, long int
+		cut          bool
+	}{
+		{5, 100, false}, {25, 100, false}, {2, 1 << 20, false}, {7, 1 << 20, true}, {25, 1 << 20, true},
+	} {
+		t.Run(fmt.Sprint(test.levels, " ", test.long), func(t *testing.T) {
+			v, err := views.NewNodeView(nestedNode(test.levels, test.long, ""))
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := v.Struct()
+			if err != nil {
+				t.Fatal(err)
+			}
+			// Nobody prints what is within as many levels.
+			if text := v.String(); (text != s.String()) != test.cut || test.cut && !strings.Contains(text, "children: [(...)]") {
+				t.Errorf("the text is %.300s, want it cut: %v", text, test.cut)
+			}
+			got, err := v.MarshalJSON()
+			want, wanted := json.Marshal(s)
+			if err != nil || wanted != nil || !bytes.Equal(got, want) {
+				t.Errorf("the JSON is %.300s, %v, want %.300s, %v", got, err, want, wanted)
+			}
+			same, err := views.NewNodeView(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			same.SetPlace(same.Place()) // so that the bytes are not compared
+			differs, err := views.NewNodeView(nestedNode(test.levels, test.long, "y"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !v.Equal(&same) || v.Equal(&differs) {
+				t.Error("Equal is wrong")
+			}
+		})
+	}
+}
