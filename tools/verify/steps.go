@@ -353,7 +353,7 @@ func engineTests(ctx context.Context, v *verifier, log *log) error {
 }
 
 // simulationSeeds is how many seeds `make test` gives each simulation.
-const simulationSeeds = 1000
+const simulationSeeds = 2000
 
 // simulation runs the tests called TestSimulation* of the root module with many
 // seeds. Their packages define the flags -seeds and -seed.
