@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/fulmar-rpc/fulmar/bench/contestant"
 )
@@ -294,6 +295,25 @@ func (c CaseResult) columns() []metric {
 	return slices.DeleteFunc(c.metrics(), func(m metric) bool {
 		return m.column == "" || !slices.ContainsFunc(c.Runs, func(r Sample) bool { return !math.IsNaN(m.value(r)) })
 	})
+}
+
+// withSecondNames prints the lines of contestants that have a second name once more under
+// it, each behind the original.
+func (s Suite) withSecondNames(lines []string) []string {
+	var all []string
+	for _, line := range lines {
+		all = append(all, line)
+		fields := strings.Split(line, " ")
+		names := strings.Split(fields[3], "/")
+		for i, name := range names {
+			names[i] = cmp.Or(s.AlsoAs[name], name)
+		}
+		fields[3] = strings.Join(names, "/")
+		if renamed := strings.Join(fields, " "); renamed != line {
+			all = append(all, renamed)
+		}
+	}
+	return all
 }
 
 // allLines returns the lines of all cases, ratios first.

@@ -26,6 +26,9 @@ type Suite struct {
 	// Notes finds out what else belongs to the results, as lines of text. It may
 	// be nil. root is the root of the repository.
 	Notes func(ctx context.Context, root string) ([]string, error)
+	// AlsoAs are second names of contestants: their lines are printed once more
+	// under them.
+	AlsoAs map[string]string
 }
 
 // Program is built from a package of a module, and knows contestants.
@@ -35,6 +38,25 @@ type Program struct {
 	// file in C.
 	Module, Package string
 	Contestants     []string
+	// Plays is for contestants with two programs: which of the cases this one plays.
+	Plays Plays
+}
+
+// Plays says which cases a program plays.
+type Plays uint8
+
+// The choices.
+const (
+	PlaysAll Plays = iota
+	// PlaysOperations is for a program that plays the cases that repeat.
+	PlaysOperations
+	// PlaysCalls is for one that plays the others.
+	PlaysCalls
+)
+
+// plays tells whether the program plays cases that repeat, or the others.
+func (p Program) plays(repeats bool) bool {
+	return p.Plays == PlaysAll || repeats == (p.Plays == PlaysOperations)
 }
 
 // Case compares contestants in one situation.

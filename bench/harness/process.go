@@ -66,7 +66,7 @@ func (r *runner) play(ctx context.Context, t turn) (report contestant.Report, ot
 
 // playPair also returns the processor time of both processes over their lives.
 func (r *runner) playPair(ctx context.Context, t turn) (report contestant.Report, used time.Duration, err error) {
-	binary, ok := r.binaries[t.contestant]
+	binary, ok := r.roster(t.played.Repeats).binaries[t.contestant]
 	if !ok {
 		return report, 0, fmt.Errorf("suite %s: no program knows %q", r.suite.Name, t.contestant)
 	}

@@ -34,16 +34,34 @@ type Options struct {
 
 // runner is a suite being run.
 type runner struct {
-	suite      Suite
-	options    Options
-	binaries   map[string]string // by contestant
-	processors [2]int
-	progress   io.Writer
-	log        io.Writer
-	missing    map[string]string // contestants that cannot take part, and why
+	suite   Suite
+	options Options
+	// operations are the contestants of cases that repeat, and calls those of the others.
+	operations, calls roster
+	processors        [2]int
+	progress          io.Writer
+	log               io.Writer
 	// certificate is the name of a file, empty if no case needs it.
 	certificate string
 	results     *Results
+}
+
+// roster is who is there for cases of one kind.
+type roster struct {
+	binaries map[string]string // by contestant
+	missing  map[string]string // contestants that cannot take part, and why
+}
+
+func newRoster() roster {
+	return roster{binaries: map[string]string{}, missing: map[string]string{}}
+}
+
+// roster returns who is there for cases that repeat, or for the others.
+func (r *runner) roster(repeats bool) roster {
+	if repeats {
+		return r.operations
+	}
+	return r.calls
 }
 
 // busyLoad is the load average before the first run, and busyOthers the
@@ -62,7 +80,7 @@ func Run(ctx context.Context, suite Suite, options Options) (*Results, error) {
 	}
 	r := &runner{
 		suite: suite, options: options, progress: options.Progress, log: options.Log,
-		binaries: map[string]string{}, missing: map[string]string{},
+		operations: newRoster(), calls: newRoster(),
 		results: &Results{
 			Format: resultsFormat, Suite: suite.Name, Date: time.Now().UTC().Truncate(time.Second), Commit: options.Commit,
 			Machine: machine.Describe(), Network: options.Network, Settings: options.Settings,
@@ -100,7 +118,7 @@ func Run(ctx context.Context, suite Suite, options Options) (*Results, error) {
 	for _, failure := range failures {
 		r.results.Warnings = append(r.results.Warnings, oneLine(failure))
 	}
-	r.results.Lines = r.results.allLines()
+	r.results.Lines = suite.withSecondNames(r.results.allLines())
 	return r.results, errors.Join(failures...)
 }
 
@@ -124,25 +142,8 @@ func (r *runner) prepare(ctx context.Context) error {
 			return fmt.Errorf("suite %s has no case %q", r.suite.Name, name)
 		}
 	}
-	for _, program := range r.suite.Programs {
-		binary := filepath.Join(r.options.Binaries, program.binary())
-		infos, err := r.ask(ctx, binary)
-		if err != nil {
-			return err
-		}
-
-		for _, name := range program.Contestants {
-			at := slices.IndexFunc(infos, func(i contestant.Info) bool { return i.Name == name })
-			if at < 0 {
-				return fmt.Errorf("%s does not know the contestant %q", binary, name)
-			}
-			r.binaries[name] = binary
-			r.results.Contestants = append(r.results.Contestants, infos[at])
-			if reason := infos[at].Unavailable; reason != "" {
-				r.missing[name] = reason
-				fmt.Fprintf(r.progress, "%s: not available: %s\n", name, reason)
-			}
-		}
+	if err := r.enlist(ctx); err != nil {
+		return err
 	}
 	if slices.Contains(r.placements(), Pinned) {
 		server, client, err := machine.Pair()
@@ -161,6 +162,42 @@ func (r *runner) prepare(ctx context.Context) error {
 	return nil
 }
 
+// enlist asks all programs which contestants they know.
+func (r *runner) enlist(ctx context.Context) error {
+	for _, program := range r.suite.Programs {
+		binary := filepath.Join(r.options.Binaries, program.binary())
+		infos, err := r.ask(ctx, binary)
+		if err != nil {
+			return err
+		}
+		for _, name := range program.Contestants {
+			at := slices.IndexFunc(infos, func(i contestant.Info) bool { return i.Name == name })
+			if at < 0 {
+				return fmt.Errorf("%s does not know the contestant %q", binary, name)
+			}
+			r.results.Contestants = append(r.results.Contestants, infos[at])
+			reason := infos[at].Unavailable
+			if reason != "" {
+				fmt.Fprintf(r.progress, "%s: not available: %s\n", name, reason)
+			}
+			for _, repeats := range []bool{false, true} {
+				if !program.plays(repeats) {
+					continue
+				}
+				here := r.roster(repeats)
+				if other, twice := here.binaries[name]; twice {
+					return fmt.Errorf("%s and %s both play the contestant %q", other, binary, name)
+				}
+				here.binaries[name] = binary
+				if reason != "" {
+					here.missing[name] = reason
+				}
+			}
+		}
+	}
+	return nil
+}
+
 // runCase runs a case in one placement: first the closed loops of all
 // contestants, round by round, then the open loops of each comparison, at a
 // load that both can carry.
@@ -175,7 +212,7 @@ func (r *runner) runCase(ctx context.Context, c Case, placement Placement) error
 	if (c.Repeats || c.DecidingOnly) && placement != r.placements()[0] {
 		return nil
 	}
-	pairs, contestants := available(pairs, r.missing)
+	pairs, contestants := available(pairs, r.roster(c.Repeats).missing)
 	if len(contestants) == 0 {
 		return nil
 	}

@@ -306,3 +306,62 @@ func TestRun_EndsWithItsContext(t *testing.T) {
 		t.Error("no error although the context had ended")
 	}
 }
+
+// A contestant may have a program for what it repeats and another for calls. Fakes that
+// repeat say 250 ns or 500 ns, and those that are called answer 200 calls or 100.
+func TestRun_ChoosesTheProgramByTheKindOfACase(t *testing.T) {
+	suite, options := fakeSuite(t, "good", "slow")
+	suite.Programs[0].Plays, suite.Programs[1].Plays = PlaysOperations, PlaysCalls
+	for i := range suite.Programs {
+		suite.Programs[i].Contestants = []string{"gone"}
+	}
+	missing := runner{suite: suite, options: options, log: io.Discard, progress: io.Discard, operations: newRoster(), calls: newRoster(), results: &Results{}}
+	if err := missing.enlist(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for repeats, want := range map[bool]string{true: fakePrefix + "good", false: fakePrefix + "slow"} {
+		here := missing.roster(repeats)
+		if got := filepath.Base(here.binaries["gone"]); got != want || here.missing["gone"] == "" {
+			t.Errorf("repeats %v: %s plays it, missing %v, want %s and a reason", repeats, got, here.missing, want)
+		}
+	}
+	// Two programs for the same cases: nobody could say whose figures they are.
+	suite.Programs[1].Plays = PlaysAll
+	if _, err := Run(t.Context(), suite, options); err == nil || !strings.Contains(err.Error(), "both play the contestant") {
+		t.Errorf("%v, want an error that names both programs", err)
+	}
+}
+
+func TestRun_PlaysBothKindsInOneSuite(t *testing.T) {
+	suite, options := fakeSuite(t, "good", "slow")
+	suite.Programs[0].Plays, suite.Programs[0].Contestants = PlaysOperations, []string{"good"}
+	suite.Programs[1].Plays = PlaysCalls
+	suite.Cases = []Case{{Name: "a", Pairs: Against("good", "good"), Repeats: true}, {Name: "b", Pairs: Against("slow", "slow"), Open: OpenNever}}
+	suite.AlsoAs = map[string]string{"slow": "snail"}
+	results, err := Run(t.Context(), suite, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"VALUE fakes/a ns_op good 250.0", "VALUE fakes/b calls_per_s slow 50", "VALUE fakes/b calls_per_s snail 50"} {
+		if !slices.Contains(results.Lines, want) {
+			t.Errorf("no line %q in\n%s", want, strings.Join(results.Lines, "\n"))
+		}
+	}
+	// Whoever plays only one kind is not there for the other.
+	suite.Cases = []Case{{Name: "b", Pairs: Against("slow", "slow"), Repeats: true}}
+	if _, err := Run(t.Context(), suite, options); err == nil || !strings.Contains(err.Error(), "no program knows") {
+		t.Errorf("%v, want an error that says that there is no program", err)
+	}
+}
+
+func TestSuite_PrintsSecondNamesInLines(t *testing.T) {
+	suite := Suite{AlsoAs: map[string]string{"ours-view": "ours"}}
+	got := suite.withSecondNames([]string{"RATIO s/c p99 ours-view/peer 0.500", "VALUE s/ours-view p99 peer 3", "VALUE s/c p99 ours-view 2"})
+	want := []string{
+		"RATIO s/c p99 ours-view/peer 0.500", "RATIO s/c p99 ours/peer 0.500", "VALUE s/ours-view p99 peer 3",
+		"VALUE s/c p99 ours-view 2", "VALUE s/c p99 ours 2",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("lines\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
