@@ -25,6 +25,7 @@ import (
 	"github.com/fulmar-rpc/fulmar/bench/netsuite"
 	"github.com/fulmar-rpc/fulmar/bench/papernet"
 	"github.com/fulmar-rpc/fulmar/bench/rpc"
+	"github.com/fulmar-rpc/fulmar/bench/viewsuite"
 )
 
 func main() {
@@ -54,7 +55,7 @@ func run(ctx context.Context, arguments []string) error {
 }
 
 func suites() []harness.Suite {
-	return []harness.Suite{rpc.Suite(), rpc.ViewSuite(), netsuite.Suite(), papernet.Suite(), codec.Suite(), codec.PaperSuite(), codec.ViewSuite()}
+	return []harness.Suite{rpc.Suite(), netsuite.Suite(), papernet.Suite(), codec.Suite(), codec.PaperSuite(), viewsuite.Suite()}
 }
 
 func findSuite(name string) (harness.Suite, error) {

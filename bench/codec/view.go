@@ -2,7 +2,6 @@ package codec
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/fulmar-rpc/fulmar/bench/contestant"
 	"github.com/fulmar-rpc/fulmar/bench/harness"
@@ -44,7 +43,7 @@ func viewSets() []DataSet {
 	}
 }
 
-// ViewCases returns the cases of suite view.
+// ViewCases returns the cases of suite view without calls.
 func ViewCases() []Case {
 	var cases []Case
 	for _, operation := range []Operation{Forward, ReadAll, ReadOne} {
@@ -55,33 +54,21 @@ func ViewCases() []Case {
 	return append(cases, Case{Name: MyTest, Set: myTest(), Operation: Whole})
 }
 
-// ViewSuite describes the suite view to the runner.
-func ViewSuite() harness.Suite {
-	suite := harness.Suite{
-		Name:        "view",
-		Deciding:    harness.Pinned,
-		QuickWindow: 1500 * time.Millisecond,
-		Programs: []harness.Program{
-			{Module: "bench", Package: "codec/view", Contestants: []string{fulmar, fulmarView, fulmarStruct}},
-			{Module: "bench/peers", Package: "codec/kitex", Contestants: []string{kitex}},
-			{Module: "bench/peers", Package: "codec/capnp", Contestants: []string{capnp}},
-		},
-	}
+// ViewOperations describes the cases of suite view without calls to the runner.
+func ViewOperations() []harness.Case {
+	var cases []harness.Case
 	for _, c := range ViewCases() {
-		played := harness.Case{Name: c.Name, Repeats: true}
-		if c.Operation == Whole {
-			played.Pairs = append(harness.Against(fulmarView, fulmarStruct, kitex), harness.Against(fulmar, capnp)...)
-			played.Quick = harness.Against(fulmar, capnp)
-		} else {
-			played.Pairs = append(harness.Against(fulmarView, fulmarStruct, kitex), harness.Against(fulmar, kitex)...)
-		}
+		played := harness.Case{Name: c.Name, Repeats: true, Pairs: harness.Against(fulmarView, fulmarStruct, kitex)}
 		switch c.Name {
+		case MyTest:
+			played.Quick = harness.Against(fulmarView, capnp)
+			played.Pairs = append(played.Pairs, played.Quick...)
 		case "forward-1k", "forward-11k", "forward-6m":
-			played.Quick = harness.Against(fulmar, kitex)
+			played.Quick = harness.Against(fulmarView, kitex)
 		}
-		suite.Cases = append(suite.Cases, played)
+		cases = append(cases, played)
 	}
-	return suite
+	return cases
 }
 
 // Fields is what a contestant of suite view does with values that were decoded.

@@ -13,7 +13,7 @@ import (
 
 //go:generate fulmar gen --view-methods both -o ../gen/viewmethods ../idl/echo.thrift
 
-// inForm is a contestant of suite view-calls, whose handlers register registers: those of a
+// inForm is a contestant of suite view, whose handlers register registers: those of a
 // server, or those of a gateway if there is a client of what is behind it.
 func inForm(name string, register func(*fulmar.Server, *fulmar.Client, rpc.Played)) rpc.Contestant {
 	c := contestant(name, fulmar.Framed)

@@ -12,8 +12,3 @@ import (
 func TestSuite_OursPlaysItsCases(t *testing.T) {
 	rpctest.Smoke(t, "../..", "bench", "pingpong-128-c100", "mux-128-c64", "complex-c100", "oneway-1k-c100", "unix-1k-c100", "tls-1k-c100", "local", "idle-10k", "overload-2x")
 }
-
-// Views and structs play whole calls and a gateway's.
-func TestViewSuite_OursPlaysItsCases(t *testing.T) {
-	rpctest.SmokeViews(t, "../..", "bench", "echo-1k", "echo-items-1k", "hop-1k")
-}

@@ -2,17 +2,17 @@ package rpc
 
 import "github.com/fulmar-rpc/fulmar/bench/harness"
 
-// The contestants of suite view-calls. Clients of all have structs: what is compared is the
+// The contestants of suite view with calls. Clients of all have structs: what is compared is the
 // server, or the gateway between.
 const (
 	oursView   = "fulmar-view"
 	oursStruct = "fulmar-struct"
 )
 
-// The sizes of suite view-calls. One Part of them takes itemBytes in a message.
+// One Part of them takes itemBytes in a message.
 const itemBytes = 29
 
-// ViewCases returns the cases of suite view-calls: echoes of one long text, echoes of many
+// ViewCases returns the cases of suite view with calls: echoes of one long text, echoes of many
 // short structs, and calls through a gateway that sets a field.
 func ViewCases() []Case {
 	const kilo, mega = 1 << 10, 1 << 20
@@ -33,26 +33,19 @@ func ViewCases() []Case {
 	return cases
 }
 
-// ViewSuite describes the suite view-calls to the runner.
-func ViewSuite() harness.Suite {
-	suite := harness.Suite{
-		Name:     "view-calls",
-		Deciding: harness.Pinned,
-		Programs: []harness.Program{
-			{Module: "bench", Package: "fulmar", Contestants: []string{oursView, oursStruct}},
-			{Module: "bench/peers", Package: "kitex", Contestants: []string{"kitex"}},
-		},
-	}
+// ViewCalls describes the cases of suite view with calls to the runner. Floors are for
+// throughput and processor time of echoes of one text, so quick runs have no open loops.
+func ViewCalls() []harness.Case {
+	var cases []harness.Case
 	for _, c := range ViewCases() {
 		played := c.harness()
-		played.Pairs = harness.Against(oursView, oursStruct, "kitex")
-		played.Quick = nil
-		if c.Name == "echo-1k" || c.Name == "echo-items-32k" || c.Name == "hop-32k" {
-			played.Quick = harness.Against(oursView, oursStruct, "kitex")
+		played.Pairs, played.Open = harness.Against(oursView, oursStruct, "kitex"), harness.OpenUnlessQuick
+		if !c.Hop && c.Items == 0 {
+			played.Quick = harness.Against(oursView, oursStruct)
 		}
-		suite.Cases = append(suite.Cases, played)
+		cases = append(cases, played)
 	}
-	return suite
+	return cases
 }
 
 // complexes are the requests of one caller of the method complex.

@@ -29,9 +29,4 @@ func TestViewCases_AreFoundAndHaveData(t *testing.T) {
 			}
 		}
 	}
-	for _, played := range ViewSuite().Cases {
-		if len(played.Pairs) != 2 {
-			t.Errorf("%s compares %d pairs", played.Name, len(played.Pairs))
-		}
-	}
 }

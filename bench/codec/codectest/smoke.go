@@ -18,8 +18,15 @@ import (
 // repository.
 func Smoke(t *testing.T, root, module string) {
 	t.Helper()
-	suite := codec.Suite()
-	suite.Programs = slices.DeleteFunc(suite.Programs, func(p harness.Program) bool { return p.Module != module })
+	SmokeSuite(t, codec.Suite(), root, module, "tiny-74b-decode", "list-i64-1k-encode", codec.MyTest)
+}
+
+// SmokeSuite is Smoke for cases of another suite that repeat an operation.
+func SmokeSuite(t *testing.T, suite harness.Suite, root, module string, names ...string) {
+	t.Helper()
+	suite.Programs = slices.DeleteFunc(suite.Programs, func(p harness.Program) bool {
+		return p.Module != module || p.Plays == harness.PlaysCalls
+	})
 	var here []string
 	for _, program := range suite.Programs {
 		here = append(here, program.Contestants...)
@@ -27,7 +34,7 @@ func Smoke(t *testing.T, root, module string) {
 	var want []int
 	var cases []harness.Case
 	for _, c := range suite.Cases {
-		if !slices.Contains([]string{"tiny-74b-decode", "list-i64-1k-encode", codec.MyTest}, c.Name) {
+		if !slices.Contains(names, c.Name) {
 			continue
 		}
 		var members []harness.Pair
@@ -38,6 +45,9 @@ func Smoke(t *testing.T, root, module string) {
 		}
 		c.Pairs = members
 		cases, want = append(cases, c), append(want, len(members))
+	}
+	if len(cases) != len(names) {
+		t.Fatalf("%d of the cases %v are in suite %s", len(cases), names, suite.Name)
 	}
 	suite.Cases = cases
 	for i, result := range harnesstest.Measure(t, root, suite, 20*time.Millisecond) {

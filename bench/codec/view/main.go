@@ -15,10 +15,8 @@ func main() {
 	contestant.Main(all()...)
 }
 
-// all are the contestants. A view is what a user of it gets, whatever it is called.
 func all() []contestant.Contestant {
 	return []contestant.Contestant{
-		{Name: "fulmar", Repeat: repeat},
 		{Name: "fulmar-view", Repeat: repeat},
 		structs().Contestant("fulmar-struct"),
 	}

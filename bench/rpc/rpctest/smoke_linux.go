@@ -20,18 +20,15 @@ const window = 400 * time.Millisecond
 // repository.
 func Smoke(t *testing.T, root, module string, cases ...string) {
 	t.Helper()
-	smoke(t, root, module, rpc.Suite(), cases)
+	SmokeSuite(t, rpc.Suite(), root, module, cases...)
 }
 
-// SmokeViews is Smoke for suite view-calls.
-func SmokeViews(t *testing.T, root, module string, cases ...string) {
+// SmokeSuite is Smoke for the cases with calls of another suite.
+func SmokeSuite(t *testing.T, suite harness.Suite, root, module string, cases ...string) {
 	t.Helper()
-	smoke(t, root, module, rpc.ViewSuite(), cases)
-}
-
-func smoke(t *testing.T, root, module string, suite harness.Suite, cases []string) {
-	t.Helper()
-	suite.Programs = slices.DeleteFunc(suite.Programs, func(p harness.Program) bool { return p.Module != module })
+	suite.Programs = slices.DeleteFunc(suite.Programs, func(p harness.Program) bool {
+		return p.Module != module || p.Plays == harness.PlaysOperations
+	})
 	present := map[string]bool{}
 	for _, program := range suite.Programs {
 		for _, name := range program.Contestants {
