@@ -105,7 +105,7 @@ func TestSuite_EveryContestantHasOneProgramForACase(t *testing.T) {
 	}
 }
 
-func all() []harness.Suite { return []harness.Suite{viewsuite.Suite()} }
+func all() []harness.Suite { return []harness.Suite{viewsuite.Suite(), viewsuite.PaperSuite()} }
 
 func programs(suite harness.Suite, name string, repeats bool) (n int) {
 	plays := harness.PlaysCalls

@@ -26,12 +26,15 @@ import (
 func main() {
 	klog.SetOutput(io.Discard)
 	modules := []string{"github.com/cloudwego/kitex", "github.com/cloudwego/netpoll", "github.com/cloudwego/gopkg"}
+	pooled := connect(
+		client.WithTransportProtocol(transport.Framed),
+		// More idle connections than any case has callers.
+		client.WithLongConnection(connpool.IdleConfig{MaxIdlePerAddress: 1000, MaxIdleGlobal: 1000, MaxIdleTimeout: time.Minute}),
+	)
 	rpc.Main(
-		rpc.Contestant{Name: "kitex", Modules: modules, Serve: serve(true), Connect: connect(
-			client.WithTransportProtocol(transport.Framed),
-			// More idle connections than any case has callers.
-			client.WithLongConnection(connpool.IdleConfig{MaxIdlePerAddress: 1000, MaxIdleGlobal: 1000, MaxIdleTimeout: time.Minute}),
-		)},
+		rpc.Contestant{Name: "kitex", Modules: modules, Serve: serve(true), Connect: pooled},
+		// The same, as suites of the article's figures call it.
+		rpc.Contestant{Name: "new", Modules: modules, Serve: serve(false), Connect: pooled},
 		rpc.Contestant{Name: "kitex-mux", Modules: modules, Serve: serve(false, server.WithMuxTransport()), Connect: connect(
 			// Two connections, as Kitex's benchmark has. The option also selects
 			// TTHeader.

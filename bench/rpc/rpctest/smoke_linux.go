@@ -43,7 +43,7 @@ func SmokeSuite(t *testing.T, suite harness.Suite, root, module string, cases ..
 		if strings.HasPrefix(c.Name, "idle-") {
 			c.Load = append(c.Load, "-idle", "100")
 		}
-		if c.Open == harness.OpenAlways && len(played) > 0 && c.Kind != harness.Overload {
+		if c.Open != harness.OpenNever && len(played) > 0 && c.Kind != harness.Overload {
 			c.Open = harness.OpenNever // The first case shows it, and that of overload.
 		}
 		if c.Pairs = alone(c.Pairs, present); len(c.Pairs) > 0 {
