@@ -40,6 +40,9 @@ const (
 	// PayloadCodec. It is no framing of its own, so clients cannot have it: a call of
 	// theirs is in Protobuf if generated code says so, or RawProtobufMethod.
 	KitexProtobuf = Protocol(wire.KitexProtobuf)
+	// GRPC is gRPC over HTTP/2: for servers, of services in Protobuf, and of services in
+	// Thrift as Kitex has them there.
+	GRPC = Protocol(wire.GRPC)
 )
 
 // PayloadCodec is what the body of a call is encoded in.
@@ -84,7 +87,7 @@ func (p *Protocol) UnmarshalText(text []byte) error {
 }
 
 // supported is every protocol there is.
-const supported = framings | wire.Set(1<<wire.KitexProtobuf)
+const supported = framings | wire.Set(1<<wire.KitexProtobuf|1<<wire.GRPC)
 
 // framings is every protocol that a client can have.
 const framings = wire.Set(1<<wire.Bare | 1<<wire.Framed | 1<<wire.TTHeader | 1<<wire.TTHeaderFramed)
@@ -376,6 +379,8 @@ func (c ClientConfig) Validate() error {
 		problems = append(problems, fmt.Errorf("client config: Target: %w", err))
 	}
 	switch {
+	case c.Protocol == GRPC:
+		problems = append(problems, fmt.Errorf("client config: Protocol: %v is not one that a client has yet (known: %s)", GRPC, framings))
 	case c.Protocol == KitexProtobuf:
 		problems = append(problems, fmt.Errorf("client config: Protocol: %v is not one that a client has: describe methods with RawProtobufMethod, and use %v, %v or %v", KitexProtobuf, Framed, TTHeader, TTHeaderFramed))
 	case c.Protocol != 0 && !framings.Has(wire.Protocol(c.Protocol)):

@@ -92,6 +92,8 @@ type Error struct {
 	// exception is the type that Thrift has for exactly this error; 0 if the
 	// code decides.
 	exception thriftwire.ExceptionType
+	// details is a google.rpc.Status that came with the error.
+	details []byte
 	// forwarded: executed is about the call in which a handler returns the error.
 	forwarded bool
 }

@@ -40,7 +40,7 @@ func inTheHandshake(t *testing.T) []mishap {
 			c.TLS.Config.Certificates = []tls.Certificate{other.issue("client", nil)}
 		}), call: callNothing},
 		{what: "the two know no common application protocol", server: good, client: trusting(func(c *fulmar.ClientConfig) {
-			c.TLS.Config.NextProtos = []string{"h2"}
+			c.TLS.Config.NextProtos = []string{"spdy/3"}
 		}), call: callNothing},
 		{what: "the server answers, but not with TLS", answer: func() []byte { return []byte("HTTP/1.1 400 Bad Request\r\n\r\n") }, client: trusting(nil), call: callNothing},
 		{what: "the server closes when it sees TLS", answer: func() []byte { return nil }, client: trusting(nil), call: callNothing},

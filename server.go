@@ -18,6 +18,7 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
 	"github.com/fulmar-rpc/fulmar/internal/transport"
 	"github.com/fulmar-rpc/fulmar/internal/wire"
+	"github.com/fulmar-rpc/fulmar/internal/wire/grpc"
 	"github.com/fulmar-rpc/fulmar/observe"
 )
 
@@ -60,7 +61,7 @@ func NewServer(config ServerConfig) (*Server, error) {
 		methods:   newMethodTable(),
 	}
 	s.observers = newObservers(config.Observers, nil)
-	secured, err := config.TLS.build(s.logger)
+	secured, err := config.TLS.build(s.logger, config.allowed().Has(wire.GRPC))
 	if err != nil {
 		return nil, fmt.Errorf("server config: TLS: %w", err)
 	}
@@ -80,6 +81,7 @@ func NewServer(config ServerConfig) (*Server, error) {
 		MaxHandshakes:    config.TLS.MaxHandshakes,
 		Identify:         identityOf,
 		Lookup:           s.lookup,
+		LookupExact:      s.lookupExact,
 		Handle:           s.handle,
 		Observed:         s.observers != nil,
 		Connection:       connectionObserver(config.Observers, func() *peerlog.Log { return s.transport.Log() }),
@@ -232,6 +234,15 @@ func (s *Server) lookup(service, method []byte, payload wire.Payload) any {
 		return entry
 	}
 	return nil // and not a nil entry, which is something
+}
+
+// lookupExact is lookup for gRPC, which always names the service, and waits for an answer.
+func (s *Server) lookupExact(service, method string, payload wire.Payload) any {
+	entry := s.methods.services[service][method].takes(PayloadCodec(payload))
+	if entry == nil || entry.method.Oneway {
+		return nil
+	}
+	return entry
 }
 
 // handle serves one message. Calls run at the same time, and this may be the
@@ -407,12 +418,15 @@ func invalid(err error) *Error {
 	e := &Error{code: InvalidArgument, message: "request refused: " + err.Error(), executed: ExecutedNo, cause: err,
 		exception: thriftwire.ExceptionProtocolError}
 	var encoding *thriftwire.Error
+	var status *grpc.Error
 	switch {
 	case errors.Is(err, transport.ErrOverloaded):
 		// Thrift has no type for it.
 		e.code, e.exception = ResourceExhausted, 0
 	case errors.Is(err, transport.ErrStopping):
 		e.code, e.exception = Unavailable, 0
+	case errors.As(err, &status):
+		e.code, e.exception = Code(status.Code), 0
 	case errors.Is(err, wire.ErrNotEnabled):
 		e.code, e.exception = Unimplemented, thriftwire.ExceptionInvalidProtocol
 	case !errors.As(err, &encoding):
@@ -543,7 +557,7 @@ func (s *Server) sendBusiness(in *transport.Inbound, state *unaryState, head tra
 }
 
 func (s *Server) sendException(in *transport.Inbound, name string, err error, head transport.ReplyHead) {
-	head.Code = uint32(CodeOf(err))
+	head.Code, head.Details = uint32(CodeOf(err)), detailsOf(err)
 	s.delivered(in, name, in.SendException(name, exceptionFor(err), head))
 }
 

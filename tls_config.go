@@ -173,11 +173,14 @@ func checkShort(name string, d time.Duration) []error {
 }
 
 // build returns what listeners get, nil for no TLS.
-func (c ServerTLS) build(logger *slog.Logger) (*tls.Config, error) {
+func (c ServerTLS) build(logger *slog.Logger, http2 bool) (*tls.Config, error) {
 	if !c.enabled() {
 		return nil, nil
 	}
 	config := baseConfig(c.Config)
+	if http2 && (c.Config == nil || c.Config.NextProtos == nil) {
+		config.NextProtos = append(config.NextProtos, http2Protocol)
+	}
 	// A client that comes back with a ticket would be known by what was true when it got
 	// that: VerifyPeerCertificate is not called again. Connections last, so tickets save
 	// little.

@@ -99,7 +99,7 @@ func TestTLS_WhoIsRefused(t *testing.T) {
 		"revoked client": {server: func(c *fulmar.ServerTLS) {
 			c.Config = &tls.Config{VerifyPeerCertificate: func([][]byte, [][]*x509.Certificate) error { return errors.New("it was revoked") }}
 		}, want: "bad certificate"},
-		"another application protocol": {client: func(c *fulmar.ClientTLS) { c.Config = &tls.Config{NextProtos: []string{"h2"}} }, want: "no application protocol"},
+		"another application protocol": {client: func(c *fulmar.ClientTLS) { c.Config = &tls.Config{NextProtos: []string{"spdy/3"}} }, want: "no application protocol"},
 		"an old client":                {server: func(c *fulmar.ServerTLS) { c.Config = &tls.Config{MinVersion: tls.VersionTLS13} }, client: func(c *fulmar.ClientTLS) { c.Config = &tls.Config{MaxVersion: tls.VersionTLS12} }, want: "protocol version not supported"},
 	} {
 		t.Run(name, func(t *testing.T) {

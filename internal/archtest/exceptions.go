@@ -6,7 +6,7 @@ import "slices"
 // that is no longer needed fails the test, so the list shrinks by itself;
 // making it longer is a matter for review.
 func exceptions() []exception {
-	return slices.Concat(variableExceptions(), panicExceptions(), goroutineExceptions(), transportGoroutines(), unsafeExceptions(), sizeExceptions(), sleepExceptions(), endExceptions(), quoteExceptions())
+	return slices.Concat(variableExceptions(), panicExceptions(), goroutineExceptions(), transportGoroutines(), http2Goroutines(), unsafeExceptions(), sizeExceptions(), sleepExceptions(), endExceptions(), quoteExceptions())
 }
 
 // variableExceptions: tables that never change, and little else.
@@ -150,6 +150,20 @@ func goroutineExceptions() []exception {
 		{
 			rule: "goroutine", file: "internal/loadgen/loadgen.go", what: "go",
 			reason: "one for each caller; it ends with the window or the context, and Run waits for all of them",
+		},
+	}
+}
+
+// http2Goroutines are those of connections that speak HTTP/2.
+func http2Goroutines() []exception {
+	return []exception{
+		{
+			rule: "goroutine", file: "internal/transport/http2_server.go", what: "go",
+			reason: "at most one for each connection, while its peer does not take what is sent at once; it ends when nothing is left or a write fails",
+		},
+		{
+			rule: "goroutine", file: "internal/transport/http2_stream.go", what: "go",
+			reason: "what a user or package context hangs on the end of a call's context",
 		},
 	}
 }

@@ -52,6 +52,8 @@ type ReplyHead struct {
 	Code uint32
 	// Business is set for a business error.
 	Business *BusinessStatus
+	// Details is a google.rpc.Status in Protobuf that goes with an error, in gRPC only.
+	Details []byte
 	// Metadata are the pairs that the handler added.
 	Metadata []Pair
 }

@@ -64,6 +64,8 @@ type Inbound struct {
 	ping bool
 	// forgotten: the Server may use the memory for another message.
 	forgotten bool
+	// stream is what the call came in if that is gRPC, nil otherwise.
+	stream *serverStream
 	// stamps is nil unless the server is observed.
 	stamps *Stamps
 }
@@ -160,7 +162,7 @@ func (in *Inbound) Detached() eventloop.Detached { return in.detached }
 func (in *Inbound) Forget() { in.forgotten = in.local == nil && in.stamps == nil }
 
 // HasHeader reports whether an answer can carry a ReplyHead.
-func (in *Inbound) HasHeader() bool { return hasTTHeader(in.Protocol) }
+func (in *Inbound) HasHeader() bool { return hasTTHeader(in.Protocol) || in.stream != nil }
 
 // Invalid returns why the message cannot be served, nil if it can. It must be
 // answered by an exception.
@@ -195,6 +197,9 @@ func (in *Inbound) newReply(name string, head ReplyHead, messageType thriftwire.
 	}
 	r.call = in
 	r.protocol, r.payload, r.name, r.sequence = in.Protocol, in.Payload, name, in.Sequence
+	if in.stream != nil {
+		in.stream.reply = head
+	}
 	if hasTTHeader(r.protocol) {
 		if !in.fulmar {
 			head.Code = 0
@@ -243,6 +248,9 @@ func (r *Reply) Send() error {
 
 // SendException answers with an application exception.
 func (in *Inbound) SendException(name string, exception thriftwire.ApplicationException, head ReplyHead) error {
+	if in.stream != nil {
+		return in.stream.server.sendStatus(in, head, exception.Message)
+	}
 	r, err := in.newReply(name, head, thriftwire.Exception)
 	if err != nil {
 		// Better without metadata than not at all.

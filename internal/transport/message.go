@@ -13,6 +13,7 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
 	"github.com/fulmar-rpc/fulmar/internal/wire"
 	"github.com/fulmar-rpc/fulmar/internal/wire/framed"
+	"github.com/fulmar-rpc/fulmar/internal/wire/grpc"
 	"github.com/fulmar-rpc/fulmar/internal/wire/kitexprotobuf"
 	"github.com/fulmar-rpc/fulmar/internal/wire/ttheader"
 )
@@ -60,6 +61,9 @@ func (o *outgoing) begin(pool *linkbuf.Pool) error {
 
 // headSize returns the size of everything in front of the body.
 func (o *outgoing) headSize() (int, error) {
+	if o.protocol == wire.GRPC {
+		return grpc.PrefixSize, nil
+	}
 	size := thriftwire.AppendedHeaderSize(o.name) // that of Kitex-Protobuf is as long
 	if o.protocol == wire.Framed || o.protocol == wire.TTHeaderFramed {
 		size += framed.HeaderSize
@@ -73,6 +77,10 @@ func (o *outgoing) headSize() (int, error) {
 
 // finish fills in the head, once everything is known.
 func (o *outgoing) finish(messageType thriftwire.MessageType) {
+	if o.protocol == wire.GRPC {
+		grpc.PutPrefix(o.room, o.Len()-grpc.PrefixSize, false)
+		return
+	}
 	// It was within the limits when it was longer.
 	size, _ := o.headSize()
 	o.unused = len(o.room) - size

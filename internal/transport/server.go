@@ -44,6 +44,8 @@ type ServerConfig struct {
 	// Lookup returns the Target of a call, nil if there is no such method. The
 	// service is empty if the peer did not name it. It keeps neither.
 	Lookup func(service, method []byte, payload wire.Payload) any
+	// LookupExact is Lookup for protocols that always name the service.
+	LookupExact func(service, method string, payload wire.Payload) any
 	// Handle serves one call, at the same time as others. It may run on the goroutine
 	// that polls, until that leaves it behind. It answers through call, or not at all,
 	// and must call its LetGo before anything that takes time: nothing else of the
@@ -72,6 +74,11 @@ type Server struct {
 	// replies holds *Reply that are not in use, inbounds *Inbound.
 	replies  sync.Pool
 	inbounds sync.Pool
+	// inflaters holds *gzip.Reader, deflaters *gzip.Writer.
+	inflaters sync.Pool
+	deflaters sync.Pool
+	// stall is how long a peer may give an answer no window.
+	stall time.Duration
 
 	running atomic.Int64
 	mu      sync.Mutex
@@ -103,6 +110,7 @@ func (s *Server) Log() *peerlog.Log { return s.log }
 func (s *Server) EventLoop(config eventloop.Config) eventloop.Config {
 	config.MaxDetached = -1 // ConnectionCalls is the limit for what runs
 	config.ReadBufferBytes = ReadBufferBytes(s.config.Limits)
+	s.stall = limits.Or(config.WriteStallTimeout, limits.WriteStallTimeout, 0)
 	config.OnOpen = func(conn *eventloop.Conn) {
 		c := newServerConn(s, conn)
 		conn.SetContext(c)

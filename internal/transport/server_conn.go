@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/fulmar-rpc/fulmar/eventloop"
@@ -37,12 +38,16 @@ type serverConn struct {
 	// identity is what Identify returned.
 	identity any
 	sender   sender
+	// http2 is what the connection is if its peer speaks that, from its first bytes on.
+	http2 atomic.Pointer[http2Server]
 
 	// Only the goroutine that runs data uses these.
 	decoder detect.Decoder
 	names   callerNames
 	// fulmar: the peer is one of ours.
 	fulmar bool
+	// spoke: a message of another protocol than HTTP/2 has come.
+	spoke bool
 	// discard is how many bytes of a refused message are still to come.
 	discard int
 	// late counts messages that came too late for a stopping server.
@@ -138,6 +143,9 @@ var errStopped = errors.New("server is stopping")
 // data looks at what has arrived, and serves one message of it. The event loop
 // calls it, once at a time but for calls that have let go of the connection.
 func (c *serverConn) data() error {
+	if h := c.http2.Load(); h != nil {
+		return h.data()
+	}
 	reader := c.conn.Reader()
 	if c.discard > 0 {
 		n := min(c.discard, reader.Len())
@@ -162,6 +170,8 @@ func (c *serverConn) data() error {
 	switch {
 	case err != nil:
 		return c.refuse(err)
+	case c.decoder.IsHTTP2():
+		return c.speakHTTP2()
 	case used == 0:
 		reader.Expect(need)
 		if err := c.charge(held(reader)); err != nil {
@@ -284,6 +294,10 @@ func (c *serverConn) await(what string, from time.Time, timeout time.Duration) {
 
 // expire closes the connection if its peer has taken too long.
 func (c *serverConn) expire(now time.Time) {
+	if h := c.http2.Load(); h != nil {
+		h.expire(now)
+		return
+	}
 	c.mu.Lock()
 	late := !c.deadline.IsZero() && now.After(c.deadline)
 	quiet := c.awaited == awaitMessage
@@ -331,7 +345,7 @@ func (c *serverConn) inbound(message wire.Message, beyond, size int) *Inbound {
 	arrived, behind := c.arrivals.take(size, c.conn.Reader().Arrived())
 	call := c.newInbound(c.started, arrived, size)
 	call.Behind = behind
-	c.started = time.Time{}
+	c.started, c.spoke = time.Time{}, true
 	call.Protocol, call.Payload, call.Type, call.Sequence = message.Protocol, message.Payload, message.Type, message.Sequence
 	call.Peer, call.Local, call.Identity = c.peer, c.local, c.identity
 	call.server, call.conn = c.server, c
@@ -417,6 +431,10 @@ func (c *serverConn) overloaded(arrived []byte, err error) error {
 
 // done ends a call.
 func (c *serverConn) done(call *Inbound) {
+	if call.stream != nil {
+		call.stream.server.done(call)
+		return
+	}
 	c.mu.Lock()
 	c.running--
 	if call.ordered {
@@ -475,6 +493,9 @@ func heldBy(o *outgoing) int { return max(o.length(), answerBytesMin) }
 // send hands an answer to the event loop, if the connection waits for its call, or
 // to the sender. The connection is held until it has been written.
 func (c *serverConn) send(call *Inbound, o *outgoing) error {
+	if call.stream != nil {
+		return call.stream.server.send(call, o)
+	}
 	n := o.length()
 	if call.stamps != nil {
 		call.stamps.BytesOut = n
@@ -544,6 +565,9 @@ func (c *serverConn) closed(err error) {
 	c.mu.Unlock()
 	c.room.Broadcast()
 	c.uncharge()
+	if h := c.http2.Load(); h != nil {
+		h.closed()
+	}
 	c.sender.close(net.ErrClosed)
 	c.heardFarewell()
 	if c.server.config.Connection != nil {

@@ -13,6 +13,10 @@ import (
 // than ours are told when no call of theirs runs: the client of Kitex 0.16.3
 // panics over the control packet, and fails all calls on the connection.
 func (c *serverConn) announceStop() {
+	if h := c.http2.Load(); h != nil {
+		h.stop(errStopped)
+		return
+	}
 	c.mu.Lock()
 	if !c.multiplexed {
 		c.waitForCallLocked()

@@ -37,6 +37,8 @@ const (
 	// KitexProtobuf in a Set allows messages whose payload is PayloadProtobuf. It
 	// is no framing of its own: they come as Framed or TTHeaderFramed.
 	KitexProtobuf
+	// GRPC is gRPC in HTTP/2: of all that is here, it has the name only.
+	GRPC
 
 	protocols
 )
@@ -69,6 +71,8 @@ func (p Protocol) String() string {
 		return "ttheader-framed"
 	case KitexProtobuf:
 		return "kitex-protobuf"
+	case GRPC:
+		return "grpc"
 	default:
 		return "unknown"
 	}

@@ -37,6 +37,10 @@ func NewDecoder(allowed wire.Set, m limits.Message) Decoder {
 // Detected reports whether the message in progress is of a known protocol.
 func (d *Decoder) Detected() bool { return d.protocol != wire.Unknown }
 
+// IsHTTP2 reports whether the peer speaks HTTP/2, for as long as the connection lasts. Its
+// bytes are not for the Decoder.
+func (d *Decoder) IsHTTP2() bool { return d.protocol == wire.GRPC }
+
 // Next returns the first message in b and how many bytes it used. used may be
 // more than b holds: the rest is to be thrown away as it arrives. With nothing
 // to return yet, need is how many bytes b must hold, starting with the same
@@ -49,6 +53,8 @@ func (d *Decoder) Next(b []byte) (message wire.Message, used, need int, err erro
 		}
 	}
 	switch d.protocol {
+	case wire.GRPC:
+		return message, 0, 0, nil
 	case wire.Bare:
 		message, used, need, err = d.bare.Next(b, d.limits)
 	case wire.TTHeader:
@@ -91,6 +97,13 @@ func (d *Decoder) Refuse(b []byte, reason error) wire.Message {
 // forms is allowed: its payload comes later. The error, a *wire.Error, names
 // what the bytes look like.
 func Detect(b []byte, allowed wire.Set) (protocol wire.Protocol, need int, err error) {
+	isHTTP2, needHTTP2 := false, 0
+	if allowed.Has(wire.GRPC) {
+		isHTTP2, needHTTP2 = matchesHTTP2(b)
+	}
+	if isHTTP2 {
+		return wire.GRPC, 0, nil
+	}
 	isBare, needBare := bare.Matches(b)
 	isFramed, needFramed := framed.Matches(b)
 	isTTHeader, needTTHeader := ttheader.Matches(b)
@@ -114,7 +127,7 @@ func Detect(b []byte, allowed wire.Set) (protocol wire.Protocol, need int, err e
 	case isBare || isFramed || isTTHeader || isProtobuf:
 		return wire.Unknown, 0, refuse(b, allowed)
 	}
-	for _, n := range [...]int{needBare, needFramed, needTTHeader, needProtobuf} {
+	for _, n := range [...]int{needHTTP2, needBare, needFramed, needTTHeader, needProtobuf} {
 		if n > 0 && (need == 0 || n < need) {
 			need = n
 		}
@@ -123,6 +136,23 @@ func Detect(b []byte, allowed wire.Set) (protocol wire.Protocol, need int, err e
 		err = refuse(b, allowed)
 	}
 	return wire.Unknown, need, err
+}
+
+// http2Start is what tells HTTP/2 from everything else: the first bytes of its preface.
+// As a length of a frame it would be more than any has.
+const http2Start = "PRI * HT"
+
+// matchesHTTP2 reports whether b begins with the preface of HTTP/2, or how many bytes it
+// takes to know.
+func matchesHTTP2(b []byte) (ok bool, need int) {
+	n := min(len(b), len(http2Start))
+	switch {
+	case string(b[:n]) != http2Start[:n]:
+		return false, 0
+	case n < len(http2Start):
+		return false, n + 1
+	}
+	return true, 0
 }
 
 // refuse describes bytes that are none of the allowed protocols.

@@ -1,0 +1,28 @@
+package fulmar
+
+import (
+	"errors"
+	"slices"
+)
+
+// http2Protocol is what clients of gRPC offer in the TLS handshake (ALPN), and most of
+// them insist on.
+const http2Protocol = "h2"
+
+// WithDetails returns a copy of e that tells a caller in gRPC more than its code and
+// message: status is a google.rpc.Status in Protobuf, as status.Proto of grpc-go makes it,
+// and should have the same code and message. It is copied. Other protocols do not carry it.
+func (e *Error) WithDetails(status []byte) *Error {
+	detailed := *e
+	detailed.details = slices.Clone(status)
+	return &detailed
+}
+
+// detailsOf returns the details of an error for its caller, nil if there are none.
+func detailsOf(err error) []byte {
+	var e *Error
+	if errors.As(err, &e) && e != nil {
+		return e.details
+	}
+	return nil
+}

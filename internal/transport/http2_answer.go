@@ -1,0 +1,308 @@
+package transport
+
+import (
+	"encoding/json"
+	"errors"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/fulmar-rpc/fulmar/internal/wire"
+	"github.com/fulmar-rpc/fulmar/internal/wire/grpc"
+	"github.com/fulmar-rpc/fulmar/internal/wire/http2"
+)
+
+// deflateLeast is how long an answer must be to be sent as gzip: less is not shorter.
+const deflateLeast = 512
+
+// send answers a call with a message, or with the business error of its head.
+func (h *http2Server) send(call *Inbound, o *outgoing) error {
+	s := call.stream
+	if s.reply.Business != nil {
+		return h.sendStatus(call, s.reply, s.reply.Business.Message)
+	}
+	if o.length() > corkedMost {
+		call.LetGo()
+	}
+	var packed []byte
+	if s.gzip && s.encoding == gzipName && o.length() >= deflateLeast {
+		packed = h.conn.server.deflated(o)
+	}
+	h.attach(call, o.length())
+	h.mu.Lock()
+	if err := h.answerableLocked(s); err != nil {
+		h.mu.Unlock()
+		return err
+	}
+	h.beginFields(s)
+	if packed != nil {
+		h.fields = append(h.fields, http2.Field{Name: "grpc-encoding", Value: gzipName})
+	}
+	h.addMetadata(&s.reply)
+	if err := h.http2.Headers(s.id, h.fields, false); err != nil {
+		if errors.Is(err, http2.ErrHeadersTooLarge) {
+			err = h.statusLocked(s, ReplyHead{Executed: s.reply.Executed, Code: uint32(grpc.ResourceExhausted)}, err.Error())
+		}
+		h.mu.Unlock()
+		h.leave(call)
+		return err
+	}
+	s.answered = true
+	length := o.length()
+	if packed != nil {
+		s.rest, length = append(s.parts[:0], packed), len(packed)
+	} else {
+		s.rest = o.slices(s.parts[:0])
+	}
+	if call.stamps != nil {
+		call.stamps.BytesOut = length
+	}
+	h.pumpLocked(s)
+	if !s.sent {
+		if packed == nil {
+			o.owners.Add(1)
+			s.out = o
+		}
+		s.counted = length
+		h.conn.server.budget.add(length)
+	}
+	h.mu.Unlock()
+	h.leave(call)
+	return nil
+}
+
+// sendStatus answers a call with a status and no message.
+func (h *http2Server) sendStatus(call *Inbound, head ReplyHead, message string) error {
+	h.attach(call, 0)
+	h.mu.Lock()
+	err := h.answerableLocked(call.stream)
+	if err == nil {
+		err = h.statusLocked(call.stream, head, message)
+	}
+	h.mu.Unlock()
+	h.leave(call)
+	return err
+}
+
+// attach takes the connection back for an answer that is short, so that it leaves with
+// others.
+func (h *http2Server) attach(call *Inbound, length int) {
+	call.attached = length <= corkedMost && call.here && call.detached.Attach()
+}
+
+// leave writes an answer, unless that is left to who looks at the connection next.
+func (h *http2Server) leave(call *Inbound) {
+	if !call.attached {
+		h.flush(true)
+	}
+}
+
+// done follows the end of a call.
+func (h *http2Server) done(call *Inbound) {
+	s, c := call.stream, h.conn
+	h.mu.Lock()
+	s.returned = true
+	if h.answerableLocked(s) == nil {
+		// The peer waits for an answer that nobody has made.
+		_ = h.statusLocked(s, ReplyHead{Code: uint32(grpc.Internal)}, "the call ended without an answer")
+	}
+	h.releaseLocked(s)
+	h.mu.Unlock()
+	c.mu.Lock()
+	c.running--
+	c.changedLocked()
+	c.mu.Unlock()
+	if !call.attached || c.conn.Reader().Len() == 0 {
+		h.flush(false)
+	}
+}
+
+func (h *http2Server) answerableLocked(s *serverStream) error {
+	if h.gone || s.answered || s.sent {
+		return net.ErrClosed
+	}
+	return nil
+}
+
+// beginFields begins the headers of an answer.
+func (h *http2Server) beginFields(s *serverStream) {
+	contentType := "application/grpc"
+	switch s.subtype {
+	case "proto":
+		contentType = "application/grpc+proto"
+	case "thrift":
+		contentType = "application/grpc+thrift"
+	}
+	h.fields = append(h.fields[:0], http2.Field{Name: ":status", Value: "200"}, http2.Field{Name: "content-type", Value: contentType})
+}
+
+// pumpLocked sends of an answer what there is room for, and behind all of it the trailers.
+func (h *http2Server) pumpLocked(s *serverStream) {
+	for len(s.rest) > 0 {
+		sent, err := h.http2.Data(s.id, s.rest[0], false)
+		if err != nil {
+			h.resetLocked(s)
+			return
+		}
+		if sent > 0 {
+			s.moved = time.Time{}
+		}
+		if sent < len(s.rest[0]) {
+			s.rest[0] = s.rest[0][sent:]
+			if s.moved.IsZero() {
+				s.moved = time.Now()
+			}
+			return
+		}
+		s.rest = s.rest[1:]
+	}
+	h.fields = append(h.fields[:0], http2.Field{Name: "grpc-status", Value: "0"})
+	_ = h.http2.Headers(s.id, h.fields, true)
+	s.sent = true
+	h.dropAnswer(s)
+	h.releaseLocked(s)
+}
+
+// resumeLocked goes on with answers for which there is room again.
+func (h *http2Server) resumeLocked() {
+	for !h.gone {
+		_, value, ok := h.http2.Writable()
+		if !ok {
+			return
+		}
+		if s, ok := value.(*serverStream); ok && !s.sent {
+			h.pumpLocked(s)
+		}
+	}
+}
+
+// resetLocked ends a stream for which nothing is to be sent any more.
+func (h *http2Server) resetLocked(s *serverStream) {
+	if s.sent {
+		return
+	}
+	s.sent = true
+	s.cancel()
+	h.dropAnswer(s)
+	if !s.complete {
+		s.complete, s.returned = true, true // it never ran
+		s.dropRequest()
+	}
+	h.releaseLocked(s)
+}
+
+// dropAnswer gives the memory of an answer back.
+func (h *http2Server) dropAnswer(s *serverStream) {
+	h.conn.server.budget.give(s.counted)
+	s.counted, s.rest = 0, nil
+	s.parts = [4][]byte{}
+	if s.out != nil {
+		s.out.release()
+		s.out = nil
+	}
+}
+
+// releaseLocked lets the peer begin another stream, when this one is over.
+func (h *http2Server) releaseLocked(s *serverStream) {
+	if !s.sent || !s.returned || h.streams[s.id] != s {
+		return
+	}
+	delete(h.streams, s.id)
+	if !h.gone {
+		h.http2.Release(s.id, h.at(time.Now()))
+	}
+}
+
+// statusLocked sends an answer that has no message.
+func (h *http2Server) statusLocked(s *serverStream, head ReplyHead, message string) error {
+	code := head.Code
+	if head.Business != nil || code == 0 {
+		code = uint32(grpc.Internal)
+	}
+	put := func(withMetadata bool) error {
+		h.beginFields(s)
+		h.fields = append(h.fields, http2.Field{Name: "grpc-status", Value: strconv.FormatUint(uint64(code), 10)})
+		if message != "" {
+			h.fields = append(h.fields, http2.Field{Name: "grpc-message", Value: grpc.EncodeMessage(message)})
+		}
+		if head.Executed == executedNo || head.Executed != "" && s.fulmar {
+			h.fields = append(h.fields, http2.Field{Name: wire.Executed, Value: head.Executed})
+		}
+		if s.encoding != "" && s.encoding != gzipName {
+			h.fields = append(h.fields, http2.Field{Name: "grpc-accept-encoding", Value: gzipName})
+		}
+		if withMetadata {
+			h.addStatus(&head)
+			h.addMetadata(&head)
+		}
+		return h.http2.Headers(s.id, h.fields, true)
+	}
+	err := put(true)
+	if errors.Is(err, http2.ErrHeadersTooLarge) {
+		// Better without details and metadata than not at all.
+		if err = put(false); errors.Is(err, http2.ErrHeadersTooLarge) {
+			message = ""
+			err = put(false)
+		}
+	}
+	s.answered, s.sent = true, true
+	h.releaseLocked(s)
+	return err
+}
+
+// addStatus adds what a status has besides its code and text.
+func (h *http2Server) addStatus(head *ReplyHead) {
+	if len(head.Details) > 0 {
+		h.fields = append(h.fields, http2.Field{Name: "grpc-status-details-bin", Value: grpc.EncodeBinary(head.Details)})
+	}
+	business := head.Business
+	if business == nil {
+		return
+	}
+	h.fields = append(h.fields, http2.Field{Name: wire.BusinessStatus, Value: strconv.FormatInt(int64(business.Status), 10)})
+	if len(business.Extra) > 0 {
+		extra, err := json.Marshal(business.Extra)
+		if err == nil {
+			h.fields = append(h.fields, http2.Field{Name: wire.BusinessExtra, Value: string(extra)})
+		}
+	}
+}
+
+// addMetadata adds the pairs that the handler has set, but those that no header can have.
+func (h *http2Server) addMetadata(head *ReplyHead) {
+	for i := range head.Metadata {
+		pair := &head.Metadata[i]
+		name, value := strings.ToLower(pair.Prefix+pair.Key), pair.Value
+		if grpc.IsBinary(name) {
+			value = grpc.EncodeBinary([]byte(value))
+		}
+		if canBeHeader(name, value) {
+			h.fields = append(h.fields, http2.Field{Name: name, Value: value})
+		}
+	}
+}
+
+// canBeHeader reports whether a pair can be sent as a header that means nothing to HTTP/2
+// or gRPC.
+func canBeHeader(name, value string) bool {
+	switch name {
+	case "", "content-type", "content-length", "te", "connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade":
+		return false
+	}
+	if strings.HasPrefix(name, "grpc-") || strings.TrimSpace(value) != value {
+		return false
+	}
+	for i := range len(name) {
+		c := name[i]
+		if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '.') {
+			return false
+		}
+	}
+	for i := range len(value) {
+		if value[i] < ' ' || value[i] > '~' {
+			return false
+		}
+	}
+	return true
+}

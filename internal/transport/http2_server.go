@@ -1,0 +1,436 @@
+package transport
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/fulmar-rpc/fulmar/eventloop"
+	"github.com/fulmar-rpc/fulmar/internal/limits"
+	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
+	"github.com/fulmar-rpc/fulmar/internal/wire/http2"
+)
+
+// http2Server is a serverConn whose peer speaks HTTP/2:
+//
+//	open -- GOAWAY of either side, nothing to do --> ending -- no streams, all written --> closed
+//	open, ending -- a broken rule, the socket fails ------> closed
+//
+// A stream is a call, which runs when all of its request is there:
+//
+//	headers -> data -> complete -- handler runs --> answered -- windows, socket --> sent
+//	any -- RST_STREAM, closed, too slow --> reset
+//
+// It is released, and the peer may begin another one, when it is sent or reset and its
+// handler has returned. Bytes that wait are written by whoever finds nobody writing. The
+// answers of calls that did not let go of the connection leave when all that has arrived
+// is looked at.
+type http2Server struct {
+	conn  *serverConn
+	began time.Time
+
+	mu      sync.Mutex
+	http2   *http2.Conn
+	streams map[uint32]*serverStream
+	// held: the connection is. gone: it is over.
+	held, gone bool
+	// congested: nothing is read until what waits is taken away.
+	congested bool
+	// stops: the peer was told that no more streams are taken. why is the reason.
+	stops, ended bool
+	why          error
+	// fields is memory for headers that are sent.
+	fields []http2.Field
+	// writing: somebody writes. Only he uses what follows.
+	writing bool
+	spare   *linkbuf.Buffer
+	pieces  [][]byte
+}
+
+func newHTTP2Server(c *serverConn) *http2Server {
+	config := http2.Config{Streams: min(c.server.config.ConnectionCalls, limits.HTTP2Streams)}
+	h := &http2Server{conn: c, began: time.Now(), streams: map[uint32]*serverStream{}}
+	h.http2 = http2.NewConn(config, c.server.buffers, 0)
+	h.spare = linkbuf.New(c.server.buffers)
+	return h
+}
+
+func (h *http2Server) at(now time.Time) http2.Nanoseconds {
+	return http2.Nanoseconds(max(now.Sub(h.began), 0))
+}
+
+// data looks at what has arrived, up to the end of a request, and serves that.
+func (h *http2Server) data() error {
+	c := h.conn
+	reader := c.conn.Reader()
+	if c.mustRest(reader) {
+		h.flush(false)
+		return nil
+	}
+	arrived, now := reader.Buffered(), reader.Arrived()
+	total, need := 0, 0
+	h.mu.Lock()
+	for {
+		event, used, more, err := h.http2.Next(arrived[total:], h.at(now))
+		total += used
+		if err != nil {
+			h.mu.Unlock()
+			return h.broken(err)
+		}
+		if stream := h.takeLocked(&event, now); stream != nil {
+			h.settleLocked()
+			h.mu.Unlock()
+			if err := reader.Skip(total); err != nil {
+				return err
+			}
+			c.started = time.Time{}
+			h.serve(stream, now)
+			return nil // the event loop calls again if there is more
+		}
+		if event.Kind == http2.EventCongested {
+			h.congested = true
+		} else if used > 0 || event.Kind != http2.EventNone {
+			continue
+		}
+		need = more
+		break
+	}
+	h.resumeLocked()
+	h.settleLocked()
+	h.awaitLocked(len(arrived)-total > 0, need)
+	h.mu.Unlock()
+	if err := reader.Skip(total); err != nil {
+		return err
+	}
+	reader.Expect(need)
+	h.flush(false)
+	h.pauseIfCongested(reader)
+	return nil
+}
+
+// mustRest reports whether Rest was called, and its time is not over.
+func (c *serverConn) mustRest(reader *eventloop.Reader) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.rests {
+		return false
+	}
+	c.started, c.awaited, c.deadline = time.Time{}, awaitMessage, time.Time{}
+	c.behind = true
+	if !c.paused && reader.Len() >= limits.ReadAheadBytes {
+		c.paused = true
+		c.conn.PauseReading()
+	}
+	return true
+}
+
+// pauseIfCongested stops reading while the peer does not read, and enough of it waits.
+func (h *http2Server) pauseIfCongested(reader *eventloop.Reader) {
+	h.mu.Lock()
+	congested := h.congested
+	h.mu.Unlock()
+	if !congested || reader.Len() < limits.ReadAheadBytes {
+		return
+	}
+	c := h.conn
+	c.mu.Lock()
+	if !c.paused {
+		c.paused = true
+		c.conn.PauseReading()
+	}
+	c.behind = true
+	c.mu.Unlock()
+}
+
+// awaitLocked starts the clock for what the peer has to do next. partial says that a frame
+// has begun to arrive.
+func (h *http2Server) awaitLocked(partial bool, need int) {
+	c := h.conn
+	switch {
+	case h.congested:
+		// The peer waits for this side, if it reads; the socket knows whether it does.
+		c.started = time.Time{}
+		c.await(awaitMessage, h.began, 0)
+	case partial || h.http2.Unfinished():
+		c.awaitRest(need)
+	case len(h.streams) == 0:
+		c.started = time.Time{}
+		c.await(awaitMessage, time.Now(), c.server.config.IdleTimeout)
+	default:
+		c.started = time.Time{}
+		c.await(awaitMessage, h.began, 0)
+	}
+}
+
+// broken ends a connection whose peer broke a rule. It is told by which one.
+func (h *http2Server) broken(err error) error {
+	c := h.conn
+	c.server.log.Warn("connection closed: broken HTTP/2", "peer", c.peer, "reason", err.Error())
+	h.flush(false)
+	return err
+}
+
+// expire does what is due.
+func (h *http2Server) expire(now time.Time) {
+	c := h.conn
+	c.mu.Lock()
+	late := !c.deadline.IsZero() && now.After(c.deadline)
+	awaited := c.awaited
+	if late && awaited == awaitMessage {
+		c.deadline = time.Time{}
+	}
+	c.mu.Unlock()
+	if late && awaited != awaitMessage {
+		c.server.log.Warn("connection closed: peer too slow", "peer", c.peer, "waited_for", awaited)
+		_ = c.conn.CloseWithError(fmt.Errorf("closed after waiting too long for %s", awaited))
+		return
+	}
+	h.mu.Lock()
+	if h.gone {
+		h.mu.Unlock()
+		return
+	}
+	_, err := h.http2.Tick(h.at(now))
+	for _, stream := range h.streams {
+		if reason := stream.late(now); reason != "" {
+			c.server.log.Warn("call reset: peer too slow", "peer", c.peer, "waited_for", reason)
+			h.http2.Reset(stream.id, http2.Cancel)
+			h.resetLocked(stream)
+		}
+	}
+	if late && len(h.streams) == 0 {
+		h.stopLocked(errIdle)
+	}
+	h.settleLocked()
+	h.mu.Unlock()
+	h.flush(false)
+	if err != nil {
+		_ = c.conn.CloseWithError(err)
+	}
+}
+
+// stop begins the end: GOAWAY says so, and calls that are on their way are still served.
+func (h *http2Server) stop(why error) {
+	h.mu.Lock()
+	h.stopLocked(why)
+	h.settleLocked()
+	h.mu.Unlock()
+	h.flush(false)
+}
+
+func (h *http2Server) stopLocked(why error) {
+	if h.gone || h.stops {
+		return
+	}
+	h.stops, h.why = true, why
+	h.http2.Shutdown(h.at(time.Now()))
+}
+
+// settleLocked holds the connection as long as there is something to do, so that a stopping
+// server does not close it.
+func (h *http2Server) settleLocked() {
+	if !h.held && h.busyLocked() {
+		h.held = true
+		h.conn.conn.Hold()
+	}
+}
+
+func (h *http2Server) busyLocked() bool {
+	return !h.gone && (len(h.streams) > 0 || h.writing || h.http2.Unsent() > 0 || h.stops && !h.http2.Done())
+}
+
+// relax lets go of the connection if nothing is to be done any more, and closes it if
+// nothing will be.
+func (h *http2Server) relax() {
+	h.mu.Lock()
+	if h.busyLocked() {
+		h.mu.Unlock()
+		return
+	}
+	release := h.held
+	h.held = false
+	end := !h.gone && !h.ended && h.stops && h.http2.Done()
+	h.ended = h.ended || end
+	idle := !h.gone && !h.stops && h.http2.Streams() == 0
+	h.mu.Unlock()
+	if idle {
+		h.conn.nothingRuns()
+	}
+	if end {
+		_ = h.conn.conn.CloseWithError(h.why)
+	}
+	if release {
+		h.conn.conn.Release()
+	}
+}
+
+// nothingRuns starts the clock for the next call, behind the last one.
+func (c *serverConn) nothingRuns() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.awaited == awaitMessage && c.deadline.IsZero() && c.server.config.IdleTimeout > 0 {
+		c.deadline = time.Now().Add(c.server.config.IdleTimeout)
+	}
+}
+
+// closed is the end.
+func (h *http2Server) closed() {
+	h.mu.Lock()
+	h.gone = true
+	for _, stream := range h.streams {
+		h.resetLocked(stream)
+	}
+	h.streams = nil
+	h.http2.Close()
+	if h.spare != nil && !h.writing {
+		h.spare.Release()
+	}
+	release := h.held
+	h.held = false
+	h.mu.Unlock()
+	if release {
+		h.conn.conn.Release()
+	}
+}
+
+// --- writing ---
+
+// flush writes what waits, if nobody does. It does not wait for the network: what the
+// socket does not take is left to a goroutine. yield lets others add to it first.
+func (h *http2Server) flush(yield bool) {
+	h.mu.Lock()
+	if h.writing || h.gone || h.http2.Unsent() == 0 {
+		h.mu.Unlock()
+		h.relax()
+		return
+	}
+	h.writing = true
+	h.mu.Unlock()
+	for range sendRounds {
+		if yield && h.conn.crowded() {
+			yieldToOthers()
+		}
+		full := h.take()
+		if full == nil {
+			return
+		}
+		n, err := h.conn.conn.TryWriteBuffers(h.pieces)
+		if rest := linkbuf.Advance(h.pieces, n); err == nil && len(rest) > 0 {
+			go h.writeWaiting(full, rest, n)
+			return
+		}
+		if !h.wrote(full, err) {
+			return
+		}
+	}
+	go h.writeWaiting(nil, nil, 0)
+}
+
+// writeWaiting writes until nothing waits, waiting for the peer if it must. full is what
+// it begins with, of which rest is not written.
+func (h *http2Server) writeWaiting(full *linkbuf.Buffer, rest [][]byte, written int64) {
+	for {
+		if full == nil {
+			if full = h.take(); full == nil {
+				return
+			}
+			rest, written = h.pieces, 0
+		}
+		_, err := h.conn.conn.WriteRest(rest, written)
+		if !h.wrote(full, err) {
+			return
+		}
+		full = nil
+	}
+}
+
+// take takes away what waits, into pieces. It returns nil, and the writing has ended, if
+// there is nothing.
+func (h *http2Server) take() *linkbuf.Buffer {
+	h.mu.Lock()
+	if h.gone || h.http2.Unsent() == 0 {
+		h.endWritingLocked()
+		h.mu.Unlock()
+		h.relax()
+		return nil
+	}
+	full := h.http2.Swap(h.spare)
+	h.spare = nil
+	h.resumeLocked()
+	resume := h.congested
+	h.congested = false
+	h.mu.Unlock()
+	if resume {
+		h.goOn()
+	}
+	h.pieces = full.Slices(h.pieces[:0])
+	return full
+}
+
+// goOn reads again, what has arrived first.
+func (h *http2Server) goOn() {
+	c := h.conn
+	c.mu.Lock()
+	if c.paused && !c.rests {
+		c.paused = false
+		c.conn.ResumeReading()
+	}
+	c.mu.Unlock()
+	c.conn.Wake()
+}
+
+func (h *http2Server) endWritingLocked() {
+	h.writing = false
+	if h.gone && h.spare != nil {
+		h.spare.Release()
+		h.spare = nil
+	}
+}
+
+// wrote follows a write of what was taken. It returns false if that was the last one.
+func (h *http2Server) wrote(full *linkbuf.Buffer, err error) bool {
+	full.Release()
+	clear(h.pieces)
+	if cap(h.pieces) > sendKept {
+		h.pieces = nil
+	}
+	h.mu.Lock()
+	h.spare = full
+	if err != nil {
+		h.endWritingLocked()
+	}
+	h.mu.Unlock()
+	if err != nil {
+		if errors.Is(err, net.ErrClosed) {
+			err = nil
+		}
+		_ = h.conn.conn.CloseWithError(err)
+		h.relax()
+	}
+	return err == nil && !h.isGone()
+}
+
+func (h *http2Server) isGone() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.gone {
+		h.endWritingLocked()
+	}
+	return h.gone
+}
+
+// speakHTTP2 makes the connection one that speaks HTTP/2. That must be so from its first
+// byte: what it was before could not be told from it.
+func (c *serverConn) speakHTTP2() error {
+	if c.spoke {
+		return c.refuse(errors.New("HTTP/2 behind messages in another protocol"))
+	}
+	h := newHTTP2Server(c)
+	c.http2.Store(h)
+	if c.server.stopping.Load() != 0 {
+		h.stop(errStopped)
+	}
+	return h.data()
+}

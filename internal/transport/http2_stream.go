@@ -1,0 +1,455 @@
+package transport
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/fulmar-rpc/fulmar/internal/limits"
+	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
+	"github.com/fulmar-rpc/fulmar/internal/wire"
+	"github.com/fulmar-rpc/fulmar/internal/wire/grpc"
+	"github.com/fulmar-rpc/fulmar/internal/wire/http2"
+)
+
+// serverStream is a call in gRPC, and the context that it is served with: it ends when the
+// peer resets the stream, or the connection ends. What is kept of it is a user's, so it is
+// never used again. The lock of the connection guards everything but ending.
+type serverStream struct {
+	id     uint32
+	server *http2Server
+	ending streamEnding
+
+	// The request: what its headers say, and its message as far as it came.
+	service, method string
+	payload         wire.Payload
+	subtype         string
+	encoding        string
+	gzip            bool
+	fulmar          bool
+	head            RequestHead
+	headBytes       int
+	refused         error
+	began           time.Time
+	prefix          [grpc.PrefixSize]byte
+	prefixed        int
+	length          int
+	body            []byte
+	charged         int
+	complete        bool
+
+	// The answer: out is what is sent, of which rest is left, behind which trailers go.
+	reply    ReplyHead
+	answered bool
+	out      *outgoing
+	counted  int
+	parts    [4][]byte
+	rest     [][]byte
+	packed   []byte
+	// moved is when the peer last took some of it, zero if nothing waits.
+	moved time.Time
+	// sent: nothing is left to be sent, or it never will be. returned: the handler has.
+	sent, returned bool
+}
+
+// takeLocked obeys an event. It returns a stream whose request is complete.
+func (h *http2Server) takeLocked(event *http2.Event, now time.Time) *serverStream {
+	stream, _ := event.Value.(*serverStream)
+	switch event.Kind {
+	case http2.EventHeaders:
+		if stream == nil {
+			stream = h.newStreamLocked(event, now)
+		}
+	case http2.EventData:
+		if stream == nil || stream.complete || stream.sent {
+			h.http2.Consume(event.Stream, len(event.Data), h.at(now))
+			return nil
+		}
+		stream.data(event.Data)
+		h.http2.Consume(stream.id, len(event.Data), h.at(now))
+	case http2.EventReset:
+		if stream != nil {
+			h.resetLocked(stream)
+		} else {
+			h.http2.Release(event.Stream, h.at(now))
+		}
+		return nil
+	default:
+		return nil
+	}
+	if stream == nil || stream.complete || stream.sent || !event.End && stream.refused == nil {
+		return nil
+	}
+	stream.complete = true
+	if stream.refused == nil && (stream.prefixed < grpc.PrefixSize || len(stream.body) < stream.length) {
+		stream.refuse(grpc.Internal, "the request ends before its message does")
+	}
+	return stream
+}
+
+// newStreamLocked makes a stream of the headers of a request. It returns nil if they are
+// not gRPC's: that is answered.
+func (h *http2Server) newStreamLocked(event *http2.Event, now time.Time) *serverStream {
+	s := &serverStream{id: event.Stream, server: h, began: now}
+	if status := s.headers(event); status != "" {
+		h.fields = append(h.fields[:0], http2.Field{Name: ":status", Value: status}, http2.Field{Name: "content-type", Value: "text/plain"})
+		// What cannot be sent was reset.
+		_ = h.http2.Headers(s.id, h.fields, true)
+		h.http2.Release(s.id, h.at(now))
+		return nil
+	}
+	s.ending.parent = h.conn.context()
+	h.http2.Attach(s.id, s)
+	h.streams[s.id] = s
+	return s
+}
+
+// headers reads the headers of a request. It returns the status of HTTP with which it is
+// refused, "" if it is not.
+func (s *serverStream) headers(event *http2.Event) string {
+	method, path, contentType := "", "", ""
+	for i := range event.Fields {
+		field := &event.Fields[i]
+		s.headBytes += len(field.Name) + len(field.Value)
+		switch field.Name {
+		case ":method":
+			method = field.Value
+		case ":path":
+			path = field.Value
+		case "content-type":
+			contentType = field.Value
+		default:
+			s.field(field.Name, field.Value)
+		}
+	}
+	subtype, isGRPC := grpc.ContentSubtype(contentType)
+	switch {
+	case event.TooLarge && !isGRPC:
+		return "431"
+	case method != "POST":
+		return "405"
+	case !isGRPC:
+		return "415"
+	}
+	s.subtype = subtype
+	known := true
+	switch subtype {
+	case "", "proto":
+		s.payload = wire.PayloadProtobuf
+	case "thrift":
+		s.payload = wire.PayloadThrift
+	default:
+		known = false
+	}
+	var ok bool
+	s.service, s.method, ok = grpc.SplitPath(path)
+	switch {
+	case event.TooLarge:
+		s.refuse(grpc.ResourceExhausted, "headers of more than %d bytes", limits.HTTP2HeaderListBytes)
+	case !ok:
+		s.refuse(grpc.Unimplemented, "the path %.100q names no method", path)
+	case !known:
+		s.subtype = ""
+		s.refuse(grpc.Unimplemented, "content type %.100q is not known here", contentType)
+	case s.encoding != "" && s.encoding != "identity" && s.encoding != gzipName:
+		s.refuse(grpc.Unimplemented, "encoding %.40q is not known here (known: %s)", s.encoding, gzipName)
+	}
+	return ""
+}
+
+// Keys of headers in which Kitex has metadata.
+const (
+	persistentHeader = "rpc-persist-"
+	transientHeader  = "rpc-transit-"
+	upstreamHeader   = "rpc-transit-upstream-"
+)
+
+// field reads any other header.
+func (s *serverStream) field(name, value string) {
+	switch {
+	case name == "grpc-timeout":
+		timeout, ok := grpc.ParseTimeout(value)
+		if !ok {
+			s.refuse(grpc.InvalidArgument, "grpc-timeout %.40q is none", value)
+		}
+		s.head.Timeout = time.Duration(min(max(timeout, 1), int64(limits.PeerTimeout)))
+	case name == "grpc-encoding":
+		s.encoding = value
+	case name == "grpc-accept-encoding":
+		s.gzip = acceptsGzip(value)
+	case name == "user-agent":
+		s.fulmar = strings.HasPrefix(value, "fulmar")
+	case name == "source-service":
+		s.head.FromService = value
+	case name == "source-method":
+		s.head.FromMethod = value
+	case name[0] == ':', name == "te", name == "content-length", strings.HasPrefix(name, "grpc-"), strings.HasPrefix(name, upstreamHeader):
+	case strings.HasPrefix(name, persistentHeader):
+		s.pair(wire.PersistentPrefix, upperKey(name[len(persistentHeader):]), name, value)
+	case strings.HasPrefix(name, transientHeader):
+		s.pair(wire.TransientPrefix, upperKey(name[len(transientHeader):]), name, value)
+	default:
+		s.pair(wire.TransientPrefix, name, name, value)
+	}
+}
+
+// upperKey returns a key as the sender had it before it became a header.
+func upperKey(key string) string { return strings.ReplaceAll(strings.ToUpper(key), "-", "_") }
+
+// pair adds metadata. Texts of one key are one text with commas between them (RFC 9110,
+// 5.3); of bytes the last ones count.
+func (s *serverStream) pair(prefix, key, name, value string) {
+	binary := grpc.IsBinary(name)
+	if binary {
+		decoded, ok := grpc.DecodeBinary(value)
+		if !ok {
+			s.refuse(grpc.Internal, "the value of header %.100q is no base64", name)
+			return
+		}
+		value = string(decoded)
+	}
+	if key == "" || value == "" {
+		return
+	}
+	// A list of at most HTTP2HeaderListBytes has few enough to look through.
+	for i := range s.head.Metadata {
+		pair := &s.head.Metadata[i]
+		if pair.Key != key || pair.Prefix != prefix {
+			continue
+		}
+		if !binary {
+			value = pair.Value + "," + value
+		}
+		pair.Value = value
+		return
+	}
+	s.head.Metadata = append(s.head.Metadata, Pair{Prefix: prefix, Key: key, Value: value})
+}
+
+// refuse makes the call be refused before its handler runs. The first reason counts.
+func (s *serverStream) refuse(code grpc.Code, format string, arguments ...any) {
+	if s.refused == nil {
+		s.refused = &grpc.Error{Code: code, Detail: fmt.Sprintf(format, arguments...)}
+	}
+}
+
+// data takes bytes of the request's message. Memory is taken as they arrive, whatever the
+// prefix says.
+func (s *serverStream) data(b []byte) {
+	server := s.server.conn.server
+	for len(b) > 0 && s.refused == nil {
+		if s.prefixed < grpc.PrefixSize {
+			n := copy(s.prefix[s.prefixed:], b)
+			s.prefixed += n
+			b = b[n:]
+			if s.prefixed < grpc.PrefixSize {
+				return
+			}
+			_, compressed, used, need, err := grpc.Next(s.prefix[:], server.config.Limits.Bytes)
+			s.length = max(used, need) - grpc.PrefixSize
+			switch {
+			case err != nil:
+				s.refused = err
+			case (compressed || s.prefix[0] == 1) && s.encoding != gzipName:
+				s.refuse(grpc.Internal, "the message is compressed, and no encoding was named")
+			}
+			continue
+		}
+		n := min(len(b), s.length-len(s.body))
+		if n == 0 {
+			s.refuse(grpc.Internal, "more than one message in the request of a unary call")
+			return
+		}
+		if !s.grow(n) {
+			return
+		}
+		s.body = append(s.body, b[:n]...)
+		b = b[n:]
+	}
+}
+
+// requestPiece is how much memory the beginning of a message gets, if it is not shorter.
+const requestPiece = 32 << 10
+
+// grow makes room for n more bytes of the message.
+func (s *serverStream) grow(n int) bool {
+	server := s.server.conn.server
+	need := len(s.body) + n
+	if s.body != nil && need <= cap(s.body) {
+		return true
+	}
+	size := min(s.length, max(need, requestPiece, 2*cap(s.body)))
+	if size >= budgetBytesMin {
+		if err := server.budget.takePart(size - s.charged); err != nil {
+			s.refused = err
+			return false
+		}
+		s.charged = size
+	}
+	before := s.body
+	s.body = append(server.buffers.Get(size), before...)
+	if before != nil {
+		server.buffers.Put(before)
+	}
+	return true
+}
+
+// dropRequest gives the memory of the request back, unless the call has it.
+func (s *serverStream) dropRequest() {
+	server := s.server.conn.server
+	if s.body != nil {
+		server.buffers.Put(s.body)
+		s.body = nil
+	}
+	server.budget.give(s.charged)
+	s.charged = 0
+}
+
+// late says what the peer has taken too long for, "" if it has not.
+func (s *serverStream) late(now time.Time) string {
+	server := s.server.conn.server
+	switch timeout := s.server.conn.frameTimeout(s.length); {
+	case !s.complete && timeout > 0 && now.After(s.began.Add(timeout)):
+		return "the rest of a request"
+	case !s.moved.IsZero() && !s.sent && server.stall > 0 && now.After(s.moved.Add(server.stall)):
+		return "a window for the answer"
+	}
+	return ""
+}
+
+// serve runs a call, on the goroutine of data. Others do not wait for it once it lets go
+// of the connection.
+func (h *http2Server) serve(s *serverStream, now time.Time) {
+	c := h.conn
+	server := c.server
+	call := c.newInbound(s.began, now, s.headBytes+len(s.body))
+	call.Protocol, call.Payload, call.Type = wire.GRPC, s.payload, thriftwire.Call
+	call.Peer, call.Local, call.Identity = c.peer, c.local, c.identity
+	call.server, call.conn, call.stream = server, c, s
+	call.fulmar, call.invalid = s.fulmar, s.refused
+	call.Head = s.head
+	c.refuseIfStopped(call)
+	if call.invalid == nil {
+		call.Target = server.config.LookupExact(s.service, s.method, s.payload)
+	}
+	if call.Target == nil {
+		call.Name, call.Head.Service = s.method, s.service
+		if call.invalid == nil {
+			call.invalid = thriftwire.CheckName([]byte(s.method))
+		}
+	}
+	server.running.Add(1)
+	c.mu.Lock()
+	c.running++
+	c.mu.Unlock()
+	c.conn.Reader().Done()
+	call.here = true
+	if call.invalid == nil && s.prefix[0] == 1 {
+		// It takes longer than others should wait.
+		call.LetGo()
+		call.invalid = s.inflate()
+	}
+	if call.invalid == nil {
+		call.invalid = server.budget.take(len(s.body) + s.headBytes)
+	}
+	if call.invalid == nil {
+		call.Body, call.copied, call.counted, call.headBytes = s.body, true, len(s.body), s.headBytes
+		if call.Body == nil {
+			call.Body, call.copied = []byte{}, false
+		}
+		s.body = nil
+	}
+	s.dropRequest()
+	server.run(s, call)
+}
+
+// yieldToOthers lets goroutines run that are likely to add to what is written.
+func yieldToOthers() { runtime.Gosched() }
+
+// --- the context ---
+
+// streamEnding is how a call learns that nobody waits for it any more.
+type streamEnding struct {
+	parent context.Context
+	mu     sync.Mutex
+	err    error
+	done   chan struct{}
+	after  map[*func()]struct{}
+}
+
+var _ context.Context = (*serverStream)(nil)
+
+// Deadline implements context.Context. That of the call is not here.
+func (s *serverStream) Deadline() (time.Time, bool) { return s.ending.parent.Deadline() }
+
+// Value implements context.Context.
+func (s *serverStream) Value(key any) any { return s.ending.parent.Value(key) }
+
+// Err implements context.Context.
+func (s *serverStream) Err() error {
+	e := &s.ending
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.err != nil {
+		return e.err
+	}
+	return e.parent.Err()
+}
+
+// Done implements context.Context. The end of the connection cancels its streams.
+func (s *serverStream) Done() <-chan struct{} {
+	e := &s.ending
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.done == nil {
+		e.done = make(chan struct{})
+		if e.err != nil {
+			close(e.done)
+		}
+	}
+	return e.done
+}
+
+// AfterFunc is what package context looks for, so that a context made from this one needs
+// no goroutine.
+func (s *serverStream) AfterFunc(f func()) (stop func() bool) {
+	e := &s.ending
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.err != nil {
+		go f()
+		return func() bool { return false }
+	}
+	if e.after == nil {
+		e.after = map[*func()]struct{}{}
+	}
+	key := &f
+	e.after[key] = struct{}{}
+	return func() bool {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		_, waiting := e.after[key]
+		delete(e.after, key)
+		return waiting
+	}
+}
+
+func (s *serverStream) cancel() {
+	e := &s.ending
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.err != nil {
+		return
+	}
+	e.err = context.Canceled
+	if e.done != nil {
+		close(e.done)
+	}
+	for f := range e.after {
+		go (*f)()
+	}
+	e.after = nil
+}
