@@ -105,11 +105,31 @@ func (c *Client) newPeer(address string, elsewhere bool) *transport.Peer {
 		ConnectTimeout: limits.Or(c.config.ConnectTimeout, limits.ConnectTimeout, 0),
 		Age:            limits.Or(c.config.MaxConnectionAge, limits.ConnectionAge, 0),
 		Short:          c.config.ShortConnections,
-		Ping:           limits.Or(c.config.PingAfter, limits.PingAfter, 0),
+		Ping:           limits.Or(c.config.PingAfter, c.pingDefault(), 0),
+		Authority:      c.authority(address),
 		Elsewhere:      elsewhere,
 		Multiplexed:    c.config.AssumeMultiplexed,
 		Connection:     told,
 	})
+}
+
+// pingDefault returns ClientConfig.PingAfter for those who leave it alone.
+func (c *Client) pingDefault() time.Duration {
+	if c.protocol == GRPC {
+		return 0
+	}
+	return limits.PingAfter
+}
+
+// authority returns what gRPC calls a server.
+func (c *Client) authority(instance string) string {
+	if c.config.Service != "" {
+		return c.config.Service
+	}
+	if network, address, err := parseAddress(instance); err == nil && network == "tcp" {
+		return address
+	}
+	return "localhost"
 }
 
 func (c *Client) dial(ctx context.Context, instance string) (*eventloop.Conn, error) {
@@ -119,6 +139,9 @@ func (c *Client) dial(ctx context.Context, instance string) (*eventloop.Conn, er
 	}
 	// The buffer must hold a whole reply, because it is decoded in one piece.
 	config := eventloop.Config{ReadBufferBytes: transport.ReadBufferBytes(c.limits)}
+	if c.protocol == GRPC {
+		config.ReadBufferBytes = transport.HTTP2ReadBufferBytes
+	}
 	var conn net.Conn
 	if c.config.Dial == nil {
 		conn, err = eventloop.Dial(ctx, network, address, config)
@@ -133,11 +156,29 @@ func (c *Client) dial(ctx context.Context, instance string) (*eventloop.Conn, er
 	case c.secure != nil:
 		transport.HandshakeBegins(ctx)
 		config.TLS = serverNamed(c.secure(), network, address)
+		if c.protocol == GRPC {
+			return dialHTTP2(ctx, conn, config)
+		}
 		return eventloop.NewTLSConn(ctx, conn, config)
 	case ours && c.config.Dial == nil:
 		return plain, nil
 	}
 	return eventloop.NewConn(conn, config), nil
+}
+
+// dialHTTP2 makes a handshake in which both sides say that they speak HTTP/2.
+func dialHTTP2(ctx context.Context, conn net.Conn, config eventloop.Config) (*eventloop.Conn, error) {
+	config.TLS = config.TLS.Clone()
+	config.TLS.NextProtos = []string{"h2"}
+	secured, err := eventloop.NewTLSConn(ctx, conn, config)
+	if err != nil {
+		return nil, err
+	}
+	if state := secured.TLS(); state == nil || state.NegotiatedProtocol != "h2" {
+		_ = secured.Close()
+		return nil, errors.New("the server does not say in the TLS handshake that it speaks HTTP/2 (ALPN h2)")
+	}
+	return secured, nil
 }
 
 // Close closes all connections. Calls in progress fail, and their handlers are told as if
@@ -331,7 +372,7 @@ func (c *Client) attempt(ctx context.Context, peer *transport.Peer, state *unary
 	if err := errAt(ctx, now); err != nil {
 		return callFailure(err, state.limit)
 	}
-	method := transport.Method{Name: state.method.Name, Qualified: c.nameOf(state.method), Oneway: state.method.Oneway, Payload: wire.Payload(state.method.payload()), KeepsReply: state.method.keeps(state.reply)}
+	method := transport.Method{Name: state.method.Name, Qualified: c.nameOf(state.method), Oneway: state.method.Oneway, Path: c.pathOf(state.method), Payload: wire.Payload(state.method.payload()), KeepsReply: state.method.keeps(state.reply)}
 	request, err := peer.NewRequest(method, c.requestHead(ctx, state.method, now))
 	if err != nil {
 		return &Error{code: encodeCode(err), message: err.Error(), phase: PhaseEncode, executed: ExecutedNo, cause: err}
@@ -399,6 +440,19 @@ func (c *Client) nameOf(method *MethodDesc) string {
 	return method.Name
 }
 
+// pathOf returns what gRPC calls a method; "" for other protocols.
+func (c *Client) pathOf(method *MethodDesc) string {
+	if c.protocol != GRPC {
+		return ""
+	}
+	if path := method.path.Load(); path != nil {
+		return *path
+	}
+	path := "/" + method.Service + "/" + method.Name
+	method.path.Store(&path)
+	return path
+}
+
 // encodeCode returns the code for a request that cannot be encoded.
 func encodeCode(err error) Code {
 	var wireError *thriftwire.Error
@@ -423,6 +477,10 @@ func (c *Client) readReply(message *transport.Response, state *unaryState) error
 		}
 		state.tell(observe.PhaseDecoded, len(message.Body))
 		return remoteFailure(exception, message.Head)
+	}
+	if message.Status != nil {
+		state.tell(observe.PhaseDecoded, 0)
+		return statusFailure(message.Status, message.Head)
 	}
 	if business := message.Head.Business; business != nil {
 		return &BusinessError{status: business.Status, message: business.Message, extra: business.Extra}
@@ -465,14 +523,19 @@ func remoteFailure(exception thriftwire.ApplicationException, head transport.Rep
 		phase:     PhaseReply,
 		exception: exception.Type,
 	}
-	switch head.Executed {
-	case executedNo:
-		e.executed = ExecutedNo
-	case executedYes:
-		e.executed = ExecutedYes
-	}
+	e.executed = executedOf(head)
 	if code := Code(head.Code); code.known() {
 		e.code = code
 	}
 	return e
+}
+
+func executedOf(head transport.ReplyHead) Executed {
+	switch head.Executed {
+	case executedNo:
+		return ExecutedNo
+	case executedYes:
+		return ExecutedYes
+	}
+	return ExecutedMaybe
 }

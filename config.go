@@ -40,7 +40,7 @@ const (
 	// PayloadCodec. It is no framing of its own, so clients cannot have it: a call of
 	// theirs is in Protobuf if generated code says so, or RawProtobufMethod.
 	KitexProtobuf = Protocol(wire.KitexProtobuf)
-	// GRPC is gRPC over HTTP/2: for servers, of services in Protobuf, and of services in
+	// GRPC is gRPC in HTTP/2, of services in Protobuf, and of services in
 	// Thrift as Kitex has them there.
 	GRPC = Protocol(wire.GRPC)
 )
@@ -77,20 +77,23 @@ func (p *Protocol) UnmarshalText(text []byte) error {
 		*p = 0
 		return nil
 	}
-	for known := Bare; supported.Has(wire.Protocol(known)); known++ {
+	for known := Bare; known <= GRPC; known++ {
 		if known.String() == string(text) {
 			*p = known
 			return nil
 		}
 	}
-	return fmt.Errorf("protocol %.40q is not known (known: %s)", text, supported)
+	return fmt.Errorf("protocol %.40q is not known (known: %s)", text, supported|clientProtocols)
 }
 
 // supported is every protocol there is.
 const supported = framings | wire.Set(1<<wire.KitexProtobuf|1<<wire.GRPC)
 
-// framings is every protocol that a client can have.
+// framings is every framing of messages in Thrift.
 const framings = wire.Set(1<<wire.Bare | 1<<wire.Framed | 1<<wire.TTHeader | 1<<wire.TTHeaderFramed)
+
+// clientProtocols is every protocol that a client can have.
+const clientProtocols = framings | wire.Set(1<<wire.GRPC)
 
 // ServerConfig configures a Server. The zero value serves every protocol on
 // port 8888. In every number and duration 0 is the default that the field
@@ -285,7 +288,8 @@ type ClientConfig struct {
 	Local *Server `json:"-"`
 	// Service is the name under which the called service is registered and
 	// known to operators, Caller that of the calling one. Both are only told to
-	// the server, by protocols with headers. Default: none.
+	// the server, by protocols with headers. In gRPC Service is the authority, and
+	// without it the address is. Default: none.
 	Service string
 	Caller  string
 	// Protocol to speak. Default TTHeader.
@@ -327,7 +331,9 @@ type ClientConfig struct {
 	// long again, the connection is closed and its calls fail: it is for calls with long
 	// deadlines, and servers that are stopped but still connected. Servers of Fulmar only.
 	// With less than a second a server that runs all calls that the connection may have is
-	// taken for one that is stopped. Default 10 s (PingAfter).
+	// taken for one that is stopped. Default 10 s (PingAfter). In gRPC, any server is asked,
+	// with a PING, and many close connections on which that happens more often than every
+	// five minutes, so the default is never; the answer has 10 s (HTTP2AnswerTimeout).
 	PingAfter time.Duration
 	// MaxConnections bounds open connections to one address, and with the protocols that carry
 	// one call at a time also the calls in progress there. Default 512
@@ -379,12 +385,13 @@ func (c ClientConfig) Validate() error {
 		problems = append(problems, fmt.Errorf("client config: Target: %w", err))
 	}
 	switch {
-	case c.Protocol == GRPC:
-		problems = append(problems, fmt.Errorf("client config: Protocol: %v is not one that a client has yet (known: %s)", GRPC, framings))
 	case c.Protocol == KitexProtobuf:
 		problems = append(problems, fmt.Errorf("client config: Protocol: %v is not one that a client has: describe methods with RawProtobufMethod, and use %v, %v or %v", KitexProtobuf, Framed, TTHeader, TTHeaderFramed))
-	case c.Protocol != 0 && !framings.Has(wire.Protocol(c.Protocol)):
-		problems = append(problems, fmt.Errorf("client config: Protocol: %d is not a protocol (known: %s)", c.Protocol, framings))
+	case c.Protocol != 0 && !clientProtocols.Has(wire.Protocol(c.Protocol)):
+		problems = append(problems, fmt.Errorf("client config: Protocol: %d is not a protocol (known: %s)", c.Protocol, clientProtocols))
+	}
+	if c.Protocol == GRPC {
+		problems = append(problems, c.checkGRPC()...)
 	}
 	if c.AssumeMultiplexed && (c.Protocol == Bare || c.Protocol == Framed) {
 		problems = append(problems, fmt.Errorf("client config: AssumeMultiplexed: protocol %v has no sequence ids to match replies by (possible: %v, %v)", c.Protocol, TTHeader, TTHeaderFramed))
@@ -404,6 +411,20 @@ func (c ClientConfig) Validate() error {
 		"MaxConnectionAge": c.MaxConnectionAge, "PingAfter": c.PingAfter,
 	})...)
 	return errors.Join(append(problems, checkMessageLimits("client config", c.MaxMessageBytes, c.MaxDepth)...)...)
+}
+
+// checkGRPC returns what cannot be set with gRPC.
+func (c ClientConfig) checkGRPC() (problems []error) {
+	if c.AssumeMultiplexed {
+		problems = append(problems, errors.New("client config: AssumeMultiplexed: gRPC always shares connections"))
+	}
+	if c.QualifiedNames {
+		problems = append(problems, errors.New("client config: QualifiedNames: gRPC always calls methods with the names of their services"))
+	}
+	if c.Local != nil {
+		problems = append(problems, errors.New("client config: Local: calls without a socket are not made in gRPC; leave Protocol alone"))
+	}
+	return problems
 }
 
 // checkLocal returns what cannot be set beside Local.

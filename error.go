@@ -10,6 +10,7 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
 	"github.com/fulmar-rpc/fulmar/internal/transport"
 	"github.com/fulmar-rpc/fulmar/internal/wire"
+	"github.com/fulmar-rpc/fulmar/internal/wire/grpc"
 )
 
 // Origin says where an Error arose.
@@ -207,6 +208,7 @@ func callFailure(err error, limit time.Duration) *Error {
 	var reply *transport.ReplyError
 	var encoding *thriftwire.Error
 	var foreign *wire.Error
+	var status *grpc.Error
 	switch code := CodeOf(err); {
 	case code == DeadlineExceeded && limit <= 0:
 		e.code, e.message = code, "the deadline had passed before the call began"
@@ -224,6 +226,8 @@ func callFailure(err error, limit time.Duration) *Error {
 		e.code = codeOfWire(encoding)
 	case errors.As(err, &foreign):
 		e.code = Internal
+	case errors.As(err, &status):
+		e.code, e.message = Code(status.Code), status.Detail
 	default:
 		if text := handshakeReason(err); text != "" {
 			e.message = text

@@ -43,6 +43,8 @@ type MethodDesc struct {
 	Exception func(err error) any
 
 	requests, replies sizeHistory
+	// path is what gRPC calls the method, once somebody has asked.
+	path atomic.Pointer[string]
 }
 
 // sizeHistory is how long messages were lately, so that the next one gets memory in

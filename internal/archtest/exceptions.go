@@ -6,7 +6,7 @@ import "slices"
 // that is no longer needed fails the test, so the list shrinks by itself;
 // making it longer is a matter for review.
 func exceptions() []exception {
-	return slices.Concat(variableExceptions(), panicExceptions(), goroutineExceptions(), transportGoroutines(), http2Goroutines(), unsafeExceptions(), sizeExceptions(), sleepExceptions(), endExceptions(), quoteExceptions())
+	return slices.Concat(variableExceptions(), panicExceptions(), goroutineExceptions(), transportGoroutines(), http2Goroutines(), grpcGoroutines(), unsafeExceptions(), sizeExceptions(), sleepExceptions(), endExceptions(), quoteExceptions())
 }
 
 // variableExceptions: tables that never change, and little else.
@@ -164,6 +164,24 @@ func http2Goroutines() []exception {
 		{
 			rule: "goroutine", file: "internal/transport/http2_stream.go", what: "go",
 			reason: "what a user or package context hangs on the end of a call's context",
+		},
+	}
+}
+
+// grpcGoroutines are those of clients that speak gRPC.
+func grpcGoroutines() []exception {
+	return []exception{
+		{
+			rule: "goroutine", file: "internal/transport/grpc_conn.go", what: "go",
+			reason: "as that of mux_conn.go, in HTTP/2",
+		},
+		{
+			rule: "goroutine", file: "internal/transport/grpc_peer.go", what: "go",
+			reason: "one for each connection in HTTP/2, which reads it and ends when it is closed; at most one for each server, which opens a connection, and ends with that, the connect timeout or the client; a timer that closes idle connections, which Close stops",
+		},
+		{
+			rule: "goroutine", file: "internal/transport/grpc_write.go", what: "go",
+			reason: "as that of sender.go, in HTTP/2",
 		},
 	}
 }

@@ -155,6 +155,8 @@ func refuseModuleEdge(file *goFile, from, to place, target string) string {
 		return ""
 	case target == "internal/testkit" && (file.test || from.folder == "bench/..."):
 		return ""
+	case from.folder == "test/grpc/..." && target == "internal/protoservice" && file.test:
+		return ""
 	case from.folder == "test/wire" && file.test && (to.folder == "internal/wire/..." || target == "internal/thriftwire"):
 		return ""
 	}

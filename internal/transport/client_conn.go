@@ -84,7 +84,7 @@ type ClientConn struct {
 	// leaving: the server has said that it stops.
 	leaving bool
 	// shared is how calls share it, nil if they do not; the pool's lock guards that.
-	shared *muxConn
+	shared sharing
 	// deadline is the call's, armed the socket's for reading. That is not later, zero
 	// if there is none, and often earlier: it is set again when it has passed, not for
 	// every call.
@@ -103,8 +103,16 @@ func (c *ClientConn) Reused() bool { return c.reused }
 // for, and a reset those that are on their way: they were handed over, so the connection
 // is closed in good order then. The pool's lock is held.
 func (c *ClientConn) isWaitedFor() bool {
-	return c.shared == nil || c.shared.waiting.Load() > 0 && !c.shared.oneway.Load()
+	return c.shared == nil || c.shared.waitedFor()
 }
+
+// sharing is how calls share a connection.
+type sharing interface {
+	// waitedFor reports whether it is to be reset when the client is closed.
+	waitedFor() bool
+}
+
+func (c *muxConn) waitedFor() bool { return c.waiting.Load() > 0 && !c.oneway.Load() }
 
 // old reports whether no new call may use the connection.
 func (c *ClientConn) old(now time.Time) bool { return !c.expires.IsZero() && now.After(c.expires) }

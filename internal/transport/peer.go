@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fulmar-rpc/fulmar/internal/limits"
+	"github.com/fulmar-rpc/fulmar/internal/wire"
 )
 
 // Peer makes the calls of a client to one address. Where both sides can match
@@ -43,6 +44,8 @@ type Peer struct {
 	late atomic.Uint64
 	// local is how calls reach a server of this process; nil for an address.
 	local *localPeer
+	// grpc is how calls are made in gRPC; nil for the other protocols.
+	grpc *grpcPeer
 
 	// requests holds *Request that are not in use.
 	requests sync.Pool
@@ -57,6 +60,9 @@ func NewPeer(config PoolConfig) *Peer {
 	p.pool = NewPool(config)
 	if config.Local != nil {
 		p.local = newLocalPeer(p, config.Local)
+	}
+	if config.Protocol == wire.GRPC {
+		p.grpc = newGRPCPeer(p)
 	}
 	return p
 }
@@ -79,6 +85,9 @@ func (p *Peer) Do(ctx context.Context, request *Request) (*Response, error) {
 	}
 	if p.local != nil {
 		return p.local.call(ctx, request)
+	}
+	if p.grpc != nil {
+		return p.grpc.do(ctx, request)
 	}
 	for attempt := 0; ; {
 		response, used, err := p.attempt(ctx, request)
@@ -237,6 +246,13 @@ func (p *Peer) grew(ok bool) {
 	p.growAfter = time.Now().Add(p.growPause)
 }
 
+// mayGrow reports whether a further connection may be tried now.
+func (p *Peer) mayGrow() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.growPause == 0 || time.Now().After(p.growAfter)
+}
+
 // learned notes whether the server can multiplex.
 func (p *Peer) learned(mux bool) {
 	p.mu.Lock()
@@ -344,15 +360,22 @@ func (p *Peer) leave(shared *muxConn) {
 // scheduleReaperLocked makes sure that shared connections without calls, and old ones,
 // are closed. There is no timer while there are none.
 func (p *Peer) scheduleReaperLocked() {
-	// Looked at twice in the idle time, so they live half as long again at most; ten
-	// times in their age, whose jitter is as much.
-	pause := p.config.IdleTimeout / 2
-	if age := p.config.Age / 10; age > 0 && (pause <= 0 || age < pause) {
-		pause = age
-	}
+	pause := p.config.reaperPause()
 	if p.reaper == nil && len(p.shared) > 0 && pause > 0 {
 		p.reaper = time.AfterFunc(pause, p.reap)
 	}
+}
+
+// reaperPause returns how long to wait between looks at connections that are shared, 0 for
+// ever.
+func (c *PoolConfig) reaperPause() time.Duration {
+	// Looked at twice in the idle time, so they live half as long again at most; ten
+	// times in their age, whose jitter is as much.
+	pause := c.IdleTimeout / 2
+	if age := c.Age / 10; age > 0 && (pause <= 0 || age < pause) {
+		pause = age
+	}
+	return pause
 }
 
 func (p *Peer) reap() {
@@ -373,6 +396,9 @@ func (p *Peer) reap() {
 
 // WarmUp opens a connection unless there is one. It fails with a *CallError.
 func (p *Peer) WarmUp(ctx context.Context) error {
+	if p.grpc != nil {
+		return p.grpc.warmUp(ctx)
+	}
 	if p.pool.Open() > 0 {
 		return nil
 	}
@@ -395,6 +421,9 @@ func (p *Peer) Close() {
 	shared := slices.Clone(p.shared)
 	p.mu.Unlock()
 	p.pool.Close()
+	if p.grpc != nil {
+		p.grpc.close()
+	}
 	for _, conn := range shared {
 		conn.fail(ErrClosed)
 	}
@@ -419,6 +448,9 @@ func (p *Peer) Stats() PeerStats {
 	p.mu.Lock()
 	stats := PeerStats{Shared: len(p.shared), LateReplies: p.late.Load()}
 	p.mu.Unlock()
+	if p.grpc != nil {
+		stats.Shared = p.grpc.shared()
+	}
 	stats.Connections = p.pool.Open()
 	return stats
 }

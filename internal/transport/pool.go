@@ -48,6 +48,8 @@ type PoolConfig struct {
 	Multiplexed bool
 	// Connection, if set, is told of connections, without Side and Peer.
 	Connection func(observe.Connection)
+	// Authority is what a server is called in gRPC.
+	Authority string
 	// Share, if set, is offered each connection whose peer can multiplex. If it
 	// returns true it has taken over the connection, with its slot, and calls
 	// discard in the end; otherwise the connection is closed.
@@ -274,14 +276,14 @@ func (p *Pool) grantLocked(wait *waiter, granted grant) {
 
 // toShared sends all waiters away, and closes what is idle: there is a connection that
 // calls can share.
-func (p *Pool) toShared(conn *ClientConn, shared *muxConn) {
+func (p *Pool) toShared(conn *ClientConn, shared sharing) {
 	for _, useless := range p.takeOver(conn, shared) {
 		p.discard(useless)
 	}
 }
 
 // takeOver is what toShared does under the lock. It returns what was idle.
-func (p *Pool) takeOver(conn *ClientConn, shared *muxConn) (idle []*ClientConn) {
+func (p *Pool) takeOver(conn *ClientConn, shared sharing) (idle []*ClientConn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	idle, p.idle = p.idle, nil

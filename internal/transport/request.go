@@ -40,6 +40,8 @@ type Request struct {
 	response Response
 	// local is what a call to a server of this process needs besides.
 	local localRequest
+	// grpc is what a request in gRPC has besides; nil in the other protocols.
+	grpc *grpcCall
 	// parts is memory for what is written: most requests are in fewer pieces.
 	parts [8][]byte
 }
@@ -57,6 +59,8 @@ type Method struct {
 	Name      string
 	Qualified string
 	Oneway    bool
+	// Path is what gRPC calls it, "/Service/Name", if somebody knows that already.
+	Path string
 	// Payload is what the body is encoded in. PayloadProtobuf cannot be sent bare.
 	Payload wire.Payload
 	// KeepsReply: the body of the response is going to be kept, with KeepBody.
@@ -91,6 +95,15 @@ func (p *Peer) NewRequest(method Method, head RequestHead) (*Request, error) {
 		}
 		r.full = r.header.Strings
 	}
+	if r.protocol == wire.GRPC {
+		if r.grpc == nil {
+			r.grpc = new(grpcCall)
+		}
+		if err := r.grpc.prepare(method, head, method.Payload); err != nil {
+			p.recycle(r)
+			return nil, err
+		}
+	}
 	if err := r.begin(p.pool.buffers); err != nil {
 		p.recycle(r)
 		return nil, err
@@ -107,6 +120,9 @@ func (p *Peer) recycle(r *Request) {
 	r.response = Response{}
 	clear(r.parts[:])
 	r.call.behind, r.call.first = nil, false
+	if r.grpc != nil {
+		r.grpc.reset()
+	}
 	p.requests.Put(r)
 }
 
@@ -167,6 +183,8 @@ type Response struct {
 	Payload wire.Payload
 	Body    []byte
 	Head    ReplyHead
+	// Status is how a call in gRPC failed, nil if it did not.
+	Status *Status
 	// conn is the connection that the call had to itself, and that Body lies
 	// in; nil if the connection is shared. Then Body belongs to buffers, or to
 	// whoever keeps it if there are none.

@@ -24,6 +24,14 @@ const idMax = windowMax
 // CanOpen reports whether Open has room for another stream.
 func (c *Conn) CanOpen() bool { return c.mayOpen() == nil }
 
+// Room returns how many streams Open has room for now.
+func (c *Conn) Room() int {
+	if c.mayOpen() != nil {
+		return 0
+	}
+	return int(min(c.peer.streams-uint32(c.open), windowMax))
+}
+
 func (c *Conn) mayOpen() error {
 	switch {
 	case c.err != nil:

@@ -1,0 +1,397 @@
+package transport
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/fulmar-rpc/fulmar/internal/limits"
+	"github.com/fulmar-rpc/fulmar/internal/wire/grpc"
+)
+
+// grpcPeer makes the calls of a Peer that speaks gRPC. Calls share connections, which are
+// opened by goroutines of their own: what a call waits for is room for a stream, wherever
+// that comes from.
+//
+// Lock order: mu, then that of a connection.
+type grpcPeer struct {
+	peer *Peer
+
+	mu sync.Mutex
+	// conns are those that take calls.
+	conns []*grpcConn
+	// waiters holds *grpcWaiter, the longest waiting first; came counts those that ever
+	// were. waiting is how many there are, for those that only compare.
+	waiters list.List
+	came    uint64
+	waiting atomic.Int32
+	// opening: a connection is being opened.
+	opening bool
+	reaper  *time.Timer
+	closed  bool
+}
+
+// grpcWaiter is a call that waits for room for its stream.
+type grpcWaiter struct {
+	// ready gets nil when there was room, or why there will be none.
+	ready   chan error
+	element *list.Element
+	number  uint64
+}
+
+// grpcRetries is how often a call is made again that the server certainly did not look
+// at. One that stops tells so of what came while it did; after a few, something is wrong.
+const grpcRetries = 5
+
+func newGRPCPeer(peer *Peer) *grpcPeer { return &grpcPeer{peer: peer} }
+
+// do is Peer.Do.
+func (g *grpcPeer) do(ctx context.Context, request *Request) (*Response, error) {
+	waited := false
+	for retries := 0; ; {
+		conn, err := g.pick(ctx, waited)
+		if err == nil && conn == nil {
+			err = g.wait(ctx, waited)
+			waited, request.at = true, time.Time{}
+			if err == nil {
+				continue
+			}
+			if early := new(earlyError); errors.As(err, &early) && retries == 0 && ctx.Err() == nil {
+				// A server that stops closes what it has not looked at yet, and another one may
+				// listen there by now.
+				retries++
+				request.tellRetried(err)
+				continue
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		response, err := conn.call(ctx, request)
+		switch {
+		case err == nil:
+			if g.peer.config.Short {
+				conn.leave()
+			}
+			return response, nil
+		case errors.Is(err, errFull) || errors.Is(err, errLeaving):
+			continue // The call has not begun, and pick does not return this one again.
+		case g.peer.config.Short:
+			conn.leave()
+		}
+		if g.peer.pool.Closed() && !errors.Is(err, ErrClosed) {
+			err = &CallError{Phase: phaseOf(err), Sent: sent(err), Err: fmt.Errorf("%w (%w)", err, ErrClosed)}
+		}
+		if sent(err) || errors.Is(err, ErrClosed) || errors.Is(err, ErrExhausted) || retries == grpcRetries || ctx.Err() != nil {
+			return nil, err
+		}
+		retries++
+		request.tellRetried(err)
+	}
+}
+
+// pick returns a connection with room for a call; nil if there is none, or others wait
+// for it already and the call did not.
+func (g *grpcPeer) pick(ctx context.Context, waited bool) (*grpcConn, error) {
+	if g.peer.config.Short {
+		return g.dial(ctx)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return nil, &CallError{Phase: PhaseAcquire, Err: ErrClosed}
+	}
+	if !waited && g.waiters.Len() > 0 {
+		return nil, nil
+	}
+	var best *grpcConn
+	waiting := int32(0)
+	for _, c := range g.conns {
+		if n := c.waiting.Load(); c.room.Load() > 0 && (best == nil || n < waiting) {
+			best, waiting = c, n
+		}
+	}
+	if best != nil && waiting >= limits.MultiplexedGrow && len(g.conns) < limits.MultiplexedConnections {
+		g.openLocked()
+	}
+	return best, nil
+}
+
+// wait waits for room. A call that has waited already goes in front of the others.
+func (g *grpcPeer) wait(ctx context.Context, waited bool) error {
+	g.mu.Lock()
+	if g.waiters.Len() >= g.peer.config.Waiting {
+		g.mu.Unlock()
+		return &CallError{Phase: PhaseAcquire, Err: fmt.Errorf("%d calls already wait for room on a connection: %w", g.peer.config.Waiting, ErrExhausted)}
+	}
+	g.came++
+	w := &grpcWaiter{ready: make(chan error, 1), number: g.came}
+	if waited {
+		w.element = g.waiters.PushFront(w)
+	} else {
+		w.element = g.waiters.PushBack(w)
+	}
+	g.waiting.Add(1)
+	// There may have been room since pick looked.
+	g.serveLocked()
+	g.mu.Unlock()
+
+	// Where there are other instances, connecting must not take all of the time.
+	var patience <-chan time.Time
+	limit, half := time.Duration(0), false
+	if deadline, ok := ctx.Deadline(); ok {
+		if limit, half = g.peer.pool.patience(deadline); half {
+			timer := time.NewTimer(limit)
+			defer timer.Stop()
+			patience = timer.C
+		}
+	}
+	select {
+	case err := <-w.ready:
+		return err
+	case <-ctx.Done():
+		return g.giveUp(w, ctx.Err(), false)
+	case <-patience:
+		return g.giveUp(w, fmt.Errorf("no connection within %v, half of the time that was left", limit.Round(time.Microsecond)), limit >= limits.DialPatience)
+	}
+}
+
+// giveUp ends the waiting of a call, and passes on what it was given meanwhile.
+func (g *grpcPeer) giveUp(w *grpcWaiter, cause error, refused bool) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.removeLocked(w) {
+		g.serveLocked()
+	}
+	if len(g.conns) == 0 {
+		return &CallError{Phase: PhaseConnect, Refused: refused, Err: cause}
+	}
+	return &CallError{Phase: PhaseAcquire, Err: fmt.Errorf("waiting for room for a call on one of %d connections: %w", len(g.conns), cause)}
+}
+
+// removeLocked takes a call out of those that wait, and returns false if it is not there.
+func (g *grpcPeer) removeLocked(w *grpcWaiter) bool {
+	if w.element == nil {
+		return false
+	}
+	g.waiters.Remove(w.element)
+	w.element = nil
+	g.waiting.Add(-1)
+	return true
+}
+
+// grantLocked ends the waiting of a call.
+func (g *grpcPeer) grantLocked(w *grpcWaiter, err error) {
+	g.removeLocked(w)
+	w.ready <- err
+}
+
+// roomFree lets calls go on that wait, if there may be room for them.
+func (g *grpcPeer) roomFree() {
+	if g.waiting.Load() == 0 {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.serveLocked()
+}
+
+// serveLocked lets as many calls go on as there is room for, and opens a connection if
+// some are left. One that finds the room taken waits again, in front.
+func (g *grpcPeer) serveLocked() {
+	room := 0
+	for _, c := range g.conns {
+		room += int(min(c.room.Load(), 1<<16))
+	}
+	for ; room > 0 && g.waiters.Len() > 0; room-- {
+		g.grantLocked(g.waiters.Front().Value.(*grpcWaiter), nil)
+	}
+	if g.waiters.Len() > 0 {
+		g.openLocked()
+	}
+}
+
+// openLocked opens a connection, unless one is being opened or there is a reason not to.
+func (g *grpcPeer) openLocked() {
+	if g.opening || g.closed || len(g.conns) > 0 && (!g.peer.pool.hasRoom() || !g.peer.mayGrow()) {
+		return
+	}
+	g.opening = true
+	go g.open(g.came)
+}
+
+// open opens a connection for calls that wait. A failure is told to those that waited
+// when it began, if there is no other connection to wait for.
+func (g *grpcPeer) open(came uint64) {
+	err := errors.New("dial ended its goroutine")
+	var conn *grpcConn
+	defer func() {
+		g.peer.grew(err == nil)
+		var useless *grpcConn
+		defer func() {
+			if useless != nil {
+				useless.fail(err)
+			}
+		}()
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.opening = false
+		if err == nil {
+			if err = g.addLocked(conn); err != nil {
+				useless = conn
+			}
+		}
+		if err != nil && len(g.conns) == 0 {
+			for e := g.waiters.Front(); e != nil; {
+				w := e.Value.(*grpcWaiter)
+				if e = e.Next(); w.number <= came {
+					g.grantLocked(w, err)
+				}
+			}
+		}
+		g.serveLocked()
+	}()
+	conn, err = g.dial(context.Background())
+}
+
+// addLocked takes a connection that was opened, unless it is of no use by now.
+func (g *grpcPeer) addLocked(conn *grpcConn) error {
+	err := conn.failure()
+	if g.closed {
+		err = ErrClosed
+	}
+	if err != nil {
+		return &CallError{Phase: PhaseConnect, Refused: !g.closed, Err: opened(err)}
+	}
+	g.conns = append(g.conns, conn)
+	g.scheduleReaperLocked()
+	return nil
+}
+
+// dial opens a connection and waits until the server has answered with its settings:
+// before that nobody knows how many calls it takes, nor whether it speaks HTTP/2.
+func (g *grpcPeer) dial(ctx context.Context) (*grpcConn, error) {
+	began := time.Now()
+	lent, err := g.peer.pool.Acquire(ctx)
+	for err == nil && lent.stale() {
+		g.peer.pool.discard(lent)
+		lent, err = g.peer.pool.Acquire(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	conn := newGRPCConn(g, lent)
+	_ = lent.conn.SetDeadline(time.Time{})
+	g.peer.pool.toShared(lent, conn)
+	go conn.read()
+	conn.flush()
+	var late <-chan time.Time
+	limit := g.peer.config.ConnectTimeout
+	if limit > 0 {
+		timer := time.NewTimer(max(time.Until(began.Add(limit)), limit/10))
+		defer timer.Stop()
+		late = timer.C
+	}
+	select {
+	case <-conn.settled:
+		if err = conn.failure(); err == nil {
+			return conn, nil
+		}
+		return nil, &CallError{Phase: PhaseConnect, Refused: !errors.Is(err, ErrClosed), Err: opened(err)}
+	case <-late:
+		err = &CallError{Phase: PhaseConnect, Refused: true, Err: fmt.Errorf("no settings of HTTP/2 from the server within the connect timeout of %v", limit)}
+	case <-ctx.Done():
+		err = &CallError{Phase: PhaseConnect, Err: ctx.Err()}
+	}
+	conn.fail(err)
+	return nil, err
+}
+
+// earlyError is why a connection ended that was open, before a call could use it.
+type earlyError struct{ err error }
+
+func (e *earlyError) Error() string { return e.err.Error() }
+
+// Unwrap returns the cause.
+func (e *earlyError) Unwrap() error { return e.err }
+
+// opened marks err as one of those, unless another connection would not be better.
+func opened(err error) error {
+	problem := new(grpc.Error)
+	if errors.Is(err, ErrClosed) || errors.As(err, &problem) {
+		return err
+	}
+	return &earlyError{err}
+}
+
+// drop takes a connection out of those that calls go to.
+func (g *grpcPeer) drop(conn *grpcConn) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if i := slices.Index(g.conns, conn); i >= 0 {
+		g.conns = slices.Delete(g.conns, i, i+1)
+		g.serveLocked()
+	}
+}
+
+// scheduleReaperLocked is that of Peer.
+func (g *grpcPeer) scheduleReaperLocked() {
+	pause := g.peer.config.reaperPause()
+	if g.reaper == nil && len(g.conns) > 0 && pause > 0 && !g.closed {
+		g.reaper = time.AfterFunc(pause, g.reap)
+	}
+}
+
+func (g *grpcPeer) reap() {
+	g.mu.Lock()
+	conns := slices.Clone(g.conns)
+	g.mu.Unlock()
+	now := time.Now()
+	for _, conn := range conns {
+		conn.leaveIfDue(now, g.peer.config.IdleTimeout)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.reaper = nil
+	g.scheduleReaperLocked()
+}
+
+// warmUp opens a connection unless there is one.
+func (g *grpcPeer) warmUp(ctx context.Context) error {
+	g.mu.Lock()
+	there := len(g.conns) > 0
+	g.mu.Unlock()
+	if there {
+		return nil
+	}
+	return g.wait(ctx, false)
+}
+
+// close ends all calls. The connections are closed by the pool as well.
+func (g *grpcPeer) close() {
+	g.mu.Lock()
+	g.closed = true
+	if g.reaper != nil {
+		g.reaper.Stop()
+	}
+	for g.waiters.Len() > 0 {
+		g.grantLocked(g.waiters.Front().Value.(*grpcWaiter), &CallError{Phase: PhaseAcquire, Err: ErrClosed})
+	}
+	conns := slices.Clone(g.conns)
+	g.mu.Unlock()
+	for _, conn := range conns {
+		conn.fail(ErrClosed)
+	}
+}
+
+// shared returns how many connections take calls.
+func (g *grpcPeer) shared() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.conns)
+}

@@ -1,0 +1,225 @@
+package transport
+
+import (
+	"errors"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/fulmar-rpc/fulmar/internal/limits"
+	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
+)
+
+// grpcWriter is what a grpcConn knows of what it writes. Whoever finds nobody writing
+// writes what all streams have to send, as sender does. The lock of the connection guards
+// what is named in front of spare.
+type grpcWriter struct {
+	writing bool
+	// taken is how many bytes were taken from http2 to be written, accepted how many of
+	// them the network has.
+	taken, accepted int64
+	// unwritten are calls whose observers want to know when they are written.
+	unwritten []unwritten
+	// swapped tells that what waited was taken away, turns how often that was.
+	swapped sync.Cond
+	turns   uint64
+
+	// Only who writes uses these: an empty buffer, and pieces of a full one.
+	spare  *linkbuf.Buffer
+	pieces [][]byte
+}
+
+// unwritten is a call that is not written yet as far as anybody knows. The stream says
+// whether it is still there: what else is in it may be another call's by then.
+type unwritten struct {
+	id   uint32
+	call *muxCall
+	end  int64
+}
+
+// writtenLocked returns how many bytes the server may have: all of a batch of which
+// nobody has said what became of it.
+func (c *grpcConn) writtenLocked() int64 {
+	if c.writing && c.writeErr == nil {
+		return c.taken
+	}
+	return c.accepted
+}
+
+// sendLocked gives http2 what of a request is left, as far as it takes it.
+func (c *grpcConn) sendLocked(call *muxCall) {
+	g := call.request.grpc
+	for len(g.rest) > 0 {
+		sent, err := c.http2.Data(g.id, g.rest[0], len(g.rest) == 1)
+		switch {
+		case err != nil:
+			g.rest = nil // The server has ended the stream, and an event says how.
+			return
+		case sent < len(g.rest[0]):
+			g.rest[0] = g.rest[0][sent:]
+			return
+		}
+		g.rest = g.rest[1:]
+	}
+	g.end = c.taken + int64(c.http2.Unsent())
+	if call.request.teller != nil {
+		c.unwritten = append(c.unwritten, unwritten{g.id, call, g.end})
+	}
+}
+
+// resumeLocked goes on with requests for which there is room again.
+func (c *grpcConn) resumeLocked() {
+	for {
+		id, _, ok := c.http2.Writable()
+		if !ok {
+			return
+		}
+		if call := c.calls[id]; call != nil {
+			c.sendLocked(call)
+		}
+	}
+}
+
+// crowded is muxConn.crowded.
+func (c *grpcConn) crowded() bool {
+	crowd := c.crowd.Load()
+	c.crowd.Store(max(crowd-crowd/8, c.waiting.Load()))
+	return crowd >= crowdedCalls
+}
+
+// flush writes what waits, if nobody does. It does not wait for the network: what the
+// socket does not take is left to a goroutine.
+func (c *grpcConn) flush() {
+	c.mu.Lock()
+	if c.writing || c.err != nil || c.writeErr != nil || c.http2.Unsent() == 0 {
+		c.mu.Unlock()
+		return
+	}
+	c.writing = true
+	c.mu.Unlock()
+	for range sendRounds {
+		if c.crowded() {
+			// Those that got their replies together send together.
+			runtime.Gosched()
+		}
+		full := c.take()
+		if full == nil {
+			return
+		}
+		n, err := c.conn.TryWriteBuffers(c.pieces)
+		if rest := linkbuf.Advance(c.pieces, n); err != nil || len(rest) == 0 {
+			if !c.wrote(full, n, err) {
+				return
+			}
+			continue
+		} else {
+			go c.writeWaiting(full, rest, n)
+			return
+		}
+	}
+	go c.writeWaiting(nil, nil, 0)
+}
+
+// writeWaiting writes until nothing waits, waiting for the server if it must. full is
+// what it begins with, of which rest is not written.
+func (c *grpcConn) writeWaiting(full *linkbuf.Buffer, rest [][]byte, written int64) {
+	for {
+		if full == nil {
+			if full = c.take(); full == nil {
+				return
+			}
+			rest, written = c.pieces, 0
+		}
+		n, err := c.conn.WriteRest(rest, written)
+		if !c.wrote(full, written+n, err) {
+			return
+		}
+		full = nil
+	}
+}
+
+// take takes away what waits, into pieces. It returns nil, and the writing has ended, if
+// there is nothing.
+func (c *grpcConn) take() *linkbuf.Buffer {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err == nil {
+		c.resumeLocked()
+	}
+	if c.err != nil || c.http2.Unsent() == 0 {
+		c.writing = false
+		c.swapped.Broadcast()
+		return nil
+	}
+	c.taken += int64(c.http2.Unsent())
+	full := c.http2.Swap(c.spare)
+	c.spare = nil
+	c.turns++
+	c.swapped.Broadcast()
+	c.resumeLocked()
+	c.pieces = full.Slices(c.pieces[:0])
+	return full
+}
+
+// wrote follows a write of n bytes of what was taken. It returns false if that was the
+// last one.
+func (c *grpcConn) wrote(full *linkbuf.Buffer, n int64, err error) bool {
+	full.Release()
+	clear(c.pieces)
+	if cap(c.pieces) > sendKept {
+		c.pieces = nil
+	}
+	c.mu.Lock()
+	c.spare = full
+	c.accepted += n
+	c.tellWrittenLocked()
+	if err != nil {
+		c.writeErr, c.writing, c.leaving = err, false, true
+		c.room.Store(0)
+		c.swapped.Broadcast()
+	}
+	c.mu.Unlock()
+	if err != nil {
+		c.peer.drop(c)
+		// A moment for the replies that the server has sent before it closed. An error means
+		// that the connection is closed, which read will notice.
+		_ = c.conn.SetReadDeadline(time.Now().Add(limits.LastWordsTimeout))
+	}
+	return err == nil
+}
+
+// tellWrittenLocked notes when the requests were written that are now.
+func (c *grpcConn) tellWrittenLocked() {
+	if len(c.unwritten) == 0 {
+		return
+	}
+	c.unwritten = slices.DeleteFunc(c.unwritten, func(u unwritten) bool {
+		there := c.calls[u.id] == u.call
+		if there && u.end <= c.accepted {
+			u.call.request.written.CompareAndSwap(0, int64(u.call.request.elapsed()))
+		}
+		return !there || u.end <= c.accepted
+	})
+}
+
+// lastWordsLocked sends what waits, a GOAWAY among it, before the connection closes with
+// err: as much as the socket takes at once, and if nobody writes.
+func (c *grpcConn) lastWordsLocked(err error) {
+	if c.writing || c.writeErr != nil {
+		return
+	}
+	if errors.Is(err, errLeaving) || errors.Is(err, ErrClosed) {
+		c.http2.Shutdown(c.at(time.Now()))
+	}
+	if c.http2.Unsent() == 0 || c.spare == nil {
+		return
+	}
+	full := c.http2.Swap(c.spare)
+	c.spare = nil
+	// Only what calls have sent counts, and of this nothing is theirs that they wait for.
+	n, _ := c.conn.TryWriteBuffers(full.Slices(nil))
+	c.taken += n
+	c.accepted += n
+	full.Release()
+}
