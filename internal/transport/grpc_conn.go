@@ -45,9 +45,10 @@ type grpcConn struct {
 	// before.
 	settled   chan struct{}
 	isSettled bool
-	// leaving: no call is added any more. why is what the server said about that.
-	leaving bool
-	why     error
+	// leaving: no call is added any more. why is what the server said about that. closing:
+	// there are no calls either, and the server is being told.
+	leaving, closing bool
+	why              error
 	// writeErr is why nothing can be written any more, err why the connection is closed.
 	writeErr, err error
 	usedAt        time.Time
@@ -229,9 +230,32 @@ func (c *grpcConn) abandon(call *muxCall, cause error) bool {
 // ended follows the end of calls. last says that the connection is to be closed.
 func (c *grpcConn) ended(last bool) {
 	if last {
-		c.fail(errLeaving)
+		c.finish()
 	} else {
 		c.peer.roomFree()
+	}
+}
+
+// finish closes a connection without calls, once the server is told.
+func (c *grpcConn) finish() {
+	c.mu.Lock()
+	if c.err == nil {
+		c.http2.Shutdown(c.at(time.Now()))
+		c.closing = true
+	}
+	c.mu.Unlock()
+	c.flush()
+	c.finishIfWritten()
+}
+
+// finishIfWritten closes a connection that finish has been called for when nothing is left
+// to be written.
+func (c *grpcConn) finishIfWritten() {
+	c.mu.Lock()
+	done := c.closing && (!c.writing && c.http2.Unsent() == 0 || c.writeErr != nil)
+	c.mu.Unlock()
+	if done {
+		c.fail(errLeaving)
 	}
 }
 
@@ -326,7 +350,7 @@ func (c *grpcConn) leave() {
 	c.mu.Unlock()
 	c.peer.drop(c)
 	if idle {
-		c.fail(errLeaving)
+		c.finish()
 	}
 }
 
@@ -347,7 +371,7 @@ func (c *grpcConn) fail(err error) {
 		c.mu.Unlock()
 		return
 	}
-	c.lastWordsLocked(err)
+	c.lastWordsLocked()
 	c.err, c.leaving = err, true
 	c.room.Store(0)
 	calls := c.calls
@@ -389,7 +413,7 @@ func (c *grpcConn) failure() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case c.err != nil || !c.leaving:
+	case c.err != nil && !errors.Is(c.err, errLeaving) || !c.leaving:
 		return c.err
 	case c.why != nil:
 		return fmt.Errorf("the server takes no calls: %w", c.why)

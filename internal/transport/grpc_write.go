@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"errors"
 	"runtime"
 	"slices"
 	"sync"
@@ -105,16 +104,15 @@ func (c *grpcConn) flush() {
 		}
 		full := c.take()
 		if full == nil {
+			c.finishIfWritten()
 			return
 		}
 		n, err := c.conn.TryWriteBuffers(c.pieces)
-		if rest := linkbuf.Advance(c.pieces, n); err != nil || len(rest) == 0 {
-			if !c.wrote(full, n, err) {
-				return
-			}
-			continue
-		} else {
+		if rest := linkbuf.Advance(c.pieces, n); err == nil && len(rest) > 0 {
 			go c.writeWaiting(full, rest, n)
+			return
+		}
+		if !c.wrote(full, n, err) {
 			return
 		}
 	}
@@ -127,6 +125,7 @@ func (c *grpcConn) writeWaiting(full *linkbuf.Buffer, rest [][]byte, written int
 	for {
 		if full == nil {
 			if full = c.take(); full == nil {
+				c.finishIfWritten()
 				return
 			}
 			rest, written = c.pieces, 0
@@ -203,16 +202,10 @@ func (c *grpcConn) tellWrittenLocked() {
 	})
 }
 
-// lastWordsLocked sends what waits, a GOAWAY among it, before the connection closes with
-// err: as much as the socket takes at once, and if nobody writes.
-func (c *grpcConn) lastWordsLocked(err error) {
-	if c.writing || c.writeErr != nil {
-		return
-	}
-	if errors.Is(err, errLeaving) || errors.Is(err, ErrClosed) {
-		c.http2.Shutdown(c.at(time.Now()))
-	}
-	if c.http2.Unsent() == 0 || c.spare == nil {
+// lastWordsLocked sends what waits, a GOAWAY that says what was wrong among it, before the
+// connection closes: as much as the socket takes at once, and if nobody writes.
+func (c *grpcConn) lastWordsLocked() {
+	if c.writing || c.writeErr != nil || c.http2.Unsent() == 0 {
 		return
 	}
 	full := c.http2.Swap(c.spare)
