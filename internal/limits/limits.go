@@ -427,6 +427,48 @@ const (
 	HTTP2AnswerTimeout = 10 * time.Second
 )
 
+// TTHeader streaming, which no transport speaks yet.
+const (
+	// StreamsPerConnection is how many streams of a connection there may be, handlers that
+	// still run for streams that their peer gave up among them: as many as of HTTP/2.
+	StreamsPerConnection = 250
+
+	// StreamWindowBytes is how much a stream may receive that was not used yet, from peers
+	// of ours. Each message counts 64 bytes more than it has, and the last one may be
+	// longer than what is left.
+	StreamWindowBytes = 256 << 10
+
+	// StreamBufferBytes is the same for peers that know no windows, as Kitex: beyond it
+	// nothing is read from their connection. StreamConnectionBytes is for all streams of a
+	// connection, of any peer.
+	StreamBufferBytes     = 1 << 20
+	StreamConnectionBytes = 16 << 20
+
+	// StreamPause is how long a connection is not read because of streams that nobody
+	// receives from. Then the one that holds most ends: the others would wait for ever.
+	StreamPause = 10 * time.Second
+
+	// StreamPathBytes bounds the list of services through which a stream was cancelled.
+	StreamPathBytes = 1 << 10
+
+	// StreamPeriod is for how long what a peer does is counted; then counting begins anew.
+	StreamPeriod = 30 * time.Second
+
+	// StreamResets in StreamPeriod, and half of the streams begun in it, may be reset by
+	// the peer or refused.
+	StreamResets = 1000
+
+	// StreamPeerErrors is how many streams may break rules in StreamPeriod.
+	StreamPeerErrors = 100
+
+	// StreamOtherFrames is how many frames that do nothing may come in StreamPeriod, and
+	// two for each stream; as many may change windows, and one for each stream and message.
+	StreamOtherFrames = 1000
+
+	// StreamControlFrames is how many answers may wait to be sent before no more is read.
+	StreamControlFrames = 100
+)
+
 // Observers.
 const (
 	// Observers bounds how many of them a server or a client has: each call has

@@ -108,6 +108,11 @@ const (
 
 	// StreamCancelPath is who cancelled a stream.
 	StreamCancelPath = "ttscp"
+	// StreamWindow is how many bytes of a stream the sender takes, or takes besides,
+	// decimal, and StreamMessage the longest message that it takes. Only peers of ours
+	// have them.
+	StreamWindow  = "fulmar-window"
+	StreamMessage = "fulmar-message"
 )
 
 // The control packet by which a server says on a multiplexed connection that it

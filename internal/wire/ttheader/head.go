@@ -26,6 +26,8 @@ type IntPair struct {
 type Head struct {
 	Flags    uint16
 	Sequence int32
+	// Protocol is the PROTOCOL ID. 0 is what Kitex writes for all but streams.
+	Protocol byte
 	// Token is the ACL token, empty for none.
 	Token string
 	// Strings is the string map. A pair whose key is wire.TokenKey is written
@@ -115,7 +117,7 @@ func (h *Head) Put(b []byte, payloadLength int) {
 	binary.BigEndian.PutUint16(b[offsetFlags:], h.Flags)
 	binary.BigEndian.PutUint32(b[offsetSequence:], uint32(h.Sequence))
 	binary.BigEndian.PutUint16(b[offsetHeaderSize:], uint16((len(b)-FixedSize)/unit))
-	b[FixedSize] = protocolBinary
+	b[FixedSize] = h.Protocol
 	b[FixedSize+1] = 0 // transforms
 	rest := b[FixedSize+infoLeast:]
 	if h.Token != "" {

@@ -76,7 +76,7 @@ func Matches(b []byte) (match bool, need int) {
 // Invalid and Last, with the HeaderSequence that an exception can carry. An
 // error means that the connection cannot go on.
 func Next(b []byte, m limits.Message) (message wire.Message, used, need int, err error) {
-	head, need, err := parseFixed(b)
+	head, need, err := parseFixed(b, false)
 	if need > 0 || err != nil {
 		return message, 0, need, err
 	}
@@ -125,8 +125,9 @@ type fixed struct {
 // used returns how long the whole frame is.
 func (f fixed) used() int { return FixedSize + f.info + f.payload }
 
-// parseFixed reads the fixed part, each field as soon as it is there.
-func parseFixed(b []byte) (head fixed, need int, err error) {
+// parseFixed reads the fixed part, of a stream's frame or of a message, each field as
+// soon as it is there.
+func parseFixed(b []byte, stream bool) (head fixed, need int, err error) {
 	if len(b) < lengthSize {
 		return head, offsetFlags, nil
 	}
@@ -146,8 +147,11 @@ func parseFixed(b []byte) (head fixed, need int, err error) {
 		return head, offsetSequence, nil
 	}
 	head.flags = binary.BigEndian.Uint16(b[offsetFlags:])
-	if head.flags&wire.FlagStreaming != 0 {
+	switch isStream := head.flags&wire.FlagStreaming != 0; {
+	case isStream && !stream:
 		return head, 0, notEnabled(b, "TTHeader streaming, not enabled")
+	case !isStream && stream:
+		return head, 0, malformed(offsetFlags, "TTHeader with FLAGS 0x%04x where the frame of a stream is expected", head.flags)
 	}
 	if len(b) < FixedSize {
 		return head, FixedSize, nil
