@@ -6,6 +6,7 @@ go 1.26.0
 
 require (
 	capnproto.org/go/capnp/v3 v3.1.0-alpha.1
+	connectrpc.com/connect v1.21.1
 	github.com/apache/thrift v0.25.0
 	github.com/bufbuild/protocompile v0.14.1
 	github.com/bytedance/gopkg v0.1.4
@@ -13,6 +14,7 @@ require (
 	github.com/cloudwego/gopkg v0.2.0
 	github.com/cloudwego/kitex v0.16.3
 	github.com/cloudwego/netpoll v0.7.2
+	github.com/cloudwego/prutal v0.1.3
 	github.com/fulmar-rpc/fulmar v0.0.0-00010101000000-000000000000
 	github.com/fulmar-rpc/fulmar/bench v0.0.0-00010101000000-000000000000
 	github.com/lesismal/arpc v1.2.4
@@ -21,6 +23,7 @@ require (
 	golang.org/x/sys v0.49.0
 	google.golang.org/grpc v1.85.0
 	google.golang.org/protobuf v1.36.12
+	storj.io/drpc v1.0.0
 )
 
 require (
@@ -32,7 +35,6 @@ require (
 	github.com/cloudwego/dynamicgo v0.8.0 // indirect
 	github.com/cloudwego/fastpb v0.0.6 // indirect
 	github.com/cloudwego/localsession v0.2.1 // indirect
-	github.com/cloudwego/prutal v0.1.3 // indirect
 	github.com/cloudwego/runtimex v0.1.1 // indirect
 	github.com/cloudwego/thriftgo v0.4.5 // indirect
 	github.com/colega/zeropool v0.0.0-20230505084239-6fb4a4f75381 // indirect
@@ -55,6 +57,7 @@ require (
 	github.com/tidwall/pretty v1.2.0 // indirect
 	github.com/twitchyliquid64/golang-asm v0.15.1 // indirect
 	github.com/valyala/bytebufferpool v1.0.0 // indirect
+	github.com/zeebo/errs v1.2.2 // indirect
 	go.uber.org/goleak v1.3.0 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
 	go.uber.org/zap v1.27.0 // indirect
@@ -76,9 +79,11 @@ replace (
 
 tool (
 	capnproto.org/go/capnp/v3/capnpc-go
+	connectrpc.com/connect/cmd/protoc-gen-connect-go
 	github.com/cloudwego/kitex/tool/cmd/kitex
 	github.com/cloudwego/thriftgo
 	github.com/planetscale/vtprotobuf/cmd/protoc-gen-go-vtproto
 	google.golang.org/grpc/cmd/protoc-gen-go-grpc
 	google.golang.org/protobuf/cmd/protoc-gen-go
+	storj.io/drpc/cmd/protoc-gen-go-drpc
 )

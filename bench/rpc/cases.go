@@ -7,6 +7,7 @@ package rpc
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/fulmar-rpc/fulmar/bench/harness"
@@ -73,12 +74,12 @@ func Cases() []Case {
 
 // FindCase returns the case of that name.
 func FindCase(name string) (Case, error) {
-	for _, c := range append(Cases(), ViewCases()...) {
+	for _, c := range slices.Concat(Cases(), ViewCases(), GRPCCases()) {
 		if c.Name == name {
 			return c, nil
 		}
 	}
-	return Case{}, fmt.Errorf("suite rpc: no case %.40q", name)
+	return Case{}, fmt.Errorf("suites rpc, view and grpc: no case %.40q", name)
 }
 
 // serve returns what a server is told about a case, beside its name.

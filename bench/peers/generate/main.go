@@ -65,11 +65,17 @@ func makeAll(ctx context.Context, idl, output string) error {
 			return err
 		}
 	}
+	// Kitex makes messages of its own of Protobuf.
+	if err := tool(ctx, "kitex", "-type", "protobuf", "-module", "github.com/fulmar-rpc/fulmar/bench/peers",
+		"-gen-path", filepath.Join(output, "kitexpb"), "-I", idl, filepath.Join(idl, "echo.proto")); err != nil {
+		return err
+	}
 	if err := apache(ctx, definitions, filepath.Join(output, "apache")); err != nil {
 		return err
 	}
 	for _, file := range []protobufFile{
-		{name: "echo.proto", folder: "protobuf", goName: "echopb", plugins: []plugin{{name: "protoc-gen-go"}, {name: "protoc-gen-go-grpc"}}},
+		{name: "echo.proto", folder: "protobuf", goName: "echopb", plugins: []plugin{{name: "protoc-gen-go"}, {name: "protoc-gen-go-grpc"},
+			{name: "protoc-gen-connect-go"}, {name: "protoc-gen-go-drpc"}}},
 		{name: "codec.proto", folder: "protobuf/messages", goName: "messagespb", plugins: []plugin{
 			{name: "protoc-gen-go"}, {"protoc-gen-go-vtproto", "features=marshal+unmarshal+size"},
 		}},

@@ -1,0 +1,11 @@
+// Command fulmargrpc is this project's contestant of suite grpc, which cannot take part yet.
+package main
+
+import "github.com/fulmar-rpc/fulmar/bench/rpc"
+
+func main() { rpc.Main(contestants()...) }
+
+// contestants keep the name, so that the suite says why there are no comparisons.
+func contestants() []rpc.Contestant {
+	return []rpc.Contestant{{Name: "fulmar", Unavailable: "there is no transport for gRPC yet: values of the others only, no ratios"}}
+}
