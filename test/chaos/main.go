@@ -179,19 +179,39 @@ func command() error {
 	soak := flag.Duration("soak", 0, "how long S19 takes, a minute by default")
 	raced := flag.String("race", "", "this command, built with the race detector, for S28")
 	flag.Parse()
-	wanted, err := regexp.Compile(*run)
+	wanted, err := chosen(*run)
 	if err != nil {
 		return err
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	var failures []error
-	for _, s := range scenarios() {
-		if wanted.MatchString(s.id+" "+s.name) && ctx.Err() == nil {
-			failures = append(failures, perform(ctx, os.Stdout, s, size{*short, *soak, *raced}))
+	for _, s := range wanted {
+		if ctx.Err() != nil {
+			failures = append(failures, fmt.Errorf("%s: %w", s.id, ctx.Err()))
+			break
 		}
+		failures = append(failures, perform(ctx, os.Stdout, s, size{*short, *soak, *raced}))
 	}
 	return errors.Join(failures...)
+}
+
+// chosen returns the scenarios of which a regular expression matches the id, or the id
+// and the name. That there is none is an error: who meant some would take it for "ok".
+func chosen(expression string) (list []scenario, err error) {
+	wanted, err := regexp.Compile(expression)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range scenarios() {
+		if wanted.MatchString(s.id) || wanted.MatchString(s.id+" "+s.name) {
+			list = append(list, s)
+		}
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("no scenario has an id or a name that %q matches", expression)
+	}
+	return list, nil
 }
 
 func main() {
