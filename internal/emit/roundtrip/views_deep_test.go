@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/views/golden/views"
+	"github.com/fulmar-rpc/fulmar/thrift"
 )
 
 // nestedNode is a node in so many others, with a long name in the innermost one.
@@ -62,5 +64,37 @@ func TestView_OfLongMessagesThatNestDeep(t *testing.T) {
 				t.Error("Equal is wrong")
 			}
 		})
+	}
+}
+
+// TestView_ChangesManyElementsOfAList as the guide says how: while it is ranged over. That
+// a list is put together for each of them would take a hundred times the memory.
+func TestView_ChangesManyElementsOfAList(t *testing.T) {
+	const n = 2000
+	s := views.NewContainers()
+	s.Leaves = make(views.Leaves, n)
+	message, err := thrift.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	least := int64(math.MaxInt64)
+	for range 3 {
+		var v views.ContainersView
+		if err := v.Load(message); err != nil {
+			t.Fatal(err)
+		}
+		least = min(least, allocated(func() {
+			for i, leaf := range v.Leaves().All() {
+				leaf.SetNumber(int32(i))
+				v.SetLeavesAt(i, leaf)
+			}
+		}))
+		got, err := v.Struct()
+		if err != nil || len(got.Leaves) != n || got.Leaves[0].Number != 0 || got.Leaves[n-1].Number != n-1 {
+			t.Fatalf("%d elements, %v", len(got.Leaves), err)
+		}
+	}
+	if most := int64(100 * len(message)); least > most {
+		t.Errorf("changing %d elements of %d bytes takes %d bytes, want %d at most", n, len(message), least, most)
 	}
 }
