@@ -218,10 +218,10 @@ func (made *plan) presets(fresh thrift.Struct, held reflect.Value) {
 		switch slot := slots[f.number]; {
 		case f.value.opt, isNil:
 			made.unfit = made.unfit || !now.IsZero()
-		case f.value.form == formStruct && reflect.DeepEqual(now.Addr().Interface(), any(f.value.shape.New())):
-			f.preset = []byte(zeroBytes[:1])
 		case slot.end != 0:
 			f.preset = b[slot.start:slot.end]
+		case f.value.form == formStruct && reflect.DeepEqual(now.Addr().Interface(), any(f.value.shape.New())):
+			f.preset = []byte(zeroBytes[:1])
 		case now.IsZero():
 			f.preset = []byte(zeroBytes)
 		default:

@@ -98,3 +98,34 @@ func TestView_ChangesManyElementsOfAList(t *testing.T) {
 		t.Errorf("changing %d elements of %d bytes takes %d bytes, want %d at most", n, len(message), least, most)
 	}
 }
+
+// TestView_OfStructsThatDidNotCome: what stands for them has its required fields, so that
+// nothing has to be decoded to print and compare it. Of so many structs, a byte each, the
+// structs are more than decoding may make.
+func TestView_OfStructsThatDidNotCome(t *testing.T) {
+	const n = 10_000
+	message := append([]byte{15, 0, 3, 12, 0, 0, n >> 8, n & 0xff}, make([]byte, n+1)...)
+	var v, same views.NodeView
+	if err := errorOf(v.Load(message), same.Load(message)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := v.Struct(); err == nil {
+		t.Error("there is a struct of it")
+	}
+	same.SetValue(0) // so that the bytes are not compared
+	if !v.Equal(&same) {
+		t.Error("they are not equal")
+	}
+	empty, err := json.Marshal(&views.Node{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	empty = bytes.ReplaceAll(empty, []byte(`"floor":0`), []byte(`"floor":1`))
+	got, err := v.MarshalJSON()
+	if want := fmt.Sprintf(`{"value":0,"children":[%s]`, strings.Repeat(","+string(empty), n)[1:]); err != nil || !strings.HasPrefix(string(got), want) {
+		t.Errorf("the JSON is %.300s, %v, want %.300s", got, err, want)
+	}
+	if got, want := v.String(), `views.Node(value: 0, children: [(value: 0, place: (name: "", floor: 1)), (value: 0, `; !strings.HasPrefix(got, want) {
+		t.Errorf("the text is %.300s, want %s", got, want)
+	}
+}
