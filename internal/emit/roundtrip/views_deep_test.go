@@ -100,17 +100,14 @@ func TestView_ChangesManyElementsOfAList(t *testing.T) {
 }
 
 // TestView_OfStructsThatDidNotCome: what stands for them has its required fields, so that
-// nothing has to be decoded to print and compare it. Of so many structs, a byte each, the
-// structs are more than decoding may make.
+// nothing has to be decoded to print and compare it. Of so many, a byte each, the
+// structs are more than decoding may make where pointers have 64 bits.
 func TestView_OfStructsThatDidNotCome(t *testing.T) {
 	const n = 10_000
 	message := append([]byte{15, 0, 3, 12, 0, 0, n >> 8, n & 0xff}, make([]byte, n+1)...)
 	var v, same views.NodeView
 	if err := errorOf(v.Load(message), same.Load(message)); err != nil {
 		t.Fatal(err)
-	}
-	if _, err := v.Struct(); err == nil {
-		t.Error("there is a struct of it")
 	}
 	same.SetValue(0) // so that the bytes are not compared
 	if !v.Equal(&same) {
