@@ -1,0 +1,313 @@
+package fulmar_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fulmar-rpc/fulmar"
+	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
+	"github.com/fulmar-rpc/fulmar/internal/simnet"
+	"github.com/fulmar-rpc/fulmar/internal/testservice"
+	"github.com/fulmar-rpc/fulmar/internal/wire/grpc"
+	"github.com/fulmar-rpc/fulmar/internal/wire/http2"
+)
+
+// http2Peer is a client in HTTP/2 that does what a test says, and nothing else.
+type http2Peer struct {
+	s       *simulation
+	conn    net.Conn
+	http2   *http2.Conn
+	pool    *linkbuf.Pool
+	arrived []byte
+	// status and data are of all streams, by stream.
+	status map[uint32]map[string]string
+	data   map[uint32][]byte
+	resets map[uint32]http2.ErrorCode
+	goAway bool
+}
+
+func (s *simulation) http2Peer(config http2.Config) *http2Peer {
+	config.Client = true
+	p := &http2Peer{s: s, conn: s.connect(), pool: linkbuf.NewPool(), status: map[uint32]map[string]string{}, data: map[uint32][]byte{}, resets: map[uint32]http2.ErrorCode{}}
+	p.http2 = http2.NewConn(config, p.pool, 0)
+	s.t.Cleanup(p.close)
+	return p
+}
+
+func (p *http2Peer) close() {
+	p.http2.Close()
+	_ = p.conn.Close()
+}
+
+// send begins a stream with a body, which may go on.
+func (p *http2Peer) send(body []byte, end bool, fields ...http2.Field) uint32 {
+	p.s.t.Helper()
+	all := map[string]string{":method": "POST", ":scheme": "http", ":path": "/Echo/nothing", "te": "trailers", "content-type": "application/grpc+thrift"}
+	for _, field := range fields {
+		all[field.Name] = field.Value
+	}
+	list := []http2.Field{}
+	for _, name := range []string{":method", ":scheme", ":path"} {
+		list = append(list, http2.Field{Name: name, Value: all[name]})
+		delete(all, name)
+	}
+	for name, value := range all {
+		list = append(list, http2.Field{Name: name, Value: value})
+	}
+	id, err := p.http2.Open(list, false, 0)
+	if err != nil {
+		p.s.t.Fatal(err)
+	}
+	if _, err := p.http2.Data(id, body, end); err != nil {
+		p.s.t.Fatal(err)
+	}
+	return id
+}
+
+// flush writes what is to be sent.
+func (p *http2Peer) flush() {
+	full := p.http2.Swap(linkbuf.New(p.pool))
+	for _, piece := range full.Slices(nil) {
+		if _, err := p.conn.Write(piece); err != nil {
+			break // Reading says why.
+		}
+	}
+	full.Release()
+}
+
+// listen reads for a while. It reports whether the server has closed the connection.
+func (p *http2Peer) listen(d time.Duration) (closed bool) {
+	p.flush()
+	_ = p.conn.SetReadDeadline(time.Now().Add(d))
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := p.conn.Read(buf)
+		p.arrived = append(p.arrived, buf[:n]...)
+		for {
+			event, used, _, failed := p.http2.Next(p.arrived, 0)
+			if failed != nil {
+				p.s.t.Fatalf("what the server sends is no HTTP/2: %v", failed)
+			}
+			p.take(&event)
+			p.arrived = p.arrived[used:]
+			if used == 0 && event.Kind == http2.EventNone {
+				break
+			}
+		}
+		p.flush()
+		if err != nil {
+			return !strings.Contains(err.Error(), "timeout")
+		}
+	}
+}
+
+func (p *http2Peer) take(event *http2.Event) {
+	switch event.Kind {
+	case http2.EventHeaders:
+		if p.status[event.Stream] == nil {
+			p.status[event.Stream] = map[string]string{}
+		}
+		for _, field := range event.Fields {
+			p.status[event.Stream][field.Name] = field.Value
+		}
+	case http2.EventData:
+		p.data[event.Stream] = append(p.data[event.Stream], event.Data...)
+	case http2.EventReset:
+		p.resets[event.Stream] = event.Code
+	case http2.EventGoAway:
+		p.goAway = true
+	}
+}
+
+// grpcMessage returns a message of gRPC.
+func grpcMessage(body []byte, compressed bool) []byte {
+	b := make([]byte, grpc.PrefixSize, grpc.PrefixSize+len(body))
+	grpc.PutPrefix(b, len(body), compressed)
+	return append(b, body...)
+}
+
+func packed(body []byte) []byte {
+	var out bytes.Buffer
+	writer := gzip.NewWriter(&out)
+	_, _ = writer.Write(body)
+	_ = writer.Close()
+	return out.Bytes()
+}
+
+// TestGRPC_AnswersWhatCannotBeServed sends requests that break a rule, each on the same
+// connection, which must go on: the last call is served.
+func TestGRPC_AnswersWhatCannotBeServed(t *testing.T) {
+	nothing := []byte{0}
+	field := func(name, value string) http2.Field { return http2.Field{Name: name, Value: value} }
+	stub := &testservice.Stub{OnNothing: func(context.Context) error { return nil }}
+	cases := map[string]struct {
+		body   []byte
+		fields []http2.Field
+		http   string
+		status string
+	}{
+		"a method of HTTP":        {grpcMessage(nothing, false), []http2.Field{field(":method", "GET")}, "405", ""},
+		"no gRPC":                 {grpcMessage(nothing, false), []http2.Field{field("content-type", "text/html")}, "415", ""},
+		"gRPC for browsers":       {grpcMessage(nothing, false), []http2.Field{field("content-type", "application/grpc-web")}, "415", ""},
+		"unknown payload":         {grpcMessage(nothing, false), []http2.Field{field("content-type", "application/grpc+json")}, "200", "12"},
+		"unknown encoding":        {grpcMessage(nothing, false), []http2.Field{field("grpc-encoding", "zstd")}, "200", "12"},
+		"unknown service":         {grpcMessage(nothing, false), []http2.Field{field(":path", "/Other/nothing")}, "200", "12"},
+		"unknown method":          {grpcMessage(nothing, false), []http2.Field{field(":path", "/Echo/other")}, "200", "12"},
+		"another case":            {grpcMessage(nothing, false), []http2.Field{field(":path", "/echo/nothing")}, "200", "12"},
+		"a slash more":            {grpcMessage(nothing, false), []http2.Field{field(":path", "//Echo/nothing")}, "200", "12"},
+		"qualified name":          {grpcMessage(nothing, false), []http2.Field{field(":path", "/Other/Echo:nothing")}, "200", "12"},
+		"no time":                 {grpcMessage(nothing, false), []http2.Field{field("grpc-timeout", "1")}, "200", "3"},
+		"no base64":               {grpcMessage(nothing, false), []http2.Field{field("x-bin", "%")}, "200", "13"},
+		"half a message":          {grpcMessage([]byte("12345"), false)[:7], nil, "200", "13"},
+		"half a prefix":           {[]byte{0, 0}, nil, "200", "13"},
+		"two messages":            {append(grpcMessage(nothing, false), grpcMessage(nothing, false)...), nil, "200", "13"},
+		"unknown flags":           {[]byte{2, 0, 0, 0, 0}, nil, "200", "13"},
+		"compressed without name": {grpcMessage(packed(nothing), true), nil, "200", "13"},
+		"no gzip":                 {grpcMessage(nothing, true), []http2.Field{field("grpc-encoding", "gzip")}, "200", "13"},
+		"a bomb":                  {grpcMessage(packed(make([]byte, 1<<20)), true), []http2.Field{field("grpc-encoding", "gzip")}, "200", "8"},
+		"no Thrift":               {grpcMessage([]byte{99}, false), nil, "200", "3"},
+	}
+	config := fulmar.ServerConfig{MaxMessageBytes: 10_000}
+	simulate(t, simnet.Config{}, config, fulmar.ClientConfig{}, stub, func(s *simulation) {
+		peer := s.http2Peer(http2.Config{})
+		for name, test := range cases {
+			id := peer.send(test.body, true, test.fields...)
+			peer.listen(time.Second)
+			if got := peer.status[id]; got[":status"] != test.http || got["grpc-status"] != test.status {
+				t.Errorf("%s: got %v, want HTTP %s and status %q", name, got, test.http, test.status)
+			} else if test.status != "" && got["fulmar-executed"] != "no" {
+				t.Errorf("%s: the answer does not say that the call was not executed: %v", name, got)
+			}
+		}
+		// The prefix alone is enough to refuse; the peer need not send what it says.
+		long := make([]byte, grpc.PrefixSize)
+		grpc.PutPrefix(long, 10_001, false)
+		id := peer.send(long, false)
+		peer.listen(time.Second)
+		if got := peer.status[id]["grpc-status"]; got != "8" {
+			t.Errorf("message that is too long: status %q", got)
+		}
+		for _, body := range [][]byte{grpcMessage(nothing, false), grpcMessage(packed(nothing), true)} {
+			id = peer.send(body, true, field("grpc-encoding", "gzip"))
+			peer.listen(time.Second)
+			if got := peer.status[id]["grpc-status"]; got != "0" || !bytes.Equal(peer.data[id], grpcMessage(nothing, false)) {
+				t.Errorf("a good call: status %q, %x", got, peer.data[id])
+			}
+		}
+	})
+}
+
+// TestGRPC_PeersThatAreSlow has peers that stop in the middle of something.
+func TestGRPC_PeersThatAreSlow(t *testing.T) {
+	stub := &testservice.Stub{OnNothing: func(context.Context) error { return nil }}
+	config := fulmar.ServerConfig{FrameTimeout: 2 * time.Second, IdleTimeout: time.Minute, WriteStallTimeout: 5 * time.Second}
+	t.Run("request without an end", func(t *testing.T) {
+		simulate(t, simnet.Config{}, config, fulmar.ClientConfig{}, stub, func(s *simulation) {
+			peer := s.http2Peer(http2.Config{})
+			slow := peer.send([]byte{0, 0}, false)
+			if peer.listen(5*time.Second) || peer.resets[slow] != http2.Cancel {
+				t.Errorf("a request that does not end: %v", peer.resets)
+			}
+			good := peer.send(grpcMessage([]byte{0}, false), true)
+			peer.listen(time.Second)
+			if peer.status[good]["grpc-status"] != "0" {
+				t.Errorf("the next call: %v", peer.status[good])
+			}
+		})
+	})
+	t.Run("half a frame", func(t *testing.T) {
+		simulate(t, simnet.Config{}, config, fulmar.ClientConfig{}, stub, func(s *simulation) {
+			peer := s.http2Peer(http2.Config{})
+			peer.listen(time.Second)
+			if _, err := peer.conn.Write([]byte{0, 0, 9, 0}); err != nil {
+				t.Fatal(err)
+			}
+			if !peer.listen(10 * time.Second) {
+				t.Error("the connection is still open")
+			}
+		})
+	})
+	t.Run("nothing to do", func(t *testing.T) {
+		simulate(t, simnet.Config{}, config, fulmar.ClientConfig{}, stub, func(s *simulation) {
+			peer := s.http2Peer(http2.Config{})
+			peer.send(grpcMessage([]byte{0}, false), true)
+			if peer.listen(50*time.Second) || peer.goAway {
+				t.Error("closed too early")
+			}
+			if !peer.listen(20*time.Second) || !peer.goAway {
+				t.Errorf("an idle connection: GOAWAY %v", peer.goAway)
+			}
+		})
+	})
+	t.Run("only half of the preface", func(t *testing.T) {
+		simulate(t, simnet.Config{}, config, fulmar.ClientConfig{}, stub, func(s *simulation) {
+			conn := s.connect()
+			defer func() { _ = conn.Close() }()
+			_, _ = conn.Write([]byte("PRI * HTTP/2.0"))
+			_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
+			for {
+				if _, err := conn.Read(make([]byte, 1000)); err != nil {
+					if strings.Contains(err.Error(), "timeout") {
+						t.Error("the connection is still open")
+					}
+					return
+				}
+			}
+		})
+	})
+}
+
+// TestGRPC_AnswersWithoutAWindow has a peer that asks for answers and lets nothing of them
+// come: their memory is given back in the end, and the streams are.
+func TestGRPC_AnswersWithoutAWindow(t *testing.T) {
+	stub := &testservice.Stub{OnVersion: func(context.Context) (string, error) { return strings.Repeat("x", 200_000), nil }}
+	config := fulmar.ServerConfig{WriteStallTimeout: 5 * time.Second}
+	simulate(t, simnet.Config{}, config, fulmar.ClientConfig{}, stub, func(s *simulation) {
+		peer := s.http2Peer(http2.Config{})
+		id := peer.send(grpcMessage([]byte{0}, false), true, http2.Field{Name: ":path", Value: "/Echo/version"})
+		peer.listen(3 * time.Second)
+		if held := s.server.Stats().BufferedBytes; held < 200_000 {
+			t.Errorf("while the answer waits, the budget counts %d bytes", held)
+		}
+		peer.listen(4 * time.Second)
+		if code, reset := peer.resets[id]; !reset || code != http2.Cancel {
+			t.Errorf("an answer that nobody takes: %v", peer.resets)
+		}
+		if held := s.server.Stats().BufferedBytes; held != 0 {
+			t.Errorf("behind its end, the budget counts %d bytes", held)
+		}
+	})
+}
+
+// TestGRPC_StopServesWhatIsOnItsWay stops a server while a call runs: the peer is told,
+// the call is answered, and the connection ends behind it.
+func TestGRPC_StopServesWhatIsOnItsWay(t *testing.T) {
+	entered, leave := make(chan struct{}), make(chan struct{})
+	stub := &testservice.Stub{OnNothing: func(context.Context) error {
+		close(entered)
+		<-leave
+		return nil
+	}}
+	simulate(t, simnet.Config{}, fulmar.ServerConfig{}, fulmar.ClientConfig{}, stub, func(s *simulation) {
+		entered, leave = make(chan struct{}), make(chan struct{})
+		peer := s.http2Peer(http2.Config{})
+		id := peer.send(grpcMessage([]byte{0}, false), true)
+		peer.flush()
+		<-entered
+		s.stop()
+		synctest.Wait()
+		if peer.listen(3*time.Second) || !peer.goAway {
+			t.Errorf("while the call runs: GOAWAY %v", peer.goAway)
+		}
+		close(leave)
+		if !peer.listen(3*time.Second) || peer.status[id]["grpc-status"] != "0" {
+			t.Errorf("the call was answered with %v", peer.status[id])
+		}
+	})
+}
