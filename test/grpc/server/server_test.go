@@ -31,7 +31,7 @@ type handler func(ctx context.Context, in []byte) ([]byte, error)
 
 // serve starts a server whose service test.Echo has the given methods, and returns its
 // address and what stops it gracefully.
-func serve(t *testing.T, config fulmar.ServerConfig, methods map[string]handler) (address string, stop func() error) {
+func serve(t testing.TB, config fulmar.ServerConfig, methods map[string]handler) (address string, stop func() error) {
 	t.Helper()
 	config.Address = "127.0.0.1:0"
 	server, err := fulmar.NewServer(config)
