@@ -55,7 +55,7 @@ func run(ctx context.Context, arguments []string) error {
 }
 
 func suites() []harness.Suite {
-	return []harness.Suite{rpc.Suite(), rpc.GRPCSuite(), netsuite.Suite(), papernet.Suite(), codec.Suite(), codec.PaperSuite(), viewsuite.Suite(), viewsuite.PaperSuite()}
+	return []harness.Suite{rpc.Suite(), rpc.GRPCSuite(), rpc.StreamSuite(), netsuite.Suite(), papernet.Suite(), codec.Suite(), codec.PaperSuite(), viewsuite.Suite(), viewsuite.PaperSuite()}
 }
 
 func findSuite(name string) (harness.Suite, error) {

@@ -76,6 +76,7 @@ func calls(ctx context.Context, client Load, o loadOptions, server *control) (Re
 	report := Report{
 		Calls: result.Calls, Seconds: result.Elapsed.Seconds(), Rate: o.rate,
 		Due: result.Due, Missed: result.Missed, Failed: result.Failed, Refused: result.Refused,
+		CallMessages: client.Messages,
 	}
 	measured.fill(&report)
 	if result.First == nil && oneway {

@@ -59,6 +59,8 @@ type Load struct {
 	// Sent is set where calls have no replies: how many were made, asked when all
 	// have ended. Those that the server's handlers have executed are what counts.
 	Sent func() uint64
+	// Messages is how many messages a call carries, where those are what is counted; else 0.
+	Messages int64
 	// Peak is how many of Calls find out in a closed loop what the server can do at
 	// most, where the others would only wait. 0 means all.
 	Peak int

@@ -77,6 +77,8 @@ type Report struct {
 	// CallBytes is the payload of a call or of an operation, where bytes a second
 	// say more than calls, or something beside the time.
 	CallBytes int64 `json:"call_bytes,omitempty"`
+	// CallMessages is how many messages a call carries, where those are what is counted.
+	CallMessages int64 `json:"call_messages,omitempty"`
 	// ServerAllocations and ClientAllocations are how many objects a call makes each
 	// process allocate; nil where nobody could ask.
 	ServerAllocations *float64 `json:"server_allocations,omitempty"`
@@ -193,6 +195,7 @@ func (r Report) Validate() error {
 	refuse(r.Rate == 0 && r.Due > 0, "%d calls due in a closed loop", r.Due)
 	refuse(r.ServerCPU < 0 || r.ClientCPU < 0, "processor time of %d and %d ns is negative", r.ServerCPU, r.ClientCPU)
 	refuse(r.ServerPeak < 0 || r.ClientPeak < 0, "memory of %d and %d bytes is negative", r.ServerPeak, r.ClientPeak)
+	refuse(r.CallMessages < 0 || r.CallMessages > bytesMax, "calls of %d messages (limit %d)", r.CallMessages, int64(bytesMax))
 	refuse(r.CallBytes < 0 || r.CallBytes > bytesMax, "calls of %d bytes (limit %d)", r.CallBytes, int64(bytesMax))
 	for _, bytes := range []*float64{r.ConnectionBytes, r.HeapBytes} {
 		refuse(bytes != nil && !finite(*bytes, 0, bytesMax), "memory of the server (limit %d bytes)", int64(bytesMax))

@@ -15,7 +15,7 @@ func goodReport() Report {
 		ServerCPU: 5e8, ClientCPU: 6e8, ServerPeak: 1 << 20, ClientPeak: 2 << 20,
 		Latency: Latency{Count: 1000, Mean: 1.5e5, P50: 1e5, P90: 2e5, P99: 3e5, P999: 4e5, Max: 5e5},
 		Refused: 7, RefusedLatency: &Latency{Count: 7, Mean: 2, P50: 1, P90: 2, P99: 3, P999: 4, Max: 5},
-		CallBytes: 1 << 20, ConnectionBytes: &perConnection, HeapBytes: &heap,
+		CallBytes: 1 << 20, CallMessages: 100, ConnectionBytes: &perConnection, HeapBytes: &heap,
 		ServerAllocations: &server, ClientAllocations: &client,
 	}
 }
@@ -87,6 +87,8 @@ func TestParseEvent_RefusesWhatCannotBeTrue(t *testing.T) {
 		"negative mean":      report(func(r *Report) { r.Latency.Mean = -1 }),
 		"calls too long":     report(func(r *Report) { r.CallBytes = 1 << 60 }),
 		"negative bytes":     report(func(r *Report) { r.CallBytes = -1 }),
+		"negative messages":  report(func(r *Report) { r.CallMessages = -1 }),
+		"too many messages":  report(func(r *Report) { r.CallMessages = 1 << 60 }),
 		"negative cost":      report(func(r *Report) { *r.ConnectionBytes = -1 }),
 		"endless heap":       report(func(r *Report) { *r.HeapBytes = 1e300 }),
 		"operations of none": report(func(r *Report) { r.Calls, r.Operation = 0, &Operation{Nanoseconds: 1} }),

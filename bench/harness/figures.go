@@ -53,6 +53,12 @@ func metrics() []metric {
 		{name: "p50", open: true, format: "%.0f", value: nanoseconds(func(r Sample) int64 { return r.Latency.P50 })},
 		{name: "p99", open: true, format: "%.0f", value: nanoseconds(func(r Sample) int64 { return r.Latency.P99 })},
 		{name: "p999", open: true, format: "%.0f", value: nanoseconds(func(r Sample) int64 { return r.Latency.P999 })},
+		{name: "msgs_per_s", column: "messages/s", format: "%.0f", value: func(r Sample) float64 {
+			if r.Calls == 0 || r.Seconds <= 0 || r.CallMessages == 0 {
+				return math.NaN()
+			}
+			return float64(r.Calls) * float64(r.CallMessages) / r.Seconds
+		}},
 		{name: "mb_per_s", column: "MB/s", format: "%.1f", value: megabytes},
 		{name: "ns_op", format: "%.1f", value: operation(func(o contestant.Operation) float64 { return o.Nanoseconds })},
 		{name: "allocs", column: "allocs/op", format: "%.3f", value: operation(func(o contestant.Operation) float64 { return o.Allocations })},

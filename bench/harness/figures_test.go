@@ -237,3 +237,18 @@ func TestCompare_RefusesWhatCannotBeCompared(t *testing.T) {
 		t.Errorf("no warning about another machine: %v\n%s", err, out.String())
 	}
 }
+
+// Calls that carry many messages have a figure for these.
+func TestLines_CountMessagesWhereCallsCarryMany(t *testing.T) {
+	run := Sample{Contestant: "a", Report: contestant.Report{Calls: 50, Seconds: 2, CallMessages: 100}}
+	c := CaseResult{Name: "c", Pairs: Against("a", "a"), Runs: []Sample{run}}
+	if want := "VALUE s/c msgs_per_s a 2500"; !slices.Contains(c.lines("s"), want) {
+		t.Errorf("no line %q in %q", want, c.lines("s"))
+	}
+	c.Runs[0].CallMessages = 0
+	for _, line := range c.lines("s") {
+		if strings.Contains(line, "msgs_per_s") {
+			t.Errorf("%q, where nobody counts messages", line)
+		}
+	}
+}

@@ -35,6 +35,8 @@ type Case struct {
 	// Oneway means calls without replies. The server compares what arrives with
 	// what was sent, and counts it.
 	Oneway bool
+	// Stream means calls with more than one message.
+	Stream Stream
 	// Unix means a Unix socket, and TLS that connections are secure.
 	Unix, TLS bool
 	// Local means that client and server are one process, without sockets.
@@ -74,12 +76,12 @@ func Cases() []Case {
 
 // FindCase returns the case of that name.
 func FindCase(name string) (Case, error) {
-	for _, c := range slices.Concat(Cases(), ViewCases(), GRPCCases()) {
+	for _, c := range slices.Concat(Cases(), ViewCases(), GRPCCases(), StreamCases()) {
 		if c.Name == name {
 			return c, nil
 		}
 	}
-	return Case{}, fmt.Errorf("suites rpc, view and grpc: no case %.40q", name)
+	return Case{}, fmt.Errorf("suites rpc, view, grpc and stream: no case %.40q", name)
 }
 
 // serve returns what a server is told about a case, beside its name.

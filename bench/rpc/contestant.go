@@ -105,7 +105,7 @@ func (c Contestant) load(address string, played contestant.Played) (contestant.L
 	if err != nil {
 		return contestant.Load{}, err
 	}
-	load := contestant.Load{Close: client.Close}
+	load := contestant.Load{Close: client.Close, Messages: p.callMessages()}
 	sent := make([]uint64, p.Callers)
 	if p.Oneway {
 		load.Sent = func() uint64 { return sum(sent) }
@@ -126,6 +126,12 @@ func (c Contestant) load(address string, played contestant.Played) (contestant.L
 		case p.Overload > 0:
 			load.Peak = overloadPeak
 			load.Calls = append(load.Calls, boundedCall(caller, p.Case, newMessages(i, p.MessageBytes)))
+		case p.Stream != "":
+			call, err := streamCall(caller, p.Case, newMessages(i, p.MessageBytes))
+			if err != nil {
+				return contestant.Load{}, errors.Join(fmt.Errorf("%s, caller %d: %w", c.Name, i, err), client.Close())
+			}
+			load.Calls = append(load.Calls, call)
 		case p.MessageBytes > 0:
 			load.Calls = append(load.Calls, echoCall(caller, newMessages(i, p.MessageBytes)))
 		default:

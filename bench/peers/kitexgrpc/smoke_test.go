@@ -9,8 +9,11 @@ import (
 	"github.com/fulmar-rpc/fulmar/bench/rpc/rpctest"
 )
 
-// All peers of suite grpc, not this one alone: they are built and measured in one go. Clients
-// compare all replies with their requests.
-func TestGRPCSuite_PeersPlayTheirCases(t *testing.T) {
-	rpctest.SmokeSuite(t, rpc.GRPCSuite(), "../../..", "bench/peers", "unary-1k-c1", "idle-10k")
+// All peers of suites grpc and stream, not this one alone: they are built and measured in one
+// go. Clients compare all replies with their requests.
+func TestGRPCAndStreamSuites_PeersPlayTheirCases(t *testing.T) {
+	suite := rpc.GRPCSuite()
+	suite.Cases = append(suite.Cases, rpc.StreamSuite().Cases...)
+	rpctest.SmokeSuite(t, suite, "../../..", "bench/peers",
+		"unary-1k-c1", "idle-10k", "bidi-1k-c16", "server-stream-1k", "client-stream-1k")
 }
