@@ -311,3 +311,41 @@ func TestGRPC_StopServesWhatIsOnItsWay(t *testing.T) {
 		}
 	})
 }
+
+// TestGRPC_OnlyFromTheFirstByte changes to HTTP/2 behind a call in Thrift, on which the
+// connection ends; and a server that does not allow gRPC refuses it.
+func TestGRPC_OnlyFromTheFirstByte(t *testing.T) {
+	stub := &testservice.Stub{OnNothing: func(context.Context) error { return nil }}
+	thrift := append([]byte{0x80, 1, 0, 1, 0, 0, 0, 7}, "nothing\x00\x00\x00\x01\x00"...)
+	for name, test := range map[string]struct {
+		protocols []fulmar.Protocol
+		before    []byte
+		served    bool
+	}{
+		"from the first byte": {nil, nil, true},
+		"behind a call":       {nil, thrift, false},
+		"not allowed":         {[]fulmar.Protocol{fulmar.Bare, fulmar.TTHeader}, nil, false},
+		"nothing else":        {[]fulmar.Protocol{fulmar.GRPC}, nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config := fulmar.ServerConfig{Protocols: test.protocols}
+			simulate(t, simnet.Config{}, config, fulmar.ClientConfig{}, stub, func(s *simulation) {
+				peer := s.http2Peer(http2.Config{})
+				if _, err := peer.conn.Write(test.before); err != nil {
+					t.Fatal(err)
+				}
+				if len(test.before) > 0 {
+					// Its answer is not looked at.
+					if _, err := peer.conn.Read(make([]byte, 1000)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				id := peer.send(grpcMessage([]byte{0}, false), true)
+				closed := peer.listen(10 * time.Second)
+				if served := peer.status[id]["grpc-status"] == "0"; served != test.served || closed == test.served {
+					t.Errorf("served %v, closed %v", served, closed)
+				}
+			})
+		})
+	}
+}

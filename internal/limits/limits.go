@@ -358,7 +358,7 @@ const (
 	LastWordsTimeout = 200 * time.Millisecond
 )
 
-// HTTP/2, which no server speaks yet.
+// HTTP/2.
 const (
 	// HTTP2HeaderListBytes bounds the headers of a message, each name and value and 32
 	// bytes, as RFC 9113 counts. grpc-go, since 2026, and Netty allow 8 KiB, Go 1 MiB.
