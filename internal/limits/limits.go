@@ -31,14 +31,12 @@ const (
 	DecodeBytesPerWireByte = 64
 	DecodeBytesMax         = 256 << 20
 
-	// MethodNameBytes bounds a method name on the wire (Apache Thrift, 2026: the
-	// same).
+	// MethodNameBytes bounds a method name on the wire (Apache Thrift, 2026: the same).
 	MethodNameBytes = 1 << 10
 
 	// LinkedStringBytes is from where on a string, or a raw body, is sent from where it
 	// is instead of being copied into the message: that saves 9 % of sending 32 KiB, and
-	// nothing of 8 KiB (suite paper-net). Who still sends it when its call has ended keeps
-	// it.
+	// nothing of 8 KiB (suite paper-net). Who still sends it after its call keeps it.
 	LinkedStringBytes = 32 << 10
 
 	// ErrorMessageBytes bounds the text of an error that leaves for a peer.
@@ -425,6 +423,9 @@ const (
 
 	// HTTP2AnswerTimeout is how long our settings and pings wait for an answer.
 	HTTP2AnswerTimeout = 10 * time.Second
+
+	// GRPCRetries is how often a call is made again that its gRPC server certainly did not see.
+	GRPCRetries = 5
 )
 
 // TTHeader streaming, which no transport speaks yet.

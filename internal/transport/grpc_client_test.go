@@ -222,8 +222,8 @@ func TestGRPC_RefusedForEver(t *testing.T) {
 		if !errors.As(err, &failed) || failed.Sent {
 			t.Errorf("got %v", err)
 		}
-		if calls != 1+grpcRetries {
-			t.Errorf("the call was made %d times, want %d", calls, 1+grpcRetries)
+		if calls != 1+limits.GRPCRetries {
+			t.Errorf("the call was made %d times, want %d", calls, 1+limits.GRPCRetries)
 		}
 	})
 }

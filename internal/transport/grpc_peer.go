@@ -44,10 +44,6 @@ type grpcWaiter struct {
 	number  uint64
 }
 
-// grpcRetries is how often a call is made again that the server certainly did not look
-// at. One that stops tells so of what came while it did; after a few, something is wrong.
-const grpcRetries = 5
-
 func newGRPCPeer(peer *Peer) *grpcPeer { return &grpcPeer{peer: peer} }
 
 // do is Peer.Do.
@@ -87,7 +83,7 @@ func (g *grpcPeer) do(ctx context.Context, request *Request) (*Response, error) 
 		if g.peer.pool.Closed() && !errors.Is(err, ErrClosed) {
 			err = &CallError{Phase: phaseOf(err), Sent: sent(err), Err: fmt.Errorf("%w (%w)", err, ErrClosed)}
 		}
-		if sent(err) || errors.Is(err, ErrClosed) || errors.Is(err, ErrExhausted) || retries == grpcRetries || ctx.Err() != nil {
+		if sent(err) || errors.Is(err, ErrClosed) || errors.Is(err, ErrExhausted) || retries >= limits.GRPCRetries || ctx.Err() != nil {
 			return nil, err
 		}
 		retries++
