@@ -4,6 +4,9 @@ go 1.26.0
 
 require github.com/fulmar-rpc/fulmar v0.0.0
 
-require golang.org/x/sys v0.49.0 // indirect
+require (
+	golang.org/x/net v0.62.0 // indirect
+	golang.org/x/sys v0.49.0 // indirect
+)
 
 replace github.com/fulmar-rpc/fulmar => ../..

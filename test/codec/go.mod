@@ -14,6 +14,7 @@ require (
 require (
 	github.com/bytedance/gopkg v0.1.4 // indirect
 	go.uber.org/goleak v1.3.0 // indirect
+	golang.org/x/net v0.62.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 )
 
