@@ -157,6 +157,8 @@ func refuseModuleEdge(file *goFile, from, to place, target string) string {
 		return ""
 	case from.folder == "test/grpc/..." && target == "internal/protoservice" && file.test:
 		return ""
+	case file.folder == "test/kitex/proxied" && file.test && (to.folder == "internal/wire/..." || target == "internal/linkbuf"):
+		return ""
 	case from.folder == "test/wire" && file.test && (to.folder == "internal/wire/..." || target == "internal/thriftwire"):
 		return ""
 	}

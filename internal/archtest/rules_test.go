@@ -117,6 +117,8 @@ func layerCases() []brokenCase {
 		{"imports", "framings compared", edge("test/wire/x_test.go", self+"/internal/wire/framed"), ""},
 		{"imports", "framings in code", edge("test/wire/doc.go", self+"/internal/wire/framed"), "uses the public packages only"},
 		{"imports", "framings elsewhere", edge("test/interop/calls/x_test.go", self+"/internal/wire/framed"), "uses the public packages only"},
+		{"imports", "streams with Kitex", edge("test/kitex/proxied/x_test.go", self+"/internal/wire/ttstream"), ""},
+		{"imports", "streams with Kitex, below", edge("test/kitex/proxied/x_test.go", self+"/internal/transport"), "uses the public packages only"},
 		{"imports", "dot", sources{"server.go": `import . "time"`}, `import . "time": nobody, and no rule, sees`},
 		{"imports", "bench may load", edge("bench/b.go", self+"/internal/loadgen"), ""},
 	}

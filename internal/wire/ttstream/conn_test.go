@@ -10,7 +10,7 @@ import (
 )
 
 // announced is what each HEADER of a client of ours has besides.
-const announced = " fulmar-window=262144 fulmar-message=16777216"
+const announced = " fulmar-message=16777216 fulmar-window=262144"
 
 func TestConn_Bidirectional(t *testing.T) {
 	client, server := newPair(t, ttstream.Config{}, ttstream.Config{})
@@ -18,7 +18,7 @@ func TestConn_Bidirectional(t *testing.T) {
 	client.must(err)
 	client.send(id, "one")
 	settle(client, server)
-	server.want("open 1 chat isn=Chat" + announced + " timeout 1500 ms\ndata 1 6f6e65")
+	server.want("open 1 chat" + announced + " isn=Chat timeout 1500 ms\ndata 1 6f6e65")
 	server.must(server.conn.Header(id, pairs("k", "v")))
 	server.send(id, "two")
 	settle(client, server)
@@ -52,7 +52,7 @@ func TestConn_Errors(t *testing.T) {
 	settle(client, server)
 	client.want(strings.Join([]string{
 		"header 1", `end 1 failure 6 "no such room"`,
-		"header 2", `end 2 biz-status=1001 biz-message=not today biz-extra={"left":"3"} business 1001 "not today" "{\"left\":\"3\"}"`,
+		"header 2", `end 2 biz-extra={"left":"3"} biz-message=not today biz-status=1001 business 1001 "not today" "{\"left\":\"3\"}"`,
 		"header 3", `end 3 biz-status=many problem: ttstream: stream 3: TRAILER: ttstream: business status "many" is no number (12003) (12003)`,
 	}, "\n"))
 }

@@ -2,6 +2,7 @@ package ttstream_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -130,9 +131,12 @@ func describe(e ttstream.Event) string {
 	if len(e.Method) > 0 {
 		fmt.Fprintf(&b, " %s", e.Method)
 	}
+	var keys []string
 	for key, value := range e.Info.Strings() {
-		fmt.Fprintf(&b, " %s=%s", key, value)
+		keys = append(keys, fmt.Sprintf(" %s=%s", key, value))
 	}
+	slices.Sort(keys) // Kitex has them in any order.
+	b.WriteString(strings.Join(keys, ""))
 	if e.Data != nil {
 		if len(e.Data) > 40 {
 			fmt.Fprintf(&b, " %d bytes", len(e.Data))

@@ -3,6 +3,9 @@
 // bodies are bytes. Whatever a client is told by a server it must be told through a
 // proxy too.
 //
+// Its streams, which Fulmar's servers and clients do not carry yet, are tested between
+// Kitex and the state machine that will (ADR-0061).
+//
 // Kitex leaves goroutines behind, so each side of it is a process: the test program
 // itself, started again with a role.
 package proxied

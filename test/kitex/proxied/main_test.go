@@ -30,6 +30,7 @@ func play(role string, arguments []string) {
 	roles := map[string]func([]string) error{
 		"protobuf-server": serveProtobuf, "protobuf-client": callProtobuf,
 		"generic-server": serveGeneric, "generic-client": callGeneric,
+		"streams-server": serveStreams, "streams-client": callStreams,
 	}
 	if err := roles[role](arguments); err != nil {
 		fmt.Fprintln(os.Stderr, role, err)
