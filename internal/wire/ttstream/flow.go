@@ -34,7 +34,7 @@ func (c *Conn) full() bool {
 	}
 	for _, s := range c.streams {
 		most := c.config.buffer
-		if s.agreed {
+		if s.agreed && c.peer.known {
 			most = max(most, 2*c.config.window+cost(c.config.messageBytes))
 		}
 		if s.unused >= most {
@@ -56,8 +56,9 @@ func (c *Conn) Consume(id int32, n int) {
 	if !s.agreed || s.state == stateClosed || s.state == stateHalfRemote {
 		return
 	}
-	// As long as half of the window is open, telling is not worth a frame.
-	if s.returned += used; s.returned < max(c.config.window/2, 1) {
+	// As long as half of the window is open, telling is not worth a frame. Kitex is told
+	// nothing.
+	if s.returned += used; s.returned < max(c.config.window/2, 1) || !c.peer.known {
 		return
 	}
 	c.pairs = append(c.pairs[:0], ttheader.Pair{Key: wire.StreamWindow, Value: strconv.FormatInt(s.returned, 10)})

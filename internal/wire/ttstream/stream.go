@@ -61,7 +61,7 @@ type stream struct {
 	method string
 	// headed says that the server's HEADER came, or went.
 	headed bool
-	// agreed says that the peer keeps to windows on this stream.
+	// agreed says that the peer keeps to windows on this stream, if it is one of ours.
 	agreed bool
 	// limited says that we do, credit is how much may be sent then. It may be negative:
 	// a message goes if there is any credit at all.
