@@ -12,8 +12,6 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/wire/ttstream"
 )
 
-const second = ttstream.Nanoseconds(1e9)
-
 // side is one end of a connection and what came out of it.
 type side struct {
 	t      testing.TB
