@@ -37,6 +37,8 @@ type Case struct {
 	Oneway bool
 	// Stream means calls with more than one message.
 	Stream Stream
+	// TTHeader tells that streams are of Thrift over TTHeader, not of gRPC.
+	TTHeader bool
 	// Unix means a Unix socket, and TLS that connections are secure.
 	Unix, TLS bool
 	// Local means that client and server are one process, without sockets.

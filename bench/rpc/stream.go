@@ -44,6 +44,7 @@ func StreamCases() []Case {
 		{Name: "bidi-1k-c16", Callers: 16, Shared: true, MessageBytes: 1 << 10, Stream: StreamBoth},
 		{Name: "server-stream-1k", Callers: 16, Shared: true, MessageBytes: 1 << 10, Stream: StreamDown},
 		{Name: "client-stream-1k", Callers: 16, Shared: true, MessageBytes: 1 << 10, Stream: StreamUp},
+		{Name: "tts-bidi-1k-c16", Callers: 16, Shared: true, MessageBytes: 1 << 10, Stream: StreamBoth, TTHeader: true},
 	}
 }
 
@@ -55,8 +56,14 @@ func StreamSuite() harness.Suite {
 	for _, c := range StreamCases() {
 		played := c.harness()
 		played.Pairs, played.Quick = harness.Against(ours, "grpc-go", "connect-go", "kitex", "drpc"), nil
+		if c.TTHeader { // Nobody else has them.
+			played.Pairs = harness.Against(ours, "kitex")
+		}
 		played.Open = harness.OpenUnlessQuick // No floor names a latency.
-		if c.Stream == StreamBoth {
+		switch {
+		case c.TTHeader:
+			played.Quick = played.Pairs
+		case c.Stream == StreamBoth:
 			played.Quick = harness.Against(ours, "grpc-go", "kitex")
 		}
 		suite.Cases = append(suite.Cases, played)

@@ -65,6 +65,11 @@ func makeAll(ctx context.Context, idl, output string) error {
 			return err
 		}
 	}
+	// Its streams over TTHeader are those of its newer interface.
+	if err := tool(ctx, "kitex", "-streamx", "-type", "thrift", "-module", "github.com/fulmar-rpc/fulmar/bench/peers",
+		"-gen-path", filepath.Join(output, "kitex"), filepath.Join(idl, "tts.thrift")); err != nil {
+		return err
+	}
 	// Kitex makes messages of its own of Protobuf.
 	if err := tool(ctx, "kitex", "-type", "protobuf", "-module", "github.com/fulmar-rpc/fulmar/bench/peers",
 		"-gen-path", filepath.Join(output, "kitexpb"), "-I", idl, filepath.Join(idl, "echo.proto")); err != nil {
@@ -106,7 +111,7 @@ func constrain(output string) error {
 func inputs(idl string) (string, error) {
 	hash := sha256.New()
 	names := []string{"go.mod"}
-	for _, name := range []string{"echo.thrift", "echo.proto", "codec.thrift", "codec.proto"} {
+	for _, name := range []string{"echo.thrift", "echo.proto", "codec.thrift", "codec.proto", "tts.thrift"} {
 		names = append(names, filepath.Join(idl, name))
 	}
 	sources, err := filepath.Glob("generate/*.go")

@@ -1,7 +1,7 @@
 //go:build linux
 
-// Command kitexgrpc runs Kitex with gRPC: code of its own tool for Protobuf, no tracing, no
-// log, everything else at its defaults.
+// Command kitexgrpc runs Kitex with gRPC, and its streams over TTHeader: code of its own tool,
+// no tracing, no log, everything else at its defaults.
 package main
 
 import (
@@ -30,7 +30,10 @@ func main() {
 	rpc.Main(rpc.Contestant{
 		Name: "kitex", Modules: []string{"github.com/cloudwego/kitex", "github.com/cloudwego/netpoll", "github.com/cloudwego/prutal"},
 		Serve: serve,
-		Connect: func(address string, _ rpc.Played) (rpc.Client, error) {
+		Connect: func(address string, p rpc.Played) (rpc.Client, error) {
+			if p.TTHeader {
+				return connectTTHeader(address)
+			}
 			api, err := service.NewClient("echo", client.WithHostPorts(address),
 				client.WithTransportProtocol(transport.GRPC), client.WithConnectTimeout(connectTimeout))
 			return shared{api}, err
@@ -39,6 +42,9 @@ func main() {
 }
 
 func serve(ctx context.Context, listener net.Listener, p rpc.Played) error {
+	if p.TTHeader {
+		return serveTTHeader(ctx, listener)
+	}
 	srv := service.NewServer(&handler{p}, server.WithListener(listener))
 	stop := context.AfterFunc(ctx, func() { _ = srv.Stop() })
 	defer stop()
