@@ -45,23 +45,29 @@ func TestGRPCCases_AreFound(t *testing.T) {
 }
 
 // The page has a word for every name that the output can show.
-func TestGRPCSuite_IsInTheGuide(t *testing.T) {
+func TestGRPCAndStreamSuites_AreInTheGuide(t *testing.T) {
 	content, err := os.ReadFile("../../docs/guide/benchmarks.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, page, _ := strings.Cut(string(content), "\n## Suite grpc\n")
-	page, _, _ = strings.Cut(page, "\n## ")
-	suite := rpc.GRPCSuite()
-	var shown []string
-	for _, c := range suite.Cases {
-		shown = append(shown, c.Name)
+	section := func(name string) string {
+		_, page, _ := strings.Cut(string(content), "\n## Suite "+name+"\n")
+		page, _, _ = strings.Cut(page, "\n## ")
+		return page
 	}
-	for _, program := range suite.Programs {
+	var shown []string
+	for _, program := range rpc.GRPCSuite().Programs {
 		shown = append(shown, program.Contestants...)
 	}
+	for _, suite := range []harness.Suite{rpc.GRPCSuite(), rpc.StreamSuite()} {
+		for _, c := range suite.Cases {
+			if !strings.Contains(section(suite.Name), "`"+c.Name+"`") {
+				t.Errorf("docs/guide/benchmarks.md does not mention %q in its section about suite %s", c.Name, suite.Name)
+			}
+		}
+	}
 	for _, name := range shown {
-		if !strings.Contains(page, "`"+name+"`") {
+		if !strings.Contains(section("grpc"), "`"+name+"`") {
 			t.Errorf("docs/guide/benchmarks.md does not mention %q in its section about the suite", name)
 		}
 	}
