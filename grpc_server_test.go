@@ -349,3 +349,36 @@ func TestGRPC_OnlyFromTheFirstByte(t *testing.T) {
 		})
 	}
 }
+
+// TestGRPC_SlowUploadsThatGoOn has a peer that sends a request for longer than FrameTimeout,
+// in writes that each end in the middle of a frame.
+func TestGRPC_SlowUploadsThatGoOn(t *testing.T) {
+	stub := &testservice.Stub{OnNothing: func(context.Context) error { return nil }}
+	config := fulmar.ServerConfig{FrameTimeout: time.Second}
+	simulate(t, simnet.Config{}, config, fulmar.ClientConfig{}, stub, func(s *simulation) {
+		peer := s.http2Peer(http2.Config{})
+		// The server's settings have come, and its window for the connection.
+		peer.listen(time.Second)
+		// A field that nobody knows fills the message.
+		const length = 60_000
+		body := append([]byte{11, 0, 99, 0, 0, byte(length >> 8), byte(length & 0xff)}, make([]byte, length+1)...)
+		id := peer.send(grpcMessage(body, false), true)
+		full := peer.http2.Swap(linkbuf.New(peer.pool))
+		all := bytes.Join(full.Slices(nil), nil)
+		full.Release()
+		for len(all) > 0 {
+			n := min(len(all), 7_600)
+			if _, err := peer.conn.Write(all[:n]); err != nil {
+				t.Fatal(err)
+			}
+			all = all[n:]
+			if peer.listen(250 * time.Millisecond) {
+				t.Fatalf("closed with %d bytes to go", len(all))
+			}
+		}
+		peer.listen(time.Second)
+		if got := peer.status[id]; got["grpc-status"] != "0" {
+			t.Errorf("answered with %v, reset %v", got, peer.resets)
+		}
+	})
+}

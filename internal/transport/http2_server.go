@@ -99,6 +99,9 @@ func (h *http2Server) data() error {
 	}
 	h.resumeLocked()
 	h.settleLocked()
+	if total > 0 && !h.http2.Unfinished() {
+		c.started = time.Time{} // each frame has its own time
+	}
 	h.awaitLocked(len(arrived)-total > 0, need)
 	h.mu.Unlock()
 	if err := reader.Skip(total); err != nil {
@@ -128,10 +131,10 @@ func (c *serverConn) mustRest(reader *eventloop.Reader) bool {
 
 // pauseIfCongested stops reading while the peer does not read, and enough of it waits.
 func (h *http2Server) pauseIfCongested(reader *eventloop.Reader) {
+	// With the lock: who takes away what waits must find it paused, or not congested.
 	h.mu.Lock()
-	congested := h.congested
-	h.mu.Unlock()
-	if !congested || reader.Len() < limits.ReadAheadBytes {
+	defer h.mu.Unlock()
+	if !h.congested || reader.Len() < limits.ReadAheadBytes {
 		return
 	}
 	c := h.conn
