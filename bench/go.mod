@@ -7,6 +7,7 @@ require (
 	github.com/fulmar-rpc/fulmar v0.0.0-00010101000000-000000000000
 	github.com/google/pprof v0.0.0-20240727154555-813a5fbdbec8
 	golang.org/x/sys v0.49.0
+	google.golang.org/protobuf v1.36.12
 )
 
 require (

@@ -56,6 +56,10 @@ type Client interface {
 // Caller makes calls, one at a time.
 type Caller interface {
 	Echo(ctx context.Context, action, msg string) (replyAction, replyMsg string, err error)
+}
+
+// ComplexCaller is what callers are in cases with complex messages.
+type ComplexCaller interface {
 	// Complex turns data into the contestant's own struct, and returns what
 	// sends it and compares the reply with it.
 	Complex(data *Complex) func(ctx context.Context) (equal bool, err error)
@@ -135,7 +139,11 @@ func (c Contestant) load(address string, played contestant.Played) (contestant.L
 		case p.MessageBytes > 0:
 			load.Calls = append(load.Calls, echoCall(caller, newMessages(i, p.MessageBytes)))
 		default:
-			load.Calls = append(load.Calls, complexCall(caller, p.complexes(i)))
+			call, err := complexCall(caller, p.complexes(i))
+			if err != nil {
+				return contestant.Load{}, errors.Join(fmt.Errorf("%s, caller %d: %w", c.Name, i, err), client.Close())
+			}
+			load.Calls = append(load.Calls, call)
 		}
 	}
 	return load, nil
@@ -173,10 +181,14 @@ func checkedEcho(ctx context.Context, caller Caller, message *Message) error {
 	return err
 }
 
-func complexCall(caller Caller, complexes []*Complex) loadgen.Call {
+func complexCall(caller Caller, complexes []*Complex) (loadgen.Call, error) {
+	complexCaller, ok := caller.(ComplexCaller)
+	if !ok {
+		return nil, errors.New("it has no complex messages")
+	}
 	calls := make([]func(context.Context) (bool, error), len(complexes))
 	for i, data := range complexes {
-		calls[i] = caller.Complex(data)
+		calls[i] = complexCaller.Complex(data)
 	}
 	n := 0
 	return func() error {
@@ -187,5 +199,5 @@ func complexCall(caller Caller, complexes []*Complex) loadgen.Call {
 			err = errWrongReply
 		}
 		return err
-	}
+	}, nil
 }

@@ -15,8 +15,7 @@ func GRPCCases() []Case {
 	}
 }
 
-// GRPCSuite describes the suite grpc to the runner. Ours says that it cannot take part until
-// there is a transport for gRPC; the peers' values are there without it.
+// GRPCSuite describes the suite grpc to the runner.
 func GRPCSuite() harness.Suite {
 	suite := harness.Suite{
 		Name:     "grpc",

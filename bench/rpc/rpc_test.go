@@ -137,7 +137,11 @@ func TestComplexCall_ChecksReplies(t *testing.T) {
 		{echoes{equal: false}, errWrongReply},
 		{echoes{equal: false, err: refused}, refused},
 	} {
-		if err := complexCall(&c.caller, NewComplexes(0))(); !errors.Is(err, c.want) {
+		call, err := complexCall(&c.caller, NewComplexes(0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := call(); !errors.Is(err, c.want) {
 			t.Errorf("%+v: %v, want %v", c.caller, err, c.want)
 		}
 	}
