@@ -48,7 +48,6 @@ type serverStream struct {
 	counted  int
 	parts    [4][]byte
 	rest     [][]byte
-	packed   []byte
 	// moved is when the peer last took some of it, zero if nothing waits.
 	moved time.Time
 	// sent: nothing is left to be sent, or it never will be. returned: the handler has.
