@@ -3,6 +3,7 @@ package transport
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -235,7 +236,7 @@ func (r *grpcReply) finish(request *Request, limit int) (*Response, error) {
 		return nil, &grpc.Error{Code: grpc.Internal, Detail: "the server ended the reply without a message"}
 	}
 	if r.compressed {
-		return r.inflate(response, limit)
+		return r.inflate(response, request, limit)
 	}
 	response.Body, response.buffers = r.body, r.buffers
 	r.body, r.buffers = nil, nil
@@ -243,14 +244,17 @@ func (r *grpcReply) finish(request *Request, limit int) (*Response, error) {
 }
 
 // inflate makes the body of a response of a message that is compressed.
-func (r *grpcReply) inflate(response *Response, limit int) (*Response, error) {
-	if !strings.EqualFold(r.encoding, grpc.Gzip) {
-		return nil, &grpc.Error{Code: grpc.Internal, Detail: fmt.Sprintf("the message is compressed with %.40q (known: %s)", r.encoding, grpc.Gzip)}
+func (r *grpcReply) inflate(response *Response, request *Request, limit int) (*Response, error) {
+	if !strings.EqualFold(r.encoding, gzipName) {
+		return nil, &grpc.Error{Code: grpc.Internal, Detail: fmt.Sprintf("the message is compressed with %.40q (known: %s)", r.encoding, gzipName)}
 	}
-	body, err := grpc.Inflate(nil, r.body, limit)
+	body, err := request.grpc.gzip.inflate(r.body, limit, r.buffers)
 	if err != nil {
 		return nil, err
 	}
-	response.Body = body
+	if response.Body, response.buffers = body, r.buffers; request.keeps {
+		response.Body, response.buffers = slices.Clone(body), nil
+		r.buffers.Put(body)
+	}
 	return response, nil
 }

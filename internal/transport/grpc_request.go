@@ -17,6 +17,8 @@ import (
 type grpcCall struct {
 	path string
 	head RequestHead
+	// gzip is the peer's.
+	gzip *gzipCodec
 	// fields are those of the request, and memory for them.
 	fields []http2.Field
 	// id is the stream, on the connection that the call is on.

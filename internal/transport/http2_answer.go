@@ -27,7 +27,7 @@ func (h *http2Server) send(call *Inbound, o *outgoing) error {
 	}
 	var packed []byte
 	if s.gzip && s.encoding == gzipName && o.length() >= deflateLeast {
-		packed = h.conn.server.deflated(o)
+		packed = h.conn.server.gzip.deflate(o.slices(nil), o.length())
 	}
 	h.attach(call, o.length())
 	h.mu.Lock()

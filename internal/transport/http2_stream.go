@@ -296,6 +296,17 @@ func (s *serverStream) grow(n int) bool {
 	return true
 }
 
+// inflate makes the message of the request what it was before it was compressed.
+func (s *serverStream) inflate() error {
+	server := s.server.conn.server
+	body, err := server.gzip.inflate(s.body, server.config.Limits.Bytes, server.buffers)
+	if err == nil {
+		server.buffers.Put(s.body)
+		s.body = body
+	}
+	return err
+}
+
 // dropRequest gives the memory of the request back, unless the call has it.
 func (s *serverStream) dropRequest() {
 	server := s.server.conn.server

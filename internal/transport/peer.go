@@ -24,6 +24,8 @@ import (
 type Peer struct {
 	config PoolConfig
 	pool   *Pool
+	// gzip is for replies in gRPC.
+	gzip gzipCodec
 
 	mu sync.Mutex
 	// shared are the connections that calls may be added to.

@@ -97,7 +97,7 @@ func (p *Peer) NewRequest(method Method, head RequestHead) (*Request, error) {
 	}
 	if r.protocol == wire.GRPC {
 		if r.grpc == nil {
-			r.grpc = new(grpcCall)
+			r.grpc = &grpcCall{gzip: &p.gzip}
 		}
 		if err := r.grpc.prepare(method, head, method.Payload); err != nil {
 			p.recycle(r)

@@ -74,9 +74,7 @@ type Server struct {
 	// replies holds *Reply that are not in use, inbounds *Inbound.
 	replies  sync.Pool
 	inbounds sync.Pool
-	// inflaters holds *gzip.Reader, deflaters *gzip.Writer.
-	inflaters sync.Pool
-	deflaters sync.Pool
+	gzip     gzipCodec
 	// stall is how long a peer may give an answer no window.
 	stall time.Duration
 
