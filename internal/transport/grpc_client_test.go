@@ -454,6 +454,39 @@ func TestGRPC_OtherServers(t *testing.T) {
 	}
 }
 
+// TestGRPC_BothKnowTheDeadline: a server that gives a call up at its deadline may be heard
+// before the timer of the client runs. That is the deadline too, and no cancellation.
+func TestGRPC_BothKnowTheDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		peer := scripted(t, PoolConfig{}, func(s *grpcScript, event *http2.Event) {
+			if event.Kind != http2.EventData || !event.End {
+				return
+			}
+			if event.Stream > 1 || s.number > 0 {
+				time.Sleep(time.Second)
+			}
+			s.http2.Reset(event.Stream, http2.Cancel)
+		})
+		if _, err := grpcDo(deadlineContext{t.Context(), time.Now().Add(time.Second)}, peer, "q"); grpcCode(err) != grpc.Canceled {
+			t.Errorf("a reset before the deadline: %v", err)
+		}
+		for range 200 {
+			_, err := grpcDo(deadlineContext{t.Context(), time.Now().Add(time.Second)}, peer, "q")
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatalf("a reset at the deadline: %v", err)
+			}
+		}
+	})
+}
+
+// grpcCode returns the code that a call failed with.
+func grpcCode(err error) grpc.Code {
+	if failed := new(grpc.Error); errors.As(err, &failed) {
+		return failed.Code
+	}
+	return 0
+}
+
 // TestGRPC_ConnectionLost: calls fail, and those whose requests were written may have run.
 func TestGRPC_ConnectionLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -129,7 +129,13 @@ func (c *grpcConn) obeyLocked(event *http2.Event, now time.Time, did *grpcRead) 
 	call.request.heard(len(call.request.grpc.reply.body), time.Duration(c.since(now)-c.heard.Load()))
 	did.ended = true
 	did.last = c.removeLocked(call, now)
-	call.outcome <- muxOutcome{err: err}
+	call.outcome <- muxOutcome{err: err, expired: event.Kind == http2.EventReset && isDue(event, call, now)}
+}
+
+// isDue reports whether the server gave a call up because its time is over: servers know
+// the deadline, and may say CANCEL before the timer of the client has run.
+func isDue(event *http2.Event, call *muxCall, now time.Time) bool {
+	return event.Code == http2.Cancel && event.Problem == nil && !call.deadline.IsZero() && !call.deadline.After(now)
 }
 
 // takeLocked takes what has come for a call. It returns whether that was the last, or why
