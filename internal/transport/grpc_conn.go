@@ -158,7 +158,9 @@ func (c *grpcConn) end(call *muxCall, outcome muxOutcome) (*Response, error) {
 // add begins the stream of a call, and sends as much of it as the server takes.
 func (c *grpcConn) add(call *muxCall, fields []http2.Field) error {
 	request, g := call.request, call.request.grpc
-	grpc.PutPrefix(request.room, request.Len()-grpc.PrefixSize, false)
+	if call.messages == nil {
+		grpc.PutPrefix(request.room, request.Len()-grpc.PrefixSize, false)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -178,10 +180,15 @@ func (c *grpcConn) add(call *muxCall, fields []http2.Field) error {
 		c.leaving = true
 		return &CallError{Phase: PhaseAcquire, Err: errLeaving}
 	}
-	g.id, g.end, g.rest = id, 0, request.slices(request.parts[:0])
+	g.id, g.end = id, 0
 	g.reply.reset()
 	c.calls[id] = call
-	c.sendLocked(call)
+	if call.messages == nil {
+		g.rest = request.slices(request.parts[:0])
+		c.sendLocked(call)
+	} else {
+		call.messages.id = id
+	}
 	waiting := int32(len(c.calls))
 	c.waiting.Store(waiting)
 	if waiting > c.crowd.Load() {
@@ -324,7 +331,7 @@ func (c *grpcConn) expire() {
 		case deadline.IsZero():
 		case !deadline.After(now):
 			last = c.removeLocked(call, now)
-			call.outcome <- muxOutcome{expired: true}
+			call.finish(muxOutcome{expired: true})
 		case next.IsZero() || deadline.Before(next):
 			next = deadline
 		}
@@ -393,10 +400,16 @@ func (c *grpcConn) fail(err error) {
 	c.lent.pool.discard(c.lent)
 	for _, call := range calls {
 		failed := waitFailed(PhaseWait, err)
+		if call.messages != nil {
+			c.mu.Lock()
+			call.finish(muxOutcome{err: failed})
+			c.mu.Unlock()
+			continue
+		}
 		if end := call.request.grpc.end; end == 0 || end > written {
 			failed.Phase, failed.Sent = PhaseWrite, false
 		}
-		call.outcome <- muxOutcome{err: failed}
+		call.finish(muxOutcome{err: failed})
 	}
 }
 

@@ -46,8 +46,8 @@ type grpcWaiter struct {
 
 func newGRPCPeer(peer *Peer) *grpcPeer { return &grpcPeer{peer: peer} }
 
-// do is Peer.Do.
-func (g *grpcPeer) do(ctx context.Context, request *Request) (*Response, error) {
+// do is Peer.Do, or begins a stream of messages.
+func (g *grpcPeer) do(ctx context.Context, request *Request, messages *clientMessages) (*Response, error) {
 	waited := false
 	for retries := 0; ; {
 		conn, err := g.pick(ctx, waited)
@@ -68,7 +68,12 @@ func (g *grpcPeer) do(ctx context.Context, request *Request) (*Response, error) 
 		if err != nil {
 			return nil, err
 		}
-		response, err := conn.call(ctx, request)
+		var response *Response
+		if messages != nil {
+			err = conn.open(ctx, messages)
+		} else {
+			response, err = conn.call(ctx, request)
+		}
 		switch {
 		case err == nil:
 			if g.peer.config.Short {

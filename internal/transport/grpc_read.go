@@ -120,6 +120,10 @@ func (c *grpcConn) obeyLocked(event *http2.Event, now time.Time, did *grpcRead) 
 		c.http2.Release(event.Stream, c.at(now))
 		return
 	}
+	if m := call.messages; m != nil {
+		c.streamLocked(event, m, now, did)
+		return
+	}
 	ended, err := c.takeLocked(event, call, now)
 	if !ended && err == nil {
 		return
@@ -130,6 +134,19 @@ func (c *grpcConn) obeyLocked(event *http2.Event, now time.Time, did *grpcRead) 
 	did.ended = true
 	did.last = c.removeLocked(call, now)
 	call.outcome <- muxOutcome{err: err, expired: event.Kind == http2.EventReset && isDue(event, call, now)}
+}
+
+// streamLocked does what an event asks for that is a stream's of messages.
+func (c *grpcConn) streamLocked(event *http2.Event, m *clientMessages, now time.Time, did *grpcRead) {
+	c.answered.Store(c.since(now))
+	c.silent.Store(0)
+	if event.Kind == http2.EventReset && isDue(event, m.call, now) {
+		m.call.finish(muxOutcome{expired: true})
+	} else if !m.obeyLocked(event) {
+		return
+	}
+	did.ended = true
+	did.last = c.removeLocked(m.call, now)
 }
 
 // isDue reports whether the server gave a call up because its time is over: servers know

@@ -74,7 +74,11 @@ func (c *grpcConn) resumeLocked() {
 		if !ok {
 			return
 		}
-		if call := c.calls[id]; call != nil {
+		switch call := c.calls[id]; {
+		case call == nil:
+		case call.messages != nil:
+			call.messages.pumpLocked()
+		default:
 			c.sendLocked(call)
 		}
 	}

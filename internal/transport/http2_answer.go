@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net"
@@ -103,6 +104,9 @@ func (h *http2Server) done(call *Inbound) {
 	s, c := call.stream, h.conn
 	h.mu.Lock()
 	s.returned = true
+	if s.messages != nil {
+		s.messages.giveUpLocked()
+	}
 	if h.answerableLocked(s) == nil {
 		// The peer waits for an answer that nobody has made.
 		_ = h.statusLocked(s, ReplyHead{Code: uint32(grpc.Internal)}, "the call ended without an answer")
@@ -172,7 +176,11 @@ func (h *http2Server) resumeLocked() {
 			return
 		}
 		if s, ok := value.(*serverStream); ok && !s.sent {
-			h.pumpLocked(s)
+			if s.messages != nil {
+				s.messages.pumpLocked()
+			} else {
+				h.pumpLocked(s)
+			}
 		}
 	}
 }
@@ -184,6 +192,9 @@ func (h *http2Server) resetLocked(s *serverStream) {
 	}
 	s.sent = true
 	s.cancel()
+	if s.messages != nil {
+		s.messages.breakLocked(context.Canceled)
+	}
 	h.dropAnswer(s)
 	if !s.complete {
 		s.complete, s.returned = true, true // it never ran
@@ -221,7 +232,9 @@ func (h *http2Server) statusLocked(s *serverStream, head ReplyHead, message stri
 		code = uint32(grpc.Internal)
 	}
 	put := func(withMetadata bool) error {
-		h.beginFields(s)
+		if h.fields = h.fields[:0]; !s.headed() {
+			h.beginFields(s)
+		}
 		h.fields = append(h.fields, http2.Field{Name: "grpc-status", Value: strconv.FormatUint(uint64(code), 10)})
 		if message != "" {
 			h.fields = append(h.fields, http2.Field{Name: "grpc-message", Value: grpc.EncodeMessage(message)})
@@ -247,6 +260,9 @@ func (h *http2Server) statusLocked(s *serverStream, head ReplyHead, message stri
 		}
 	}
 	s.answered, s.sent = true, true
+	if s.messages != nil {
+		s.messages.closeLocked()
+	}
 	h.releaseLocked(s)
 	return err
 }

@@ -40,6 +40,9 @@ type serverStream struct {
 	body            []byte
 	charged         int
 	complete        bool
+	// target is what LookupExact returned. messages is nil for unary methods.
+	target   any
+	messages *serverMessages
 
 	// The answer: out is what is sent, of which rest is left, behind which trailers go.
 	reply    ReplyHead
@@ -61,8 +64,17 @@ func (h *http2Server) takeLocked(event *http2.Event, now time.Time) *serverStrea
 	case http2.EventHeaders:
 		if stream == nil {
 			stream = h.newStreamLocked(event, now)
+			if stream != nil && stream.messages != nil {
+				stream.complete = true // It runs, whatever follows.
+				stream.messages.obeyLocked(event)
+				return stream
+			}
 		}
 	case http2.EventData:
+		if stream != nil && stream.messages != nil {
+			stream.messages.obeyLocked(event)
+			return nil
+		}
 		if stream == nil || stream.complete || stream.sent {
 			h.http2.Consume(event.Stream, len(event.Data), h.at(now))
 			return nil
@@ -103,6 +115,12 @@ func (h *http2Server) newStreamLocked(event *http2.Event, now time.Time) *server
 	s.ending.parent = h.conn.context()
 	h.http2.Attach(s.id, s)
 	h.streams[s.id] = s
+	if config := &h.conn.server.config; s.refused == nil {
+		s.target = config.LookupExact(s.service, s.method, s.payload)
+		if s.target != nil && config.Streams != nil && config.Streams(s.target) {
+			s.messages = newServerMessages(s)
+		}
+	}
 	return s
 }
 
@@ -343,7 +361,7 @@ func (h *http2Server) serve(s *serverStream, now time.Time) {
 	call.Head = s.head
 	c.refuseIfStopped(call)
 	if call.invalid == nil {
-		call.Target = server.config.LookupExact(s.service, s.method, s.payload)
+		call.Target = s.target
 	}
 	if call.Target == nil {
 		call.Name, call.Head.Service = s.method, s.service
@@ -373,6 +391,9 @@ func (h *http2Server) serve(s *serverStream, now time.Time) {
 		s.body = nil
 	}
 	s.dropRequest()
+	if s.messages != nil {
+		s.messages.serve(call)
+	}
 	server.run(s, call)
 }
 

@@ -34,6 +34,8 @@ type Inbound struct {
 	Arrived time.Time
 	// Identity is what ServerConfig.Identify returned for the connection.
 	Identity any
+	// Stream is what a call of a streaming method sends and receives, nil for others.
+	Stream ServerStream
 
 	server *Server
 	conn   answerer

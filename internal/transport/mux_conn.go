@@ -85,6 +85,8 @@ type muxCall struct {
 	behind <-chan struct{}
 	// ping: it is one, and not of a user.
 	ping bool
+	// messages is what a call of a streaming method sends and receives.
+	messages *clientMessages
 	// outcome gets the reply or the failure, once. taken: its caller has it.
 	outcome chan muxOutcome
 	taken   bool

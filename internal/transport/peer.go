@@ -89,7 +89,7 @@ func (p *Peer) Do(ctx context.Context, request *Request) (*Response, error) {
 		return p.local.call(ctx, request)
 	}
 	if p.grpc != nil {
-		return p.grpc.do(ctx, request)
+		return p.grpc.do(ctx, request, nil)
 	}
 	for attempt := 0; ; {
 		response, used, err := p.attempt(ctx, request)

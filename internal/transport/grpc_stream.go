@@ -1,0 +1,248 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/fulmar-rpc/fulmar/internal/wire/grpc"
+	"github.com/fulmar-rpc/fulmar/internal/wire/http2"
+)
+
+// clientMessages is a stream of messages of a call in gRPC, on the side of the caller. The
+// lock of the connection guards what is not the caller's.
+type clientMessages struct {
+	grpcMessages
+	conn *grpcConn
+	call *muxCall
+	// headed is closed when header has what the server said in front of its messages, or
+	// it said nothing.
+	headed   chan struct{}
+	isHeaded bool
+	header   []Pair
+	// reply is what headers and trailers say.
+	reply grpcReply
+	// unwatch ends the watching of the context.
+	unwatch func() bool
+}
+
+var _ ClientStream = (*clientMessages)(nil)
+
+// OpenStream begins a call of a streaming method. The request has no body; it belongs to
+// the stream, also when that cannot be opened.
+func (p *Peer) OpenStream(ctx context.Context, request *Request) (ClientStream, error) {
+	request.Buffer.Release()
+	if p.grpc == nil {
+		return nil, &CallError{Phase: PhaseAcquire, Err: &grpc.Error{Code: grpc.Unimplemented, Detail: fmt.Sprintf("%v has no streams", request.protocol)}}
+	}
+	m := &clientMessages{headed: make(chan struct{})}
+	m.init(p.pool.buffers)
+	m.limit, m.gzip = p.config.Limits.Bytes, &p.gzip
+	m.call = &muxCall{request: request, messages: m}
+	if _, err := p.grpc.do(ctx, request, m); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// open begins a stream on the connection.
+func (c *grpcConn) open(ctx context.Context, m *clientMessages) error {
+	parent, deadline := source(ctx)
+	call := m.call
+	call.began, call.deadline = call.request.now(), deadline
+	fields := call.request.grpc.address(ctx, c.scheme, c.peer.peer.config.Authority, call.began)
+	m.conn, m.connection, m.http2, m.base = c, c, c.http2, c.base
+	if err := c.add(call, fields); err != nil {
+		return err
+	}
+	if parent.Done() != nil {
+		m.unwatch = context.AfterFunc(parent, func() { m.Cancel(ctx.Err()) })
+	}
+	c.flushSoon()
+	return nil
+}
+
+// Lock implements messageCarrier.
+func (c *grpcConn) Lock() { c.mu.Lock() }
+
+// Unlock implements messageCarrier.
+func (c *grpcConn) Unlock() { c.mu.Unlock() }
+
+func (c *grpcConn) flushNow() { c.flush() }
+
+func (c *grpcConn) flushSoon() {
+	c.mu.Lock()
+	if c.writing || c.err != nil || c.writeErr != nil || c.http2.Unsent() == 0 {
+		c.mu.Unlock()
+		return
+	}
+	c.writing = true
+	c.mu.Unlock()
+	go c.writeWaiting(nil, nil, 0)
+}
+
+// obeyLocked takes what has come for the stream. It reports whether that was the last.
+func (m *clientMessages) obeyLocked(event *http2.Event) (ended bool) {
+	err := error(nil)
+	switch {
+	case event.Kind == http2.EventReset:
+		m.settleLocked(resetError(event, m.isHeaded))
+		return true
+	case event.Interim:
+		return false
+	case event.Kind == http2.EventHeaders:
+		err = m.headersLocked(event)
+	default:
+		err = m.dataLocked(event.Data)
+	}
+	switch {
+	case err == nil && !event.End:
+		return false
+	case err == nil && !m.reply.status.known && m.reply.business.Status == 0:
+		err = &grpc.Error{Code: grpc.Internal, Detail: "the server ended the stream without a status"}
+	}
+	if err != nil {
+		err = &CallError{Phase: PhaseReply, Sent: true, Err: err}
+	}
+	m.settleLocked(err)
+	return true
+}
+
+// headersLocked takes headers or trailers.
+func (m *clientMessages) headersLocked(event *http2.Event) error {
+	first := !m.reply.answered
+	err := m.reply.headers(event)
+	if first && !event.End {
+		m.header, m.reply.pairs = m.reply.pairs, nil
+	}
+	m.encoding = m.reply.encoding
+	m.headLocked()
+	return err
+}
+
+func (m *clientMessages) headLocked() {
+	if !m.isHeaded {
+		m.isHeaded = true
+		close(m.headed)
+	}
+}
+
+// settleLocked ends the stream: without an error the server has said how the call ended.
+// What has arrived can still be received.
+func (m *clientMessages) settleLocked(err error) {
+	if err == nil {
+		err = io.EOF
+		if m.reply.status.code != uint32(grpc.OK) || m.reply.business.Status != 0 {
+			m.arrived = m.arrived[:m.whole] // What the server says counts, not what is missing.
+		}
+	}
+	m.endLocked(err)
+	if unfinished := new(grpc.Error); errors.As(m.ended, &unfinished) {
+		if failed := new(CallError); !errors.As(m.ended, &failed) {
+			m.ended = &CallError{Phase: PhaseReply, Sent: true, Err: m.ended}
+		}
+	}
+	m.headLocked()
+	m.closeLocked()
+}
+
+// Send implements Stream.
+func (m *clientMessages) Send(last bool) error {
+	pieces := m.message(false)
+	m.conn.mu.Lock()
+	done, err := m.sendLocked(pieces, last)
+	m.conn.mu.Unlock()
+	if err == nil {
+		err = m.await(done)
+	}
+	m.room.Release()
+	return err
+}
+
+// CloseSend implements Stream.
+func (m *clientMessages) CloseSend() error {
+	c := m.conn
+	c.mu.Lock()
+	err := m.broken
+	if err == nil && !m.closed {
+		// What cannot be sent has an end already.
+		_, _ = c.http2.Data(m.id, nil, true)
+	}
+	c.mu.Unlock()
+	c.flush()
+	return err
+}
+
+// Header implements ClientStream.
+func (m *clientMessages) Header() ([]Pair, error) {
+	<-m.headed
+	m.conn.mu.Lock()
+	defer m.conn.mu.Unlock()
+	switch {
+	case m.broken != nil:
+		return nil, m.broken
+	case m.ended != nil && m.ended != io.EOF:
+		return m.header, m.ended
+	}
+	return m.header, nil
+}
+
+// End implements ClientStream.
+func (m *clientMessages) End() (status *Status, trailer ReplyHead) {
+	m.conn.mu.Lock()
+	defer m.conn.mu.Unlock()
+	r := &m.reply
+	trailer = ReplyHead{Executed: r.executed, Metadata: r.pairs}
+	if r.business.Status != 0 {
+		trailer.Business = &BusinessStatus{Status: r.business.Status, Message: r.status.message, Extra: r.business.Extra}
+		return nil, trailer
+	}
+	if r.status.code != uint32(grpc.OK) {
+		status = &Status{Code: r.status.code, Message: r.status.message, Details: r.status.details}
+	}
+	return status, trailer
+}
+
+// Cancel implements ClientStream.
+func (m *clientMessages) Cancel(cause error) {
+	c := m.conn
+	c.mu.Lock()
+	if m.ended != nil || m.broken != nil {
+		c.mu.Unlock()
+		return
+	}
+	m.breakLocked(&CallError{Phase: PhaseWait, Sent: true, Err: cause})
+	m.headLocked()
+	last := c.calls[m.id] == m.call && c.removeLocked(m.call, time.Now())
+	c.mu.Unlock()
+	c.flush()
+	c.ended(last)
+}
+
+// Release implements ClientStream.
+func (m *clientMessages) Release() {
+	if m.unwatch != nil {
+		m.unwatch()
+	}
+	m.Cancel(context.Canceled)
+	m.conn.mu.Lock()
+	defer m.conn.mu.Unlock()
+	m.giveUpLocked()
+}
+
+// finish gives a call its outcome. Of one that has a stream of messages the lock of the
+// connection is held.
+func (call *muxCall) finish(outcome muxOutcome) {
+	m := call.messages
+	switch {
+	case m == nil:
+		call.outcome <- outcome
+	case outcome.expired:
+		m.breakLocked(&CallError{Phase: PhaseWait, Sent: true, Err: context.DeadlineExceeded})
+		m.headLocked()
+	default:
+		m.settleLocked(outcome.err)
+	}
+}

@@ -1,0 +1,179 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/fulmar-rpc/fulmar/internal/wire/grpc"
+	"github.com/fulmar-rpc/fulmar/internal/wire/http2"
+)
+
+// serverMessages is a stream of messages of a call in gRPC, on the side of the handler. The
+// lock of the connection guards it.
+type serverMessages struct {
+	grpcMessages
+	stream *serverStream
+	// headed: the headers of the answer were sent.
+	headed bool
+	// expiry ends the call's time.
+	expiry *time.Timer
+}
+
+var _ ServerStream = (*serverMessages)(nil)
+
+func newServerMessages(s *serverStream) *serverMessages {
+	h := s.server
+	m := &serverMessages{stream: s}
+	m.init(h.conn.server.buffers)
+	m.id, m.http2, m.base, m.limit = s.id, h.http2, h.began, h.conn.server.config.Limits.Bytes
+	m.budget, m.gzip, m.encoding, m.connection = &h.conn.server.budget, &h.conn.server.gzip, s.encoding, h
+	return m
+}
+
+// headed reports whether the headers of the answer were sent.
+func (s *serverStream) headed() bool { return s.messages != nil && s.messages.headed }
+
+// obeyLocked takes what has come for the stream.
+func (m *serverMessages) obeyLocked(event *http2.Event) {
+	if event.Kind == http2.EventData {
+		if err := m.dataLocked(event.Data); err != nil {
+			m.endLocked(err)
+		}
+	}
+	if event.End {
+		m.endLocked(io.EOF)
+	}
+}
+
+// serve is told of the call that is about to run.
+func (m *serverMessages) serve(call *Inbound) {
+	call.Stream = m
+	m.willWait = call.WillWait
+	if timeout := call.Head.Timeout; timeout > 0 {
+		h := m.stream.server
+		m.expiry = time.AfterFunc(time.Until(call.Arrived.Add(timeout)), func() {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			m.breakLocked(context.DeadlineExceeded)
+		})
+	}
+}
+
+// Lock implements messageCarrier.
+func (h *http2Server) Lock() { h.mu.Lock() }
+
+// Unlock implements messageCarrier.
+func (h *http2Server) Unlock() { h.mu.Unlock() }
+
+func (h *http2Server) flushNow() { h.flush(true) }
+
+func (h *http2Server) flushSoon() {
+	h.mu.Lock()
+	if h.writing || h.gone || h.http2.Unsent() == 0 {
+		h.mu.Unlock()
+		return
+	}
+	h.writing = true
+	h.mu.Unlock()
+	go h.writeWaiting(nil, nil, 0)
+}
+
+// Send implements Stream.
+func (m *serverMessages) Send(bool) error {
+	s := m.stream
+	pieces := m.message(s.gzip && s.encoding == gzipName)
+	h := s.server
+	h.mu.Lock()
+	err, done := m.broken, true
+	if err == nil {
+		err = m.headersLocked(nil)
+	}
+	if err == nil {
+		done, err = m.sendLocked(pieces, false)
+	}
+	h.mu.Unlock()
+	if err == nil {
+		err = m.await(done)
+	}
+	m.room.Release()
+	return err
+}
+
+// CloseSend implements Stream. The end of a handler is the end of what it sends.
+func (m *serverMessages) CloseSend() error { return nil }
+
+// errHeaderSent is why metadata cannot be sent in front of the first message.
+var errHeaderSent = errors.New("the metadata in front of the first message was sent already")
+
+// SendHeader implements ServerStream.
+func (m *serverMessages) SendHeader(metadata []Pair) error {
+	h := m.stream.server
+	h.mu.Lock()
+	err := m.broken
+	switch {
+	case err != nil:
+	case m.headed:
+		err = errHeaderSent
+	default:
+		err = m.headersLocked(metadata)
+	}
+	h.mu.Unlock()
+	h.flush(true)
+	return err
+}
+
+// headersLocked sends the headers of the answer, if that has not happened.
+func (m *serverMessages) headersLocked(metadata []Pair) error {
+	s := m.stream
+	h := s.server
+	switch {
+	case h.gone || s.sent:
+		return context.Canceled
+	case m.headed:
+		return nil
+	}
+	h.beginFields(s)
+	if s.gzip && s.encoding == gzipName {
+		h.fields = append(h.fields, http2.Field{Name: "grpc-encoding", Value: gzipName})
+	}
+	h.addMetadata(&ReplyHead{Metadata: metadata})
+	err := h.http2.Headers(s.id, h.fields, false)
+	m.headed = err == nil
+	return err
+}
+
+// FinishStream ends a call whose handler has succeeded.
+func (in *Inbound) FinishStream(head ReplyHead) error {
+	s := in.stream
+	h, m := s.server, s.messages
+	h.attach(in, 0)
+	h.mu.Lock()
+	err := h.answerableLocked(s)
+	if err == nil {
+		err = m.headersLocked(nil)
+	}
+	if err == nil {
+		h.fields = append(h.fields[:0], http2.Field{Name: "grpc-status", Value: "0"})
+		h.addMetadata(&head)
+		err = h.http2.Headers(s.id, h.fields, true)
+		if errors.Is(err, http2.ErrHeadersTooLarge) {
+			err = h.statusLocked(s, ReplyHead{Code: uint32(grpc.ResourceExhausted)}, err.Error())
+		}
+		s.answered, s.sent = true, true
+		m.closeLocked()
+		h.releaseLocked(s)
+	}
+	h.mu.Unlock()
+	h.leave(in)
+	return err
+}
+
+// giveUpLocked follows the return of the handler.
+func (m *serverMessages) giveUpLocked() {
+	if m.expiry != nil {
+		m.expiry.Stop()
+	}
+	m.grpcMessages.giveUpLocked()
+}

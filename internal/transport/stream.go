@@ -1,0 +1,50 @@
+package transport
+
+import (
+	"time"
+
+	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
+)
+
+// Stream is one side of a call that has more than one message in a direction, over
+// whatever carries it. One goroutine may send while another one receives; neither may
+// overlap with itself.
+type Stream interface {
+	// Room returns an empty buffer, for the next message that Send sends.
+	Room() *linkbuf.Buffer
+	// Send sends what was appended to Room. It waits while the other side takes no more. last: it is
+	// the last message of a client, which CloseSend follows at once. io.EOF: the call has
+	// ended, and Receive says how.
+	Send(last bool) error
+	// CloseSend tells the other side that no message follows. Only clients call it.
+	CloseSend() error
+	// Receive waits for a message, until the timeout has passed if that is not 0. io.EOF:
+	// none follows. os.ErrDeadlineExceeded: the timeout has passed, and the stream
+	// is as it was. The body is valid until the next Receive, or the end of the stream.
+	Receive(timeout time.Duration) (body []byte, err error)
+	// KeepBody makes the body that Receive returned last its caller's, for as long as he likes.
+	KeepBody()
+}
+
+// ClientStream is the side of the caller.
+type ClientStream interface {
+	Stream
+	// Header waits for what the server says in front of its first message, or instead of one.
+	Header() ([]Pair, error)
+	// End returns how the server ended the call, behind the io.EOF of Receive: status is nil after success.
+	// trailer has metadata, business error and executed as those of a unary reply (ReplyHead).
+	End() (status *Status, trailer ReplyHead)
+	// Cancel ends the call: what waits returns an error with the cause, and the server is told. It may
+	// be called at any time, again without effect.
+	Cancel(cause error)
+	// Release cancels the call if it has not ended, and gives memory back. It must follow in the end, once, when nothing else runs.
+	Release()
+}
+
+// ServerStream is the side of the handler. It ends with Inbound.FinishStream (success, trailer metadata in
+// the ReplyHead) or Inbound.SendException, as unary calls do, or, without either, when Handle returns.
+type ServerStream interface {
+	Stream
+	// SendHeader sends metadata in front of the first message. It fails behind that, or a second time.
+	SendHeader(metadata []Pair) error
+}
