@@ -162,6 +162,14 @@ func http2Goroutines() []exception {
 			reason: "at most one for each connection, while its peer does not take what is sent at once; it ends when nothing is left or a write fails",
 		},
 		{
+			rule: "goroutine", file: "internal/transport/http2_messages.go", what: "go",
+			reason: "a timer makes a stream's handler wait no longer when the call's time is over; it is stopped when that returns",
+		},
+		{
+			rule: "goroutine", file: "internal/transport/grpc_stream.go", what: "go",
+			reason: "cancels a stream when its context ends; Release of the stream ends that",
+		},
+		{
 			rule: "goroutine", file: "internal/transport/http2_stream.go", what: "go",
 			reason: "what a user or package context hangs on the end of a call's context",
 		},

@@ -373,17 +373,14 @@ func (m *grpcMessages) message(packed bool) [][]byte {
 	return m.room.Slices(m.pieces[:0])
 }
 
-// errStreamOver is why nothing can be sent when Receive says how the call ended.
-var errStreamOver = io.EOF
-
 // sendLocked begins to send pieces. It reports whether they are all in the hands of the
-// connection.
+// connection. io.EOF says that the call has ended, and Receive how.
 func (m *grpcMessages) sendLocked(pieces [][]byte, last bool) (done bool, err error) {
 	switch {
 	case m.broken != nil:
 		return true, m.broken
 	case m.closed:
-		return true, errStreamOver
+		return true, io.EOF
 	}
 	m.rest, m.last = pieces, last
 	m.pumpLocked()
@@ -427,7 +424,7 @@ func (m *grpcMessages) await(done bool) error {
 		case m.broken != nil:
 			done, err = true, m.broken
 		case m.closed:
-			done, err = true, errStreamOver
+			done, err = true, io.EOF
 		default:
 			done = m.rest == nil
 		}

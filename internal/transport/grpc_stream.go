@@ -72,17 +72,6 @@ func (c *grpcConn) Unlock() { c.mu.Unlock() }
 
 func (c *grpcConn) flushNow() { c.flush() }
 
-func (c *grpcConn) flushSoon() {
-	c.mu.Lock()
-	if c.writing || c.err != nil || c.writeErr != nil || c.http2.Unsent() == 0 {
-		c.mu.Unlock()
-		return
-	}
-	c.writing = true
-	c.mu.Unlock()
-	go c.writeWaiting(nil, nil, 0)
-}
-
 // obeyLocked takes what has come for the stream. It reports whether that was the last.
 func (m *clientMessages) obeyLocked(event *http2.Event) (ended bool) {
 	err := error(nil)

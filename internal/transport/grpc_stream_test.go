@@ -291,146 +291,156 @@ func TestStream_SenderWaitsForReceiver(t *testing.T) {
 	})
 }
 
-// TestStream_Ends: each way in which a call can end, and what both sides learn.
-func TestStream_Ends(t *testing.T) {
-	t.Run("status", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			pair := newStreamPair(t, func(_ context.Context, call *Inbound) {
-				if call.Target == "later" {
-					_ = sends(call.Stream, "one")
-				}
-				_ = call.SendException("m", thriftwire.ApplicationException{Message: "no"}, ReplyHead{Code: uint32(grpc.ResourceExhausted), Metadata: []Pair{{Key: "k", Value: "v"}}})
-			})
-			for _, method := range []string{"at once", "later"} {
-				stream := pair.open(t.Context(), t, strings.ReplaceAll(method, " ", ""))
-				messages, err := receivesAll(stream)
-				status, trailer := stream.End()
-				if err != io.EOF || status == nil || status.Code != uint32(grpc.ResourceExhausted) || status.Message != "no" || !slices.Equal(trailer.Metadata, []Pair{{Key: "k", Value: "v"}}) {
-					t.Errorf("%s: %q, %v, %+v, %+v", method, messages, err, status, trailer)
-				}
-				stream.Release()
+// TestStream_Status: a status is what the call ended with, behind its messages or alone.
+func TestStream_Status(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pair := newStreamPair(t, func(_ context.Context, call *Inbound) {
+			if call.Target == "later" {
+				_ = sends(call.Stream, "one")
 			}
+			_ = call.SendException("m", thriftwire.ApplicationException{Message: "no"}, ReplyHead{Code: uint32(grpc.ResourceExhausted), Metadata: []Pair{{Key: "k", Value: "v"}}})
 		})
-	})
-	t.Run("no answer", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			pair := newStreamPair(t, func(context.Context, *Inbound) {})
-			stream := pair.open(t.Context(), t, "m")
-			_, err := stream.Receive(0)
-			if status, _ := stream.End(); err != io.EOF || status == nil || status.Code != uint32(grpc.Internal) {
-				t.Errorf("%v, %+v", err, status)
+		for _, method := range []string{"at once", "later"} {
+			stream := pair.open(t.Context(), t, strings.ReplaceAll(method, " ", ""))
+			messages, err := receivesAll(stream)
+			status, trailer := stream.End()
+			if err != io.EOF || status == nil || status.Code != uint32(grpc.ResourceExhausted) || status.Message != "no" || !slices.Equal(trailer.Metadata, []Pair{{Key: "k", Value: "v"}}) {
+				t.Errorf("%s: %q, %v, %+v, %+v", method, messages, err, status, trailer)
 			}
 			stream.Release()
-		})
+		}
 	})
-	t.Run("canceled", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			told := make(chan error, 3)
-			pair := newStreamPair(t, func(ctx context.Context, call *Inbound) {
-				_, err := call.Stream.Receive(0)
-				told <- err
-				<-ctx.Done()
-				told <- ctx.Err()
-				told <- sends(call.Stream, "late")
-			})
-			ctx, cancel := context.WithCancel(t.Context())
-			stream := pair.open(ctx, t, "m")
-			synctest.Wait()
-			cancel()
-			if _, err := stream.Receive(0); !errors.Is(err, context.Canceled) {
-				t.Errorf("receiving: %v", err)
-			}
-			if err := sends(stream, "x"); !errors.Is(err, context.Canceled) {
-				t.Errorf("sending: %v", err)
-			}
-			if _, err := stream.Header(); !errors.Is(err, context.Canceled) {
-				t.Errorf("header: %v", err)
-			}
-			for range 3 {
-				if err := <-told; !errors.Is(err, context.Canceled) {
-					t.Errorf("the handler was told %v", err)
-				}
-			}
-			stream.Release()
-			if got, err := grpcStreamEcho(t, pair); got != 1 || err != io.EOF {
-				t.Errorf("another call: %d, %v", got, err)
-			}
-		})
+}
+
+// TestStream_NoAnswer: a handler that returns without an answer has failed.
+func TestStream_NoAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pair := newStreamPair(t, func(context.Context, *Inbound) {})
+		stream := pair.open(t.Context(), t, "m")
+		_, err := stream.Receive(0)
+		if status, _ := stream.End(); err != io.EOF || status == nil || status.Code != uint32(grpc.Internal) {
+			t.Errorf("%v, %+v", err, status)
+		}
+		stream.Release()
 	})
-	t.Run("deadline", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			told := make(chan error, 1)
-			pair := newStreamPair(t, func(ctx context.Context, call *Inbound) {
-				_, err := call.Stream.Receive(0)
-				told <- err
-				<-ctx.Done()
-			})
-			stream := pair.open(deadlineContext{t.Context(), time.Now().Add(time.Second)}, t, "m")
-			if _, err := stream.Receive(0); !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("receiving: %v", err)
-			}
-			if err := <-told; !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
-				t.Errorf("the handler was told %v", err)
-			}
-			stream.Release()
+}
+
+// TestStream_Canceled: both sides learn it, and the connection goes on.
+func TestStream_Canceled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told := make(chan error, 3)
+		pair := newStreamPair(t, func(ctx context.Context, call *Inbound) {
+			_, err := call.Stream.Receive(0)
+			told <- err
+			<-ctx.Done()
+			told <- ctx.Err()
+			told <- sends(call.Stream, "late")
 		})
-	})
-	t.Run("receive timeout", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			pair := newStreamPair(t, echo)
-			stream := pair.open(t.Context(), t, "m")
-			for range 2 {
-				if _, err := stream.Receive(time.Second); !errors.Is(err, os.ErrDeadlineExceeded) {
-					t.Errorf("receiving: %v", err)
-				}
-			}
-			if err := sends(stream, "still there"); err != nil {
-				t.Error(err)
-			}
-			if body, err := stream.Receive(time.Second); string(body) != "still there" || err != nil {
-				t.Errorf("%q, %v", body, err)
-			}
-			stream.Release()
-		})
-	})
-	t.Run("connection", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			told := make(chan error, 1)
-			pair := newStreamPair(t, func(_ context.Context, call *Inbound) {
-				_, err := call.Stream.Receive(0)
-				told <- err
-			})
-			stream := pair.open(t.Context(), t, "m")
-			synctest.Wait()
-			pair.peer.Close()
-			if _, err := stream.Receive(0); !errors.Is(err, ErrClosed) {
-				t.Errorf("receiving: %v", err)
-			}
+		ctx, cancel := context.WithCancel(t.Context())
+		stream := pair.open(ctx, t, "m")
+		synctest.Wait()
+		cancel()
+		if _, err := stream.Receive(0); !errors.Is(err, context.Canceled) {
+			t.Errorf("receiving: %v", err)
+		}
+		if err := sends(stream, "x"); !errors.Is(err, context.Canceled) {
+			t.Errorf("sending: %v", err)
+		}
+		if _, err := stream.Header(); !errors.Is(err, context.Canceled) {
+			t.Errorf("header: %v", err)
+		}
+		for range 3 {
 			if err := <-told; !errors.Is(err, context.Canceled) {
 				t.Errorf("the handler was told %v", err)
 			}
-			stream.Release()
-		})
+		}
+		stream.Release()
+		if got, err := grpcStreamEcho(t, pair); got != 1 || err != io.EOF {
+			t.Errorf("another call: %d, %v", got, err)
+		}
 	})
-	t.Run("too long", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			told := make(chan error, 1)
-			pair := newStreamPair(t, func(_ context.Context, call *Inbound) {
-				_, err := receivesAll(call.Stream)
-				told <- err
-				_ = call.SendException("m", thriftwire.ApplicationException{Message: "no"}, ReplyHead{Code: uint32(grpc.ResourceExhausted)})
-			})
-			stream := pair.open(t.Context(), t, "m")
-			go func() { _ = sends(stream, "fine", strings.Repeat("z", limits.DefaultMessage().Bytes+1)) }()
-			failed := new(grpc.Error)
-			if err := <-told; !errors.As(err, &failed) || failed.Code != grpc.ResourceExhausted {
-				t.Errorf("the handler was told %v", err)
-			}
-			if _, err := stream.Receive(0); err != io.EOF {
+}
+
+// TestStream_Deadline: both sides know it.
+func TestStream_Deadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told := make(chan error, 1)
+		pair := newStreamPair(t, func(ctx context.Context, call *Inbound) {
+			_, err := call.Stream.Receive(0)
+			told <- err
+			<-ctx.Done()
+		})
+		stream := pair.open(deadlineContext{t.Context(), time.Now().Add(time.Second)}, t, "m")
+		if _, err := stream.Receive(0); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("receiving: %v", err)
+		}
+		if err := <-told; !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
+			t.Errorf("the handler was told %v", err)
+		}
+		stream.Release()
+	})
+}
+
+// TestStream_ReceiveTimeout: it leaves the stream as it was.
+func TestStream_ReceiveTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pair := newStreamPair(t, echo)
+		stream := pair.open(t.Context(), t, "m")
+		for range 2 {
+			if _, err := stream.Receive(time.Second); !errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Errorf("receiving: %v", err)
 			}
-			stream.Release()
+		}
+		if err := sends(stream, "still there"); err != nil {
+			t.Error(err)
+		}
+		if body, err := stream.Receive(time.Second); string(body) != "still there" || err != nil {
+			t.Errorf("%q, %v", body, err)
+		}
+		stream.Release()
+	})
+}
+
+// TestStream_ConnectionLost: both sides learn it.
+func TestStream_ConnectionLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told := make(chan error, 1)
+		pair := newStreamPair(t, func(_ context.Context, call *Inbound) {
+			_, err := call.Stream.Receive(0)
+			told <- err
 		})
+		stream := pair.open(t.Context(), t, "m")
+		synctest.Wait()
+		pair.peer.Close()
+		if _, err := stream.Receive(0); !errors.Is(err, ErrClosed) {
+			t.Errorf("receiving: %v", err)
+		}
+		if err := <-told; !errors.Is(err, context.Canceled) {
+			t.Errorf("the handler was told %v", err)
+		}
+		stream.Release()
+	})
+}
+
+// TestStream_TooLong: a message above the limit ends what is received, behind those in front of it.
+func TestStream_TooLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told := make(chan error, 1)
+		pair := newStreamPair(t, func(_ context.Context, call *Inbound) {
+			_, err := receivesAll(call.Stream)
+			told <- err
+			_ = call.SendException("m", thriftwire.ApplicationException{Message: "no"}, ReplyHead{Code: uint32(grpc.ResourceExhausted)})
+		})
+		stream := pair.open(t.Context(), t, "m")
+		go func() { _ = sends(stream, "fine", strings.Repeat("z", limits.DefaultMessage().Bytes+1)) }()
+		failed := new(grpc.Error)
+		if err := <-told; !errors.As(err, &failed) || failed.Code != grpc.ResourceExhausted {
+			t.Errorf("the handler was told %v", err)
+		}
+		if _, err := stream.Receive(0); err != io.EOF {
+			t.Errorf("receiving: %v", err)
+		}
+		stream.Release()
 	})
 }
 

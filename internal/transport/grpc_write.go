@@ -123,6 +123,19 @@ func (c *grpcConn) flush() {
 	go c.writeWaiting(nil, nil, 0)
 }
 
+// flushSoon has a goroutine write what waits, if nobody does. What is sent until that runs
+// goes with it.
+func (c *grpcConn) flushSoon() {
+	c.mu.Lock()
+	if c.writing || c.err != nil || c.writeErr != nil || c.http2.Unsent() == 0 {
+		c.mu.Unlock()
+		return
+	}
+	c.writing = true
+	c.mu.Unlock()
+	go c.writeWaiting(nil, nil, 0)
+}
+
 // writeWaiting writes until nothing waits, waiting for the server if it must. full is
 // what it begins with, of which rest is not written.
 func (c *grpcConn) writeWaiting(full *linkbuf.Buffer, rest [][]byte, written int64) {

@@ -69,17 +69,6 @@ func (h *http2Server) Unlock() { h.mu.Unlock() }
 
 func (h *http2Server) flushNow() { h.flush(true) }
 
-func (h *http2Server) flushSoon() {
-	h.mu.Lock()
-	if h.writing || h.gone || h.http2.Unsent() == 0 {
-		h.mu.Unlock()
-		return
-	}
-	h.writing = true
-	h.mu.Unlock()
-	go h.writeWaiting(nil, nil, 0)
-}
-
 // Send implements Stream.
 func (m *serverMessages) Send(bool) error {
 	s := m.stream

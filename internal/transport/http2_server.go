@@ -331,6 +331,19 @@ func (h *http2Server) flush(yield bool) {
 	go h.writeWaiting(nil, nil, 0)
 }
 
+// flushSoon has a goroutine write what waits, if nobody does. What is sent until that runs
+// goes with it.
+func (h *http2Server) flushSoon() {
+	h.mu.Lock()
+	if h.writing || h.gone || h.http2.Unsent() == 0 {
+		h.mu.Unlock()
+		return
+	}
+	h.writing = true
+	h.mu.Unlock()
+	go h.writeWaiting(nil, nil, 0)
+}
+
 // writeWaiting writes until nothing waits, waiting for the peer if it must. full is what
 // it begins with, of which rest is not written.
 func (h *http2Server) writeWaiting(full *linkbuf.Buffer, rest [][]byte, written int64) {
