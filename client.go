@@ -34,6 +34,8 @@ type Client struct {
 	peer      *transport.Peer
 	instances *instances
 	next      UnaryNext
+	// nextStream is next for streams.
+	nextStream StreamNext
 	// observers is nil if nobody observes calls, connection if nobody does connections.
 	observers  *observers
 	connection func(observe.Connection)
@@ -77,6 +79,7 @@ func NewClient(config ClientConfig) (*Client, error) {
 		c.target = transport.LocalAddress
 	}
 	c.next = chain(config.Interceptors, c.invoke)
+	c.nextStream = chainStreams(config.StreamInterceptors, c.openStream)
 	return c, nil
 }
 
@@ -246,6 +249,9 @@ type wholeCall struct {
 
 // Call makes one call; generated clients use it. See Caller.
 func (c *Client) Call(ctx context.Context, method *MethodDesc, request, reply any, options ...CallOption) error {
+	if method.streams() {
+		return noStreams(method)
+	}
 	timeout := c.timeout
 	var receive *map[string]string
 	for _, option := range options {

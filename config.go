@@ -201,6 +201,8 @@ type ServerConfig struct {
 	// DecodedInterceptors run inside of Interceptors, after the request was decoded:
 	// they see every call whose request is sound and that the others let pass.
 	DecodedInterceptors []UnaryInterceptor `json:"-"`
+	// StreamInterceptors around every streaming call, the first outermost.
+	StreamInterceptors []StreamInterceptor `json:"-"`
 	// Observers are told of the phases of each call, and of connections; at most 6
 	// (Observers). See package observe. Default: none, which costs nothing.
 	Observers []observe.Observer `json:"-"`
@@ -230,16 +232,9 @@ func (c ServerConfig) Validate() error {
 			problems = append(problems, fmt.Errorf("server config: Protocols[%d]: %d is not a protocol (known: %s)", i, p, supported))
 		}
 	}
-	for i, interceptor := range c.Interceptors {
-		if interceptor == nil {
-			problems = append(problems, fmt.Errorf("server config: Interceptors[%d] is nil", i))
-		}
-	}
-	for i, interceptor := range c.DecodedInterceptors {
-		if interceptor == nil {
-			problems = append(problems, fmt.Errorf("server config: DecodedInterceptors[%d] is nil", i))
-		}
-	}
+	problems = append(problems, checkInterceptors("server config: Interceptors", c.Interceptors)...)
+	problems = append(problems, checkInterceptors("server config: DecodedInterceptors", c.DecodedInterceptors)...)
+	problems = append(problems, checkInterceptors("server config: StreamInterceptors", c.StreamInterceptors)...)
 	problems = append(problems, checkObservers("server config", c.Observers)...)
 	problems = append(problems, labelled("server config", c.TLS.check())...)
 	if err := c.eventLoop().Validate(); err != nil {
@@ -362,6 +357,8 @@ type ClientConfig struct {
 
 	// Interceptors around every call, the first outermost.
 	Interceptors []UnaryInterceptor `json:"-"`
+	// StreamInterceptors around every streaming call, the first outermost.
+	StreamInterceptors []StreamInterceptor `json:"-"`
 	// Observers are told of the phases of each call, and of connections; at most 6
 	// (Observers). See package observe. Default: none, which costs nothing.
 	Observers []observe.Observer `json:"-"`
@@ -399,11 +396,8 @@ func (c ClientConfig) Validate() error {
 	if c.AssumeMultiplexed && c.ShortConnections {
 		problems = append(problems, errors.New("client config: ShortConnections: a connection for each call cannot be shared, as AssumeMultiplexed asks"))
 	}
-	for i, interceptor := range c.Interceptors {
-		if interceptor == nil {
-			problems = append(problems, fmt.Errorf("client config: Interceptors[%d] is nil", i))
-		}
-	}
+	problems = append(problems, checkInterceptors("client config: Interceptors", c.Interceptors)...)
+	problems = append(problems, checkInterceptors("client config: StreamInterceptors", c.StreamInterceptors)...)
 	problems = append(problems, checkObservers("client config", c.Observers)...)
 	problems = append(problems, labelled("client config", c.TLS.check(strings.HasPrefix(c.Target, "unix:")))...)
 	problems = append(problems, checkDurations("client config", map[string]time.Duration{

@@ -130,31 +130,44 @@ func OnlyFor(interceptor UnaryInterceptor, names ...string) UnaryInterceptor {
 	if interceptor == nil {
 		panic("fulmar: OnlyFor: the interceptor is nil")
 	}
-	type name struct{ service, method string }
-	chosen := make(map[name]struct{}, 2*len(names))
-	for _, text := range names {
-		if !qualifiedName.MatchString(text) {
-			panic(fmt.Sprintf("fulmar: OnlyFor: %q cannot be the name of a service or method (want one like \"Orders\" or \"Orders.place\")", text))
-		}
-		if service, method, slash := strings.Cut(text, "/"); slash {
-			chosen[name{service, method}] = struct{}{}
-			continue
-		}
-		chosen[name{service: text}] = struct{}{}
-		if dot := strings.LastIndexByte(text, '.'); dot >= 0 {
-			chosen[name{text[:dot], text[dot+1:]}] = struct{}{}
-		}
-	}
+	chosen := chooseNames("OnlyFor", names)
 	return func(ctx context.Context, call Unary, next UnaryNext) error {
-		_, found := chosen[name{service: call.Service()}]
-		if !found {
-			_, found = chosen[name{call.Service(), call.Method()}]
-		}
-		if !found {
+		if !chosen.has(call.Service(), call.Method()) {
 			return next(ctx, call)
 		}
 		return interceptor(ctx, call, next)
 	}
+}
+
+// chosenNames are services, without a method, and methods that an interceptor runs for.
+type chosenNames map[chosenName]struct{}
+
+type chosenName struct{ service, method string }
+
+func chooseNames(function string, names []string) chosenNames {
+	chosen := make(chosenNames, 2*len(names))
+	for _, text := range names {
+		if !qualifiedName.MatchString(text) {
+			panic(fmt.Sprintf("fulmar: %s: %q cannot be the name of a service or method (want one like \"Orders\" or \"Orders.place\")", function, text))
+		}
+		if service, method, slash := strings.Cut(text, "/"); slash {
+			chosen[chosenName{service, method}] = struct{}{}
+			continue
+		}
+		chosen[chosenName{service: text}] = struct{}{}
+		if dot := strings.LastIndexByte(text, '.'); dot >= 0 {
+			chosen[chosenName{text[:dot], text[dot+1:]}] = struct{}{}
+		}
+	}
+	return chosen
+}
+
+func (c chosenNames) has(service, method string) bool {
+	_, found := c[chosenName{service: service}]
+	if !found {
+		_, found = c[chosenName{service, method}]
+	}
+	return found
 }
 
 // qualifiedName matches what can name a service or a method. A service's name
@@ -179,4 +192,14 @@ func chain(interceptors []UnaryInterceptor, last UnaryNext) UnaryNext {
 		next = func(ctx context.Context, call Unary) error { return interceptor(ctx, call, inner) }
 	}
 	return next
+}
+
+// checkInterceptors returns what is wrong with those of a configuration.
+func checkInterceptors[I UnaryInterceptor | StreamInterceptor](field string, list []I) (problems []error) {
+	for i, interceptor := range list {
+		if interceptor == nil {
+			problems = append(problems, fmt.Errorf("%s[%d] is nil", field, i))
+		}
+	}
+	return problems
 }

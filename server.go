@@ -33,6 +33,8 @@ type Server struct {
 	methods   methodTable
 	transport *transport.Server
 	next      UnaryNext
+	// nextStream is next for streams.
+	nextStream StreamNext
 	// observers is nil if nobody observes calls. intercepted: there are interceptors.
 	observers   *observers
 	intercepted bool
@@ -82,6 +84,8 @@ func NewServer(config ServerConfig) (*Server, error) {
 		Identify:         identityOf,
 		Lookup:           s.lookup,
 		LookupExact:      s.lookupExact,
+		Streams:          s.streamsTarget,
+		TakesUnknown:     config.UnknownHandler != nil,
 		Handle:           s.handle,
 		Observed:         s.observers != nil,
 		Connection:       connectionObserver(config.Observers, func() *peerlog.Log { return s.transport.Log() }),
@@ -94,6 +98,7 @@ func NewServer(config ServerConfig) (*Server, error) {
 		s.next = decodeBefore(chain(config.DecodedInterceptors, s.invoke))
 	}
 	s.next = chain(config.Interceptors, s.next)
+	s.nextStream = chainStreams(config.StreamInterceptors, s.invokeStream)
 	s.intercepted = len(config.Interceptors)+len(config.DecodedInterceptors) > 0
 	return s, nil
 }
@@ -261,6 +266,10 @@ func (s *Server) handle(ctx context.Context, in *transport.Inbound) {
 		s.refuse(ctx, in, entry, err)
 		return
 	}
+	if in.Stream != nil {
+		s.handleStream(ctx, in, entry, deadline)
+		return
+	}
 	defer s.admission.leave(started)
 	in.LetGo()
 	inProgress, state := s.newCall(in, entry)
@@ -297,15 +306,20 @@ func (s *Server) handle(ctx context.Context, in *transport.Inbound) {
 
 // fillIn writes down what a message says of its call.
 func (s *Server) fillIn(served *servedCall, state *unaryState, in *transport.Inbound, entry *methodEntry, deadline time.Time) {
-	method, call := entry.method, &served.Call
+	served.fill(in, entry, deadline)
+	state.side, state.method, state.implementation = SideServer, entry.method, entry.implementation
+	state.peer, state.protocol = in.Peer, Protocol(in.Protocol)
+	state.server, state.undecoded = s, in
+}
+
+// fill writes down what a message says of its call.
+func (c *servedCall) fill(in *transport.Inbound, entry *methodEntry, deadline time.Time) {
+	method, call := entry.method, &c.Call
 	call.service, call.method, call.oneway = method.Service, method.Name, method.Oneway
 	call.protocol, call.payload, call.peer, call.local = Protocol(in.Protocol), PayloadCodec(in.Payload), in.Peer, in.Local
 	call.callerService, call.callerMethod = in.Head.FromService, in.Head.FromMethod
 	call.metadata, call.deadline = Metadata{in.Head.Metadata}, deadline
 	call.identity, _ = in.Identity.(*Identity)
-	state.side, state.method, state.implementation = SideServer, method, entry.implementation
-	state.peer, state.protocol = in.Peer, Protocol(in.Protocol)
-	state.server, state.undecoded = s, in
 }
 
 // refuse answers a call that will not be served; entry may be nil. If refusing takes
@@ -409,6 +423,9 @@ func (s *Server) resolve(in *transport.Inbound) (*methodEntry, error) {
 			return nil, s.methods.missing(in.Head.Service, in.Name, payload)
 		}
 		entry.method.Oneway = in.Type == thriftwire.Oneway
+	}
+	if in.Stream == nil && entry.method.streams() {
+		return entry, noStreams(entry.method)
 	}
 	return entry, nil
 }

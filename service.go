@@ -38,6 +38,13 @@ type MethodDesc struct {
 	// Invoke calls the method of implementation, and returns the message that
 	// holds its result; nil for a oneway method.
 	Invoke func(ctx context.Context, implementation, request any) (reply any, err error)
+	// ClientStreams and ServerStreams: any number of messages goes that way. InvokeStream
+	// then takes the place of Invoke and Exception; ServeServerStream and its likes make
+	// one. NewRequest and NewReply return one message then, and are nil if the zero value
+	// of its type will do.
+	ClientStreams, ServerStreams bool
+	NewReply                     func() any
+	InvokeStream                 func(implementation any, stream *ServerMessages) error
 	// Exception returns the message that carries err if the IDL declares it for
 	// the method, or nil. It may be nil itself.
 	Exception func(err error) any

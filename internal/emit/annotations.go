@@ -177,10 +177,7 @@ func (g *generator) checkMethod(method *schema.Method) {
 	g.checkType(method.Result)
 	g.checkFields(method.Arguments, false)
 	g.checkFields(method.Throws, false)
-	annotation := findAnnotation(method.Annotations, annotationStreaming)
-	if annotation != nil && annotation.Value != "unary" {
-		g.errorf(annotation.Position, "method %s.%s: streams are not supported yet (%s is %.80q)", method.Service.Name, method.Name, annotationStreaming, annotation.Value)
-	}
+	g.checkStream(method)
 }
 
 func (g *generator) checkStrings(annotations schema.Annotations) {

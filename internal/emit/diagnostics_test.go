@@ -48,14 +48,27 @@ service V {
   void m(1: i32 a (go.tag = "no tag"))
   S watch() (streaming.mode = "server")
   S plain() (streaming.mode = "unary")
-}`})
+  S unknown(1: S s) (streaming.mode = "both")
+  oneway void oneway(1: S s) (streaming.mode = "client")
+  S throws(1: S s) throws (1: X x) (streaming.mode = "client")
+  S two(1: S s, 2: S t) (streaming.mode = "client")
+  S number(1: i32 n) (streaming.mode = "client")
+  i32 result(1: S s) (streaming.mode = "bidirectional")
+}
+exception X {}`})
 	wantDiagnostics(t, program, emit.Options{},
 		`/main.thrift:2:22: annotation go.name: "lower"`,
 		`/main.thrift:2:52: annotation go.tag: "no tag"`,
 		`/main.thrift:2:74: annotation go.name: "not valid"`,
 		`/main.thrift:3:13: annotation go.name: "a" is not a name`,
 		`/main.thrift:5:20: annotation go.tag: "no tag"`,
-		`/main.thrift:6:14: method V.watch: streams are not supported yet`,
+		`/main.thrift:6:5: method V.watch: streams, so it has one argument`,
+		`/main.thrift:8:22: method V.unknown: streaming.mode: "both" is not known`,
+		`/main.thrift:9:31: method V.oneway: is oneway`,
+		`/main.thrift:10:33: method V.throws: streams, and cannot declare exceptions`,
+		`/main.thrift:11:5: method V.two: streams, so it has one argument`,
+		`/main.thrift:12:5: method V.number: streams, so it has one argument`,
+		`/main.thrift:13:7: method V.result: streams, so its result is a struct`,
 	)
 }
 

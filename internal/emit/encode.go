@@ -13,7 +13,7 @@ func (p *printer) codec(source *schema.File) {
 	if source.Payload == schema.PayloadProtobuf {
 		return
 	}
-	hasMethods := slices.ContainsFunc(source.Services, func(s *schema.Service) bool { return len(s.Methods) > 0 })
+	hasMethods := slices.ContainsFunc(source.Services, func(s *schema.Service) bool { return slices.ContainsFunc(s.Methods, hasRecords) })
 	if len(source.Structs) == 0 && !hasMethods && !p.describes(source) {
 		return
 	}
@@ -24,6 +24,9 @@ func (p *printer) codec(source *schema.File) {
 	}
 	for _, service := range source.Services {
 		for _, method := range service.Methods {
+			if !hasRecords(method) {
+				continue
+			}
 			p.recordCodec(p.argumentRecord(method), nil)
 			if !method.Oneway {
 				p.recordCodec(p.resultRecord(method), nil)

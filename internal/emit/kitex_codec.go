@@ -197,6 +197,9 @@ func (p *printer) kitexMethods(source *schema.File) {
 	}
 	for _, service := range source.Services {
 		for _, method := range service.Methods {
+			if !hasRecords(method) {
+				continue
+			}
 			p.kitexText(argsName(method.Service.GoName, method.GoName))
 			if !method.Oneway {
 				p.kitexText(resultName(method.Service.GoName, method.GoName))

@@ -38,6 +38,9 @@ func (p *printer) methods(source *schema.File) {
 	}
 	for _, service := range source.Services {
 		for _, method := range service.Methods {
+			if !hasRecords(method) {
+				continue
+			}
 			p.textMethods(p.argumentRecord(method))
 			if !method.Oneway {
 				p.textMethods(p.resultRecord(method))

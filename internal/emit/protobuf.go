@@ -71,8 +71,7 @@ func (i *imports) protobuf(name string) string {
 func (p *printer) messageClientMethod(service *schema.Service, method *schema.Method) {
 	messages := messagesOf(method)
 	p.P()
-	p.P("func (c *", clientTypeName(service.GoName), ") ", method.GoName, "(", p.parameters(method),
-		", options ...", p.imports.runtime("CallOption"), ") ", p.results(method), " {")
+	p.P("func (c *", clientTypeName(service.GoName), ") ", p.clientSignature(method), " {")
 	p.P("result := new(", p.imports.message(messages[1]), ")")
 	p.P("if err := c.caller.Call(ctx, ", methodVariable(service.GoName, method.GoName), ", ", p.parameterNames(method)[0], ", result, options...); err != nil {")
 	p.P("return nil, err")

@@ -19,8 +19,8 @@ func (p *printer) rpc(source *schema.File) {
 			p.endDeclaration()
 		}
 		for _, method := range service.Methods {
-			if inProtobuf(service) {
-				break // their messages are there
+			if !hasRecords(method) {
+				continue
 			}
 			p.declareArguments(method)
 			if !method.Oneway {
@@ -73,7 +73,7 @@ func (p *printer) serverInterface(service *schema.Service) {
 	}
 	for _, method := range service.Methods {
 		p.doc(withDeprecation(method.Doc, method.Annotations))
-		p.P(method.GoName, "(", p.parameters(method), ") ", p.results(method))
+		p.P(p.serverSignature(method))
 	}
 	p.P("}")
 	if p.options.Kitex {
@@ -100,7 +100,7 @@ func (p *printer) clientInterface(service *schema.Service) {
 	}
 	for _, method := range service.Methods {
 		p.doc(withDeprecation(method.Doc, method.Annotations))
-		p.P(method.GoName, "(", p.parameters(method), ", options ...", p.imports.runtime("CallOption"), ") ", p.results(method))
+		p.P(p.clientSignature(method))
 	}
 	p.P("}")
 }
@@ -122,6 +122,10 @@ func (p *printer) client(service *schema.Service) {
 }
 
 func (p *printer) clientMethod(service *schema.Service, method *schema.Method) {
+	if isStream(method) {
+		p.streamClientMethod(service, method)
+		return
+	}
 	if inProtobuf(service) {
 		p.messageClientMethod(service, method)
 		return
@@ -136,8 +140,7 @@ func (p *printer) clientMethod(service *schema.Service, method *schema.Method) {
 		return "c.caller.Call(ctx, " + methodVariable(service.GoName, method.GoName) + ", &" + request + ", " + result + ", options...)"
 	}
 	p.P()
-	p.P("func (c *", clientTypeName(service.GoName), ") ", method.GoName, "(", p.parameters(method),
-		", options ...", p.imports.runtime("CallOption"), ") ", p.results(method), " {")
+	p.P("func (c *", clientTypeName(service.GoName), ") ", p.clientSignature(method), " {")
 	if method.Oneway {
 		p.P("args := ", p.argumentsType(method), literal(fields))
 		p.P("return ", call("nil"))
@@ -201,21 +204,29 @@ func (p *printer) methodDesc(service *schema.Service, method *schema.Method) {
 	if method.Oneway {
 		p.P("Oneway: true,")
 	}
+	if isStream(method) {
+		p.streamMethodDesc(service, method)
+		return
+	}
 	if inProtobuf(service) {
 		p.messageMethodDesc(service, method)
 		return
 	}
-	codec := p.imports.thrift("Binary")
-	if policy := stringPolicy(method.Annotations, method.Service.Annotations); policy != "" {
-		codec = p.imports.thrift("Codec") + "{Strings: " + p.imports.thrift(policy) + "}"
-	}
-	p.P("Codec: ", codec, ",")
+	p.P("Codec: ", p.codecOf(method), ",")
 	p.P("NewRequest: func() any { return &", p.argumentsType(method), literal(p.fieldValues(p.argumentRecord(method), nil)), " },")
 	p.invoke(service, method)
 	if len(method.Throws) > 0 {
 		p.exception(method)
 	}
 	p.P("}")
+}
+
+// codecOf is the codec of a method in Thrift.
+func (p *printer) codecOf(method *schema.Method) string {
+	if policy := stringPolicy(method.Annotations, method.Service.Annotations); policy != "" {
+		return p.imports.thrift("Codec") + "{Strings: " + p.imports.thrift(policy) + "}"
+	}
+	return p.imports.thrift("Binary")
 }
 
 // invoke prints the function that calls the user's method.

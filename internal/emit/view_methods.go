@@ -16,7 +16,7 @@ const (
 
 // methodViews is what the definition, or else the options, ask for.
 func (g *generator) methodViews(method *schema.Method) string {
-	if g.options.Kitex {
+	if g.options.Kitex || isStream(method) {
 		return ""
 	}
 	for _, annotations := range []schema.Annotations{method.Annotations, method.Service.Annotations} {

@@ -215,7 +215,11 @@ const file_pantry_proto_rawDesc = "" +
 	"\x06Pantry\x128\n" +
 	"\x04Find\x12\x1b.fulmar.test.v1.FindRequest\x1a\x13.fulmar.test.v1.Jar\x12/\n" +
 	"\x03Put\x12\x13.fulmar.test.v1.Jar\x1a\x13.fulmar.test.v1.Jar\x127\n" +
-	"\x05Clear\x12\x16.google.protobuf.Empty\x1a\x16.google.protobuf.EmptyB\x10Z\x0e./protoserviceb\x06proto3"
+	"\x05Clear\x12\x16.google.protobuf.Empty\x1a\x16.google.protobuf.Empty2\xa5\x01\n" +
+	"\x05Shelf\x122\n" +
+	"\x04List\x12\x13.fulmar.test.v1.Jar\x1a\x13.fulmar.test.v1.Jar0\x01\x122\n" +
+	"\x04Fill\x12\x13.fulmar.test.v1.Jar\x1a\x13.fulmar.test.v1.Jar(\x01\x124\n" +
+	"\x04Swap\x12\x13.fulmar.test.v1.Jar\x1a\x13.fulmar.test.v1.Jar(\x010\x01B\x10Z\x0e./protoserviceb\x06proto3"
 
 var (
 	file_pantry_proto_rawDescOnce sync.Once
@@ -244,11 +248,17 @@ var file_pantry_proto_depIdxs = []int32{
 	1, // 3: fulmar.test.v1.Pantry.Find:input_type -> fulmar.test.v1.FindRequest
 	0, // 4: fulmar.test.v1.Pantry.Put:input_type -> fulmar.test.v1.Jar
 	4, // 5: fulmar.test.v1.Pantry.Clear:input_type -> google.protobuf.Empty
-	0, // 6: fulmar.test.v1.Pantry.Find:output_type -> fulmar.test.v1.Jar
-	0, // 7: fulmar.test.v1.Pantry.Put:output_type -> fulmar.test.v1.Jar
-	4, // 8: fulmar.test.v1.Pantry.Clear:output_type -> google.protobuf.Empty
-	6, // [6:9] is the sub-list for method output_type
-	3, // [3:6] is the sub-list for method input_type
+	0, // 6: fulmar.test.v1.Shelf.List:input_type -> fulmar.test.v1.Jar
+	0, // 7: fulmar.test.v1.Shelf.Fill:input_type -> fulmar.test.v1.Jar
+	0, // 8: fulmar.test.v1.Shelf.Swap:input_type -> fulmar.test.v1.Jar
+	0, // 9: fulmar.test.v1.Pantry.Find:output_type -> fulmar.test.v1.Jar
+	0, // 10: fulmar.test.v1.Pantry.Put:output_type -> fulmar.test.v1.Jar
+	4, // 11: fulmar.test.v1.Pantry.Clear:output_type -> google.protobuf.Empty
+	0, // 12: fulmar.test.v1.Shelf.List:output_type -> fulmar.test.v1.Jar
+	0, // 13: fulmar.test.v1.Shelf.Fill:output_type -> fulmar.test.v1.Jar
+	0, // 14: fulmar.test.v1.Shelf.Swap:output_type -> fulmar.test.v1.Jar
+	9, // [9:15] is the sub-list for method output_type
+	3, // [3:9] is the sub-list for method input_type
 	3, // [3:3] is the sub-list for extension type_name
 	3, // [3:3] is the sub-list for extension extendee
 	0, // [0:3] is the sub-list for field type_name
@@ -271,7 +281,7 @@ func file_pantry_proto_init() {
 			NumEnums:      0,
 			NumMessages:   3,
 			NumExtensions: 0,
-			NumServices:   1,
+			NumServices:   2,
 		},
 		GoTypes:           file_pantry_proto_goTypes,
 		DependencyIndexes: file_pantry_proto_depIdxs,

@@ -150,3 +150,107 @@ var pantryClearMethod = &fulmar.MethodDesc{
 		return result, nil
 	},
 }
+
+// The names of the service fulmar.test.v1.Shelf and of what it can do, as
+// fulmar.OnlyFor takes them.
+const (
+	// ShelfServiceName is the name of the service fulmar.test.v1.Shelf.
+	ShelfServiceName = "fulmar.test.v1.Shelf"
+	// ShelfListFullMethodName is the full name of its method List.
+	ShelfListFullMethodName = "fulmar.test.v1.Shelf/List"
+	// ShelfFillFullMethodName is the full name of its method Fill.
+	ShelfFillFullMethodName = "fulmar.test.v1.Shelf/Fill"
+	// ShelfSwapFullMethodName is the full name of its method Swap.
+	ShelfSwapFullMethodName = "fulmar.test.v1.Shelf/Swap"
+)
+
+// ShelfServer is what a server of the service fulmar.test.v1.Shelf does.
+//
+// Shelf is a pantry whose methods stream.
+type ShelfServer interface {
+	// List returns the jar of the request, and those that are inside of it.
+	List(request *Jar, stream fulmar.ServerStreamingServer[Jar]) error
+	// Fill returns a jar with all that were sent inside.
+	Fill(stream fulmar.ClientStreamingServer[Jar, Jar]) error
+	// Swap returns each jar that was sent.
+	Swap(stream fulmar.BidiStreamingServer[Jar, Jar]) error
+}
+
+// RegisterShelfServer makes implementation answer the calls of the service
+// fulmar.test.v1.Shelf.
+func RegisterShelfServer(registrar fulmar.Registrar, implementation ShelfServer) {
+	registrar.RegisterService(ShelfServiceDesc, implementation)
+}
+
+// ShelfClient calls the service fulmar.test.v1.Shelf.
+//
+// Shelf is a pantry whose methods stream.
+type ShelfClient interface {
+	// List returns the jar of the request, and those that are inside of it.
+	List(ctx context.Context, request *Jar, options ...fulmar.CallOption) (fulmar.ServerStreamingClient[Jar], error)
+	// Fill returns a jar with all that were sent inside.
+	Fill(ctx context.Context, options ...fulmar.CallOption) (fulmar.ClientStreamingClient[Jar, Jar], error)
+	// Swap returns each jar that was sent.
+	Swap(ctx context.Context, options ...fulmar.CallOption) (fulmar.BidiStreamingClient[Jar, Jar], error)
+}
+
+// NewShelfClient returns a client that calls through caller, which usually is a
+// *fulmar.Client.
+func NewShelfClient(caller fulmar.Caller) ShelfClient {
+	return &shelfClient{caller: caller}
+}
+
+type shelfClient struct{ caller fulmar.Caller }
+
+func (c *shelfClient) List(ctx context.Context, request *Jar, options ...fulmar.CallOption) (fulmar.ServerStreamingClient[Jar], error) {
+	return fulmar.OpenServerStream[Jar, Jar](ctx, c.caller, shelfListMethod, request, options...)
+}
+
+func (c *shelfClient) Fill(ctx context.Context, options ...fulmar.CallOption) (fulmar.ClientStreamingClient[Jar, Jar], error) {
+	return fulmar.OpenClientStream[Jar, Jar](ctx, c.caller, shelfFillMethod, options...)
+}
+
+func (c *shelfClient) Swap(ctx context.Context, options ...fulmar.CallOption) (fulmar.BidiStreamingClient[Jar, Jar], error) {
+	return fulmar.OpenBidiStream[Jar, Jar](ctx, c.caller, shelfSwapMethod, options...)
+}
+
+// ShelfServiceDesc describes the service fulmar.test.v1.Shelf to the runtime.
+var ShelfServiceDesc = &fulmar.ServiceDesc{
+	Name: ShelfServiceName,
+	Methods: []*fulmar.MethodDesc{
+		shelfListMethod,
+		shelfFillMethod,
+		shelfSwapMethod,
+	},
+}
+
+var shelfListMethod = &fulmar.MethodDesc{
+	Service:       ShelfServiceName,
+	Name:          "List",
+	ServerStreams: true,
+	Codec:         protobuf.Binary,
+	InvokeStream: fulmar.ServeServerStream(func(implementation any, request *Jar, stream fulmar.ServerStreamingServer[Jar]) error {
+		return implementation.(ShelfServer).List(request, stream)
+	}),
+}
+
+var shelfFillMethod = &fulmar.MethodDesc{
+	Service:       ShelfServiceName,
+	Name:          "Fill",
+	ClientStreams: true,
+	Codec:         protobuf.Binary,
+	InvokeStream: fulmar.ServeClientStream(func(implementation any, stream fulmar.ClientStreamingServer[Jar, Jar]) error {
+		return implementation.(ShelfServer).Fill(stream)
+	}),
+}
+
+var shelfSwapMethod = &fulmar.MethodDesc{
+	Service:       ShelfServiceName,
+	Name:          "Swap",
+	ClientStreams: true,
+	ServerStreams: true,
+	Codec:         protobuf.Binary,
+	InvokeStream: fulmar.ServeBidiStream(func(implementation any, stream fulmar.BidiStreamingServer[Jar, Jar]) error {
+		return implementation.(ShelfServer).Swap(stream)
+	}),
+}

@@ -30,3 +30,14 @@ service Echo extends Base {
 service Calculator {
   i32 add(1: i32 left, 2: i32 right)
 }
+
+struct Item {
+  1: string name
+  2: i32 count = 1
+}
+
+service Feed {
+  Item list(1: Item item) (streaming.mode = "server")
+  Item fill(1: Item item) (streaming.mode = "client")
+  Item swap(1: Item item) (streaming.mode = "bidirectional")
+}

@@ -123,6 +123,36 @@ func (s *Refused) SizeThrift() int {
 }
 
 // String returns a text for logs.
+func (s *Item) String() string {
+	return methods.Text(s)
+}
+
+// Equal reports whether both hold the same.
+func (s *Item) Equal(other *Item) bool {
+	return s == other || s != nil && other != nil && *s == *other
+}
+
+// Clone returns a copy that shares no memory with s.
+func (s *Item) Clone() *Item {
+	if s == nil {
+		return nil
+	}
+	c := *s
+	c.Detach()
+	return &c
+}
+
+// Detach gives s memory of its own.
+func (s *Item) Detach() {
+	methods.DetachString(&s.Name)
+}
+
+// SizeThrift returns how many bytes WriteThrift writes.
+func (s *Item) SizeThrift() int {
+	return 15 + len(s.Name)
+}
+
+// String returns a text for logs.
 func (s *BaseVersionArgs) String() string {
 	return methods.Text(s)
 }

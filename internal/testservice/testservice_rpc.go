@@ -504,3 +504,102 @@ func (s *CalculatorAddResult) ReplyError() error {
 	}
 	return nil
 }
+
+// The names of the service Feed and of what it can do, as fulmar.OnlyFor takes
+// them.
+const (
+	// FeedServiceName is the name of the service Feed.
+	FeedServiceName = "Feed"
+	// FeedListFullMethodName is the full name of its method list.
+	FeedListFullMethodName = "Feed.list"
+	// FeedFillFullMethodName is the full name of its method fill.
+	FeedFillFullMethodName = "Feed.fill"
+	// FeedSwapFullMethodName is the full name of its method swap.
+	FeedSwapFullMethodName = "Feed.swap"
+)
+
+// FeedServer is what a server of the service Feed does.
+type FeedServer interface {
+	List(item *Item, stream fulmar.ServerStreamingServer[Item]) error
+	Fill(stream fulmar.ClientStreamingServer[Item, Item]) error
+	Swap(stream fulmar.BidiStreamingServer[Item, Item]) error
+}
+
+// RegisterFeedServer makes implementation answer the calls of the service Feed.
+func RegisterFeedServer(registrar fulmar.Registrar, implementation FeedServer) {
+	registrar.RegisterService(FeedServiceDesc, implementation)
+}
+
+// FeedClient calls the service Feed.
+type FeedClient interface {
+	List(ctx context.Context, item *Item, options ...fulmar.CallOption) (fulmar.ServerStreamingClient[Item], error)
+	Fill(ctx context.Context, options ...fulmar.CallOption) (fulmar.ClientStreamingClient[Item, Item], error)
+	Swap(ctx context.Context, options ...fulmar.CallOption) (fulmar.BidiStreamingClient[Item, Item], error)
+}
+
+// NewFeedClient returns a client that calls through caller, which usually is a
+// *fulmar.Client.
+func NewFeedClient(caller fulmar.Caller) FeedClient {
+	return &feedClient{caller: caller}
+}
+
+type feedClient struct{ caller fulmar.Caller }
+
+func (c *feedClient) List(ctx context.Context, item *Item, options ...fulmar.CallOption) (fulmar.ServerStreamingClient[Item], error) {
+	return fulmar.OpenServerStream[Item, Item](ctx, c.caller, feedListMethod, item, options...)
+}
+
+func (c *feedClient) Fill(ctx context.Context, options ...fulmar.CallOption) (fulmar.ClientStreamingClient[Item, Item], error) {
+	return fulmar.OpenClientStream[Item, Item](ctx, c.caller, feedFillMethod, options...)
+}
+
+func (c *feedClient) Swap(ctx context.Context, options ...fulmar.CallOption) (fulmar.BidiStreamingClient[Item, Item], error) {
+	return fulmar.OpenBidiStream[Item, Item](ctx, c.caller, feedSwapMethod, options...)
+}
+
+// FeedServiceDesc describes the service Feed to the runtime.
+var FeedServiceDesc = &fulmar.ServiceDesc{
+	Name: FeedServiceName,
+	Methods: []*fulmar.MethodDesc{
+		feedListMethod,
+		feedFillMethod,
+		feedSwapMethod,
+	},
+}
+
+var feedListMethod = &fulmar.MethodDesc{
+	Service:       FeedServiceName,
+	Name:          "list",
+	ServerStreams: true,
+	Codec:         thrift.Binary,
+	NewRequest:    func() any { return NewItem() },
+	NewReply:      func() any { return NewItem() },
+	InvokeStream: fulmar.ServeServerStream(func(implementation any, request *Item, stream fulmar.ServerStreamingServer[Item]) error {
+		return implementation.(FeedServer).List(request, stream)
+	}),
+}
+
+var feedFillMethod = &fulmar.MethodDesc{
+	Service:       FeedServiceName,
+	Name:          "fill",
+	ClientStreams: true,
+	Codec:         thrift.Binary,
+	NewRequest:    func() any { return NewItem() },
+	NewReply:      func() any { return NewItem() },
+	InvokeStream: fulmar.ServeClientStream(func(implementation any, stream fulmar.ClientStreamingServer[Item, Item]) error {
+		return implementation.(FeedServer).Fill(stream)
+	}),
+}
+
+var feedSwapMethod = &fulmar.MethodDesc{
+	Service:       FeedServiceName,
+	Name:          "swap",
+	ClientStreams: true,
+	ServerStreams: true,
+	Codec:         thrift.Binary,
+	NewRequest:    func() any { return NewItem() },
+	NewReply:      func() any { return NewItem() },
+	InvokeStream: fulmar.ServeBidiStream(func(implementation any, stream fulmar.BidiStreamingServer[Item, Item]) error {
+		return implementation.(FeedServer).Swap(stream)
+	}),
+}

@@ -35,3 +35,13 @@ func NewRefused() *Refused {
 
 // Error returns the name and the fields of the exception.
 func (s *Refused) Error() string { return methods.Text(s) }
+
+type Item struct {
+	Name  string `json:"name"`
+	Count int32  `json:"count"`
+}
+
+// NewItem returns a new Item with the defaults of the definition.
+func NewItem() *Item {
+	return &Item{Count: 1}
+}

@@ -140,12 +140,26 @@ func (in *Inbound) FinishStream(head ReplyHead) error {
 	h.attach(in, 0)
 	h.mu.Lock()
 	err := h.answerableLocked(s)
-	if err == nil {
-		err = m.headersLocked(nil)
+	switch {
+	case err != nil:
+	case head.Business != nil:
+		err = h.statusLocked(s, head, head.Business.Message)
+	default:
+		err = m.finishLocked(&head)
 	}
+	h.mu.Unlock()
+	h.leave(in)
+	return err
+}
+
+// finishLocked sends the trailers of a call that has succeeded.
+func (m *serverMessages) finishLocked(head *ReplyHead) error {
+	s := m.stream
+	h := s.server
+	err := m.headersLocked(nil)
 	if err == nil {
 		h.fields = append(h.fields[:0], http2.Field{Name: "grpc-status", Value: "0"})
-		h.addMetadata(&head)
+		h.addMetadata(head)
 		err = h.http2.Headers(s.id, h.fields, true)
 		if errors.Is(err, http2.ErrHeadersTooLarge) {
 			err = h.statusLocked(s, ReplyHead{Code: uint32(grpc.ResourceExhausted)}, err.Error())
@@ -154,8 +168,6 @@ func (in *Inbound) FinishStream(head ReplyHead) error {
 		m.closeLocked()
 		h.releaseLocked(s)
 	}
-	h.mu.Unlock()
-	h.leave(in)
 	return err
 }
 

@@ -91,14 +91,20 @@ func (h *http2Server) takeLocked(event *http2.Event, now time.Time) *serverStrea
 	default:
 		return nil
 	}
-	if stream == nil || stream.complete || stream.sent || !event.End && stream.refused == nil {
+	if stream == nil || stream.complete || stream.sent || !event.End && !h.refuses(stream) {
 		return nil
 	}
 	stream.complete = true
-	if stream.refused == nil && (stream.prefixed < grpc.PrefixSize || len(stream.body) < stream.length) {
+	if !h.refuses(stream) && (stream.prefixed < grpc.PrefixSize || len(stream.body) < stream.length) {
 		stream.refuse(grpc.Internal, "the request ends before its message does")
 	}
 	return stream
+}
+
+// refuses reports whether a call is refused whatever its request may be. Who calls an unknown
+// method as a stream may wait for a first answer before anything is sent.
+func (h *http2Server) refuses(s *serverStream) bool {
+	return s.refused != nil || s.target == nil && !h.conn.server.config.TakesUnknown
 }
 
 // newStreamLocked makes a stream of the headers of a request. It returns nil if they are

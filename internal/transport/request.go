@@ -63,6 +63,8 @@ type Method struct {
 	Path string
 	// Payload is what the body is encoded in. PayloadProtobuf cannot be sent bare.
 	Payload wire.Payload
+	// Streams: the request begins a stream, and has no body.
+	Streams bool
 	// KeepsReply: the body of the response is going to be kept, with KeepBody.
 	KeepsReply bool
 }

@@ -46,6 +46,8 @@ type ServerConfig struct {
 	Lookup func(service, method []byte, payload wire.Payload) any
 	// LookupExact is Lookup for protocols that always name the service.
 	LookupExact func(service, method string, payload wire.Payload) any
+	// TakesUnknown: Handle serves methods without a Target as well.
+	TakesUnknown bool
 	// Streams reports whether a Target is a streaming method; nil if there are none.
 	Streams func(target any) bool
 	// Handle serves one call, at the same time as others. It may run on the goroutine

@@ -187,11 +187,7 @@ func (l *loading) service(plugin *protogen.Plugin, u *unit, file *schema.File, s
 	for j, method := range service.Methods {
 		at := u.position(pathService, index, pathMethod, int32(j), pathName)
 		name := made.Name + "/" + string(method.Desc.Name())
-		switch {
-		case method.Desc.IsStreamingClient() || method.Desc.IsStreamingServer():
-			l.warningf(at, "method %s streams, which is not possible yet: it is left out of the service", clip(name))
-			continue
-		case len(name) > limits.IDLNameBytes:
+		if len(name) > limits.IDLNameBytes {
 			l.errorf(at, "method %s: the names of service and method have %d bytes together (limit %d)", clip(name), len(name), limits.IDLNameBytes)
 			continue
 		}
@@ -204,9 +200,26 @@ func (l *loading) service(plugin *protogen.Plugin, u *unit, file *schema.File, s
 		if method.Desc.Options().(*descriptorpb.MethodOptions).GetDeprecated() {
 			one.Annotations = append(one.Annotations, schema.Annotation{Key: "deprecated", Value: "1", Position: at})
 		}
+		if mode := streamMode(method); mode != "" {
+			one.Annotations = append(one.Annotations, schema.Annotation{Key: "streaming.mode", Value: mode, Position: at})
+		}
 		made.Methods = append(made.Methods, one)
 	}
 	return made
+}
+
+// streamMode returns what Thrift's annotation streaming.mode calls the kind of a method, ""
+// for unary ones.
+func streamMode(method *protogen.Method) string {
+	switch client, server := method.Desc.IsStreamingClient(), method.Desc.IsStreamingServer(); {
+	case client && server:
+		return "bidirectional"
+	case client:
+		return "client"
+	case server:
+		return "server"
+	}
+	return ""
 }
 
 func messageType(plugin *protogen.Plugin, message *protogen.Message, at schema.Position) *schema.Type {

@@ -1,0 +1,474 @@
+package fulmar
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/fulmar-rpc/fulmar/internal/transport"
+	"github.com/fulmar-rpc/fulmar/internal/wire"
+	"github.com/fulmar-rpc/fulmar/observe"
+)
+
+// StreamCaller opens streams; a *Client is one. Generated clients with streaming methods
+// need a Caller that is a StreamCaller as well.
+type StreamCaller interface {
+	// OpenStream begins a call of a streaming method. Timeout and the deadline of ctx are
+	// for all of the stream; ClientConfig.Timeout is not.
+	OpenStream(ctx context.Context, method *MethodDesc, options ...CallOption) (*ClientMessages, error)
+}
+
+// ClientMessages is a stream without types, from which generated code makes one with them.
+type ClientMessages struct{ clientStream }
+
+// clientStream is the caller's side of a stream.
+type clientStream struct {
+	client  *Client
+	state   streamState
+	ctx     callContext
+	carrier transport.ClientStream
+	address string
+	start   time.Time
+	limit   time.Duration
+	receive *map[string]string
+	timeout atomic.Int64
+	unwatch func() bool
+
+	// One goroutine at a time sends, and one receives: these make sure of it.
+	sending, receiving sync.Mutex
+
+	mu sync.Mutex
+	// ended is how the stream ended, nil before that.
+	ended    error
+	trailer  map[string]string
+	observed *observedCall
+}
+
+// OpenStream implements StreamCaller; generated clients use it.
+func (c *Client) OpenStream(ctx context.Context, method *MethodDesc, options ...CallOption) (*ClientMessages, error) {
+	if !method.streams() {
+		return nil, noStreams(method)
+	}
+	m := new(ClientMessages)
+	s := &m.clientStream
+	s.client, s.start = c, time.Now()
+	var timeout time.Duration
+	for _, option := range options {
+		switch option.timeout {
+		case 0:
+		case explicitZero:
+			timeout = explicitZero
+		default:
+			timeout = max(option.timeout, 0)
+		}
+		if option.receive != nil {
+			s.receive = option.receive
+			*s.receive = nil
+		}
+	}
+	s.limit = max(timeout, 0)
+	if outer, ok := ctx.Deadline(); ok && (timeout == 0 || outer.Sub(s.start) < timeout) {
+		s.limit = outer.Sub(s.start)
+	}
+	s.state = streamState{side: SideClient, method: method, peer: c.target, protocol: c.protocol, client: s}
+	if c.observers != nil {
+		ctx = s.observe(ctx)
+	}
+	s.ctx.parent = ctx
+	if s.limit != 0 || timeout == explicitZero {
+		s.ctx.deadline = s.start.Add(s.limit)
+	}
+	if err := c.nextStream(&s.ctx, Stream{&s.state}); err != nil {
+		return nil, s.failed(err)
+	}
+	if s.carrier == nil {
+		return nil, s.failed(&Error{code: Internal, message: "an interceptor went on without opening the stream", executed: ExecutedNo})
+	}
+	s.unwatch = s.ctx.AfterFunc(func() { s.end(s.failure(s.ctx.Err()), s.ctx.Err()) })
+	return m, nil
+}
+
+// observe begins to tell observers of the stream.
+func (s *clientStream) observe(ctx context.Context) context.Context {
+	c, o := s.client, new(observedCall)
+	o.observers, s.observed = c.observers, o
+	o.call = observe.Call{
+		Side: observe.Client, Service: s.state.method.Service, Method: s.state.method.Name,
+		Protocol: c.protocol.String(), Peer: c.target, Start: s.start,
+	}
+	o.err, o.executed = c.observers.notReturned, executedWord(ExecutedNo)
+	begun := false
+	defer func() {
+		if !begun {
+			o.done() // one of them has ended the goroutine
+		}
+	}()
+	ctx = o.begin(ctx)
+	begun = true
+	return ctx
+}
+
+// failed ends a stream that could not be opened.
+func (s *clientStream) failed(err error) error {
+	s.ctx.finish()
+	s.state.ended(err)
+	if s.observed != nil {
+		s.observed.err = err
+		s.observed.done()
+	}
+	return err
+}
+
+// openStream is the end of the chain of interceptors: it opens the stream.
+func (c *Client) openStream(ctx context.Context, call Stream) error {
+	s := call.state.client
+	if s.carrier != nil {
+		return &Error{code: Internal, message: "an interceptor opened the stream twice", executed: ExecutedNo}
+	}
+	s.address = c.address
+	var err error
+	if c.instances == nil {
+		err = s.open(ctx, c.peer)
+	} else {
+		err = c.openAtOne(ctx, s)
+	}
+	if e, ok := err.(*Error); ok {
+		e.method, e.address, e.elapsed = s.state.method.fullName(), s.address, time.Since(s.start)
+	}
+	return err
+}
+
+// openAtOne opens a stream at one of several instances, and at another one if the first
+// cannot be reached.
+func (c *Client) openAtOne(ctx context.Context, s *clientStream) error {
+	choice := c.instances.balancer.Pick(time.Now())
+	for again := false; ; again = true {
+		s.address = c.instances.all[choice.Index].address
+		err := s.open(ctx, c.instances.peer(choice.Index))
+		// A stream says nothing of how busy its server is, so it does not count as a call
+		// in progress once it is open.
+		c.instances.balancer.Done(choice, outcomeOf(err), time.Now())
+		if again || !certainlyUnsent(err) || ctx.Err() != nil {
+			return err
+		}
+		other, ok := c.instances.balancer.PickOther(choice)
+		if !ok {
+			return err
+		}
+		choice = other
+	}
+}
+
+// open opens the stream at one address.
+func (s *clientStream) open(ctx context.Context, peer *transport.Peer) error {
+	c, method := s.client, s.state.method
+	now := time.Now()
+	if err := errAt(ctx, now); err != nil {
+		return callFailure(err, s.limit)
+	}
+	request, err := peer.NewRequest(transport.Method{
+		Name: method.Name, Qualified: c.nameOf(method), Path: c.pathOf(method), Payload: wire.Payload(method.payload()), Streams: true,
+	}, c.requestHead(ctx, method, now))
+	if err != nil {
+		return &Error{code: encodeCode(err), message: err.Error(), phase: PhaseEncode, executed: ExecutedNo, cause: err}
+	}
+	if o := s.observed; o != nil {
+		o.attempt++
+		o.address = s.address
+	}
+	carrier, err := peer.OpenStream(ctx, request)
+	if err != nil {
+		return callFailure(err, s.limit)
+	}
+	s.carrier = carrier
+	return nil
+}
+
+// failure returns the error for what a carrier says, or io.EOF.
+func (s *clientStream) failure(err error) error {
+	if err == io.EOF {
+		status, trailer := s.carrier.End()
+		switch {
+		case trailer.Business != nil:
+			return &BusinessError{status: trailer.Business.Status, message: trailer.Business.Message, extra: trailer.Business.Extra}
+		case status == nil:
+			return io.EOF
+		}
+		failed := statusFailure(status, trailer)
+		failed.method, failed.address, failed.elapsed = s.state.method.fullName(), s.address, time.Since(s.start)
+		return failed
+	}
+	failed := callFailure(err, max(s.limit, 1))
+	if failed.phase == PhaseAcquire {
+		failed.phase, failed.executed = PhaseWait, ExecutedMaybe
+	}
+	failed.method, failed.address, failed.elapsed = s.state.method.fullName(), s.address, time.Since(s.start)
+	return failed
+}
+
+// end ends the stream, once, and returns how it ended. The server learns of cause if it
+// does not know.
+func (s *clientStream) end(err, cause error) error {
+	s.mu.Lock()
+	if s.ended != nil {
+		s.mu.Unlock()
+		return s.ended
+	}
+	s.ended = err
+	_, trailer := s.carrier.End()
+	s.trailer = received(trailer.Metadata)
+	if s.receive != nil {
+		*s.receive = s.trailer
+	}
+	s.mu.Unlock()
+	s.carrier.Cancel(cause)
+	s.carrier.Release()
+	s.ctx.finish()
+	if s.unwatch != nil {
+		s.unwatch()
+	}
+	told := err
+	if err == io.EOF {
+		told = nil
+	}
+	s.state.ended(told)
+	if o := s.observed; o != nil {
+		if o.err = told; told != nil {
+			o.executed = executedWord(ExecutedMaybe)
+		}
+		o.done()
+	}
+	return err
+}
+
+func (s *clientStream) over() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ended
+}
+
+// Context implements ClientStream.
+func (s *clientStream) Context() context.Context { return &s.ctx }
+
+// Header implements ClientStream.
+func (s *clientStream) Header() (map[string]string, error) {
+	pairs, err := s.carrier.Header()
+	if err != nil {
+		if ended := s.over(); ended != nil && ended != io.EOF {
+			return nil, ended
+		}
+		return nil, s.failure(err)
+	}
+	return received(pairs), nil
+}
+
+// Trailer implements ClientStream.
+func (s *clientStream) Trailer() map[string]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.trailer
+}
+
+// SetRecvTimeout implements ClientStream.
+func (s *clientStream) SetRecvTimeout(d time.Duration) { s.timeout.Store(int64(max(d, 0))) }
+
+// Cancel implements ClientStream.
+func (s *clientStream) Cancel() { s.end(s.failure(context.Canceled), context.Canceled) }
+
+// CloseSend says that no message follows.
+func (s *clientStream) CloseSend() error {
+	s.sending.Lock()
+	defer s.sending.Unlock()
+	if ended := s.over(); ended != nil {
+		return nil
+	}
+	if err := s.carrier.CloseSend(); err != nil {
+		return s.failure(err)
+	}
+	return nil
+}
+
+// send sends a message, the last one of the client if last.
+func (s *clientStream) send(message any, last bool) error {
+	s.sending.Lock()
+	defer s.sending.Unlock()
+	if err := s.state.sends(message); err != nil {
+		return err
+	}
+	if s.over() != nil {
+		return io.EOF
+	}
+	if err := s.state.method.encodeStreamed(s.carrier, message, s.client.limits); err != nil {
+		return &Error{
+			code: encodeCode(err), message: err.Error(), phase: PhaseEncode, executed: ExecutedMaybe, cause: err,
+			method: s.state.method.fullName(), address: s.address, elapsed: time.Since(s.start),
+		}
+	}
+	switch err := s.carrier.Send(last); {
+	case err == nil || err == io.EOF:
+		return err
+	case s.over() != nil:
+		return io.EOF
+	default:
+		return s.failure(err)
+	}
+}
+
+// recv receives into a message that is empty.
+func (s *clientStream) recv(message any) error {
+	s.receiving.Lock()
+	defer s.receiving.Unlock()
+	if ended := s.over(); ended != nil {
+		return ended
+	}
+	timeout := time.Duration(s.timeout.Load())
+	body, err := s.carrier.Receive(timeout)
+	switch {
+	case err == nil:
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return noMessage(timeout)
+	default:
+		return s.end(s.failure(err), context.Canceled)
+	}
+	if _, err := s.state.method.Codec.ReadBody(body, message, s.client.limits, false); err != nil {
+		bad := s.client.badReply(err)
+		bad.method, bad.address, bad.elapsed = s.state.method.fullName(), s.address, time.Since(s.start)
+		return s.end(bad, context.Canceled)
+	}
+	return s.state.received(message)
+}
+
+// noMessage is the error of a Recv that has waited for long enough.
+func noMessage(timeout time.Duration) error {
+	return &Error{code: DeadlineExceeded, origin: OriginLocal, phase: PhaseWait, executed: ExecutedMaybe, message: fmt.Sprintf("no message within %v", timeout)}
+}
+
+// clientStreamOf is a clientStream with types.
+type clientStreamOf[Req, Res any] struct{ *clientStream }
+
+var (
+	_ ServerStreamingClient[int]      = clientStreamOf[int, int]{}
+	_ ClientStreamingClient[int, int] = clientStreamOf[int, int]{}
+	_ BidiStreamingClient[int, int]   = clientStreamOf[int, int]{}
+)
+
+// Send sends a message.
+func (s clientStreamOf[Req, Res]) Send(message *Req) error { return s.send(message, false) }
+
+// Recv receives a message.
+func (s clientStreamOf[Req, Res]) Recv() (*Res, error) {
+	message := newMessage[Res](s.state.method.NewReply)
+	if err := s.recv(message); err != nil {
+		return nil, err
+	}
+	return message, nil
+}
+
+// All yields the messages that are left.
+func (s clientStreamOf[Req, Res]) All() iter.Seq2[*Res, error] {
+	return func(yield func(*Res, error) bool) {
+		for {
+			message, err := s.Recv()
+			if err == io.EOF {
+				return
+			}
+			if !yield(message, err) || err != nil {
+				s.Cancel()
+				return
+			}
+		}
+	}
+}
+
+// CloseAndRecv ends the sending side and returns the answer.
+func (s clientStreamOf[Req, Res]) CloseAndRecv() (*Res, error) {
+	if err := s.CloseSend(); err != nil {
+		return nil, err
+	}
+	message, err := s.Recv()
+	switch {
+	case err == io.EOF:
+		return nil, s.unexpected("the server ended the stream without an answer")
+	case err != nil:
+		return nil, err
+	}
+	// How the call ended comes behind its message.
+	switch _, err := s.Recv(); {
+	case err == io.EOF:
+		return message, nil
+	case err != nil:
+		return nil, err
+	}
+	failed := s.unexpected("the server answered with more than one message")
+	s.end(failed, context.Canceled)
+	return nil, failed
+}
+
+func (s *clientStream) unexpected(message string) *Error {
+	return &Error{
+		code: Internal, origin: OriginTransport, phase: PhaseReply, executed: ExecutedMaybe, message: message,
+		method: s.state.method.fullName(), address: s.address, elapsed: time.Since(s.start),
+	}
+}
+
+// newMessage returns an empty message with the defaults of the IDL.
+func newMessage[T any](with func() any) *T {
+	if with != nil {
+		if message, ok := with().(*T); ok {
+			return message
+		}
+	}
+	return new(T)
+}
+
+// openMessages opens a stream with any Caller that can.
+func openMessages(ctx context.Context, caller Caller, method *MethodDesc, options []CallOption) (*clientStream, error) {
+	streams, ok := caller.(StreamCaller)
+	if !ok {
+		return nil, &Error{code: Unimplemented, message: fmt.Sprintf("%T makes no streaming calls such as %s", caller, method.fullName()), executed: ExecutedNo}
+	}
+	messages, err := streams.OpenStream(ctx, method, options...)
+	if err != nil {
+		return nil, err
+	}
+	return &messages.clientStream, nil
+}
+
+// OpenServerStream begins a call that sends one message and receives many; generated code
+// uses it.
+func OpenServerStream[Req, Res any](ctx context.Context, caller Caller, method *MethodDesc, request *Req, options ...CallOption) (ServerStreamingClient[Res], error) {
+	s, err := openMessages(ctx, caller, method, options)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.send(request, true); err != nil && err != io.EOF {
+		return nil, s.end(err, context.Canceled)
+	}
+	return clientStreamOf[Req, Res]{s}, nil
+}
+
+// OpenClientStream begins a call that sends many messages and receives one; generated code
+// uses it.
+func OpenClientStream[Req, Res any](ctx context.Context, caller Caller, method *MethodDesc, options ...CallOption) (ClientStreamingClient[Req, Res], error) {
+	s, err := openMessages(ctx, caller, method, options)
+	if err != nil {
+		return nil, err
+	}
+	return clientStreamOf[Req, Res]{s}, nil
+}
+
+// OpenBidiStream begins a call that sends and receives many messages; generated code uses
+// it.
+func OpenBidiStream[Req, Res any](ctx context.Context, caller Caller, method *MethodDesc, options ...CallOption) (BidiStreamingClient[Req, Res], error) {
+	s, err := openMessages(ctx, caller, method, options)
+	if err != nil {
+		return nil, err
+	}
+	return clientStreamOf[Req, Res]{s}, nil
+}

@@ -1,0 +1,296 @@
+package fulmar
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/fulmar-rpc/fulmar/internal/limits"
+	"github.com/fulmar-rpc/fulmar/internal/transport"
+)
+
+// ServerMessages is a stream without types, as MethodDesc.InvokeStream gets it.
+type ServerMessages struct{ serverStream }
+
+// serverStream is the handler's side of a stream.
+type serverStream struct {
+	server  *Server
+	in      *transport.Inbound
+	carrier transport.ServerStream
+	ctx     context.Context
+	state   *streamState
+	timeout atomic.Int64
+	// handled: the handler was called.
+	handled bool
+	// messages is what the stream is part of.
+	messages *ServerMessages
+
+	// One goroutine at a time sends, and one receives: these make sure of it.
+	sending, receiving sync.Mutex
+}
+
+// streamInProgress is what a handler may keep of a streaming call, in one piece.
+type streamInProgress struct {
+	callInProgress
+	messages ServerMessages
+	state    streamState
+	observed observedCall
+}
+
+// handleStream serves one streaming call.
+func (s *Server) handleStream(ctx context.Context, in *transport.Inbound, entry *methodEntry, deadline time.Time) {
+	// Streams last as long as their users like. Only how many there are counts.
+	defer s.admission.leave(time.Time{})
+	in.LetGo()
+	p := new(streamInProgress)
+	method, state := entry.method, &p.state
+	*state = streamState{
+		side: SideServer, method: method, implementation: entry.implementation,
+		peer: in.Peer, protocol: Protocol(in.Protocol), server: &p.messages.serverStream,
+	}
+	p.served.fill(in, entry, deadline)
+	callCtx := p.begin(ctx, in)
+	defer callCtx.finish()
+	stream := state.server
+	stream.messages = &p.messages
+	stream.server, stream.in, stream.carrier, stream.state = s, in, in.Stream, state
+	ctx = callCtx
+	var o *observedCall
+	if s.observers != nil {
+		o = &p.observed
+		s.observe(o, in, entry)
+		defer o.done()
+	}
+	finished := false
+	defer func() {
+		if !finished {
+			s.streamPanicked(stream, &p.served, o, recover())
+		}
+	}()
+	if o != nil {
+		ctx = o.served(ctx) // may end the goroutine
+	}
+	stream.ctx = ctx
+	err := s.nextStream(ctx, Stream{state})
+	s.finishStream(stream, &p.served, o, err)
+	finished = true
+}
+
+// invokeStream is the end of the chain of interceptors: it calls the user's method.
+func (s *Server) invokeStream(ctx context.Context, call Stream) error {
+	stream := call.state.server
+	if stream.handled {
+		return &Error{code: Internal, message: "an interceptor called the handler of a stream twice"}
+	}
+	stream.handled, stream.ctx = true, ctx
+	return call.state.method.InvokeStream(call.state.implementation, stream.messages)
+}
+
+// finishStream tells the caller how the call ended.
+func (s *Server) finishStream(stream *serverStream, call *servedCall, o *observedCall, err error) {
+	in, method := stream.in, stream.state.method
+	head := transport.ReplyHead{Metadata: call.reply.take()}
+	var business *BusinessError
+	if errors.As(err, &business) && business.status == 0 {
+		err = &Error{code: Internal, message: business.Error() + ", which would be a success"}
+		business = nil
+	}
+	if o != nil {
+		if o.err, o.executed = err, executedText(err, stream.handled); o.executed == "" {
+			o.executed = executedWord(ExecutedMaybe)
+		}
+		if business != nil {
+			o.declared = err
+		}
+	}
+	switch {
+	case err == nil:
+		err = in.FinishStream(head)
+		s.delivered(in, method.Name, err)
+	case business != nil:
+		head.Business, head.Executed = business.businessStatus(), executedYes
+		s.delivered(in, method.Name, in.FinishStream(head))
+	default:
+		head.Executed = executedText(err, stream.handled)
+		s.sendException(in, method.Name, err, head)
+	}
+	stream.state.ended(err)
+}
+
+// streamPanicked is panicked for streams.
+func (s *Server) streamPanicked(stream *serverStream, call *servedCall, o *observedCall, cause any) {
+	if cause == nil {
+		stream.in.EndsGoroutine()
+		cause = goexit
+	}
+	s.transport.Log().ErrorWithStack("panic in a handler", "method", stream.state.method.fullName(), "peer", stream.in.Peer, "panic", fmt.Sprint(cause))
+	s.finishStream(stream, call, o, &Error{code: Internal, message: "panic in the handler"})
+}
+
+// Context implements ServerStream.
+func (s *serverStream) Context() context.Context { return s.ctx }
+
+// SetRecvTimeout implements ServerStream.
+func (s *serverStream) SetRecvTimeout(d time.Duration) { s.timeout.Store(int64(max(d, 0))) }
+
+// SendHeader implements ServerStream.
+func (s *serverStream) SendHeader(metadata map[string]string) error {
+	pairs := Metadata{}
+	for key, value := range metadata {
+		switch {
+		case key == "":
+			return fmt.Errorf("header of a stream: the key of %q is empty", value)
+		case isReserved(key):
+			return fmt.Errorf("header of a stream: %q: the protocol uses this key itself", key)
+		}
+		pairs = pairs.with("", key, value)
+	}
+	return s.failure(s.carrier.SendHeader(pairs.pairs))
+}
+
+// send sends a message.
+func (s *serverStream) send(message any) error {
+	s.sending.Lock()
+	defer s.sending.Unlock()
+	if err := s.state.sends(message); err != nil {
+		return err
+	}
+	if err := s.state.method.encodeStreamed(s.carrier, message, s.server.limits); err != nil {
+		return &Error{code: encodeCode(err), message: "the message cannot be encoded: " + err.Error(), cause: err}
+	}
+	return s.failure(s.carrier.Send(false))
+}
+
+// recv receives into a message that is empty.
+func (s *serverStream) recv(message any) error {
+	s.receiving.Lock()
+	defer s.receiving.Unlock()
+	timeout := time.Duration(s.timeout.Load())
+	body, err := s.carrier.Receive(timeout)
+	switch {
+	case err == nil:
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return noMessage(timeout)
+	default:
+		return s.failure(err)
+	}
+	if _, err := s.state.method.Codec.ReadBody(body, message, s.server.limits, false); err != nil {
+		s.server.transport.Log().Warn("message refused", "peer", s.in.Peer, "method", s.state.method.Name, "reason", err.Error())
+		bad := invalid(err)
+		bad.executed = ExecutedMaybe
+		return bad
+	}
+	return s.state.received(message)
+}
+
+// failure returns the error for what a carrier says.
+func (s *serverStream) failure(err error) error {
+	switch {
+	case err == nil || err == io.EOF:
+		return err
+	case errors.Is(err, context.DeadlineExceeded):
+		return &Error{code: DeadlineExceeded, origin: OriginTransport, executed: ExecutedMaybe, message: "the call's time is over", cause: err}
+	case errors.Is(err, context.Canceled):
+		return &Error{code: Canceled, origin: OriginTransport, executed: ExecutedMaybe, message: "the caller has gone", cause: err}
+	}
+	failed := invalid(err)
+	failed.executed = ExecutedMaybe
+	return failed
+}
+
+// recvOnly receives the one message of a client that sends no other.
+func (s *serverStream) recvOnly(message any) error {
+	err := s.recv(message)
+	if err != io.EOF {
+		return err
+	}
+	return &Error{code: Internal, message: "the caller sent no message", executed: ExecutedNo}
+}
+
+// encodeStreamed puts a message into the room of a stream.
+func (m *MethodDesc) encodeStreamed(carrier transport.Stream, message any, limit limits.Message) error {
+	room := carrier.Room()
+	limit.LikelyBytes = 0
+	err := m.Codec.AppendBody(room, message, limit)
+	if err != nil {
+		room.Release()
+	}
+	return err
+}
+
+// serverStreamOf is a serverStream with types.
+type serverStreamOf[Req, Res any] struct{ *serverStream }
+
+var (
+	_ ServerStreamingServer[int]      = serverStreamOf[int, int]{}
+	_ ClientStreamingServer[int, int] = serverStreamOf[int, int]{}
+	_ BidiStreamingServer[int, int]   = serverStreamOf[int, int]{}
+)
+
+// Send sends a message.
+func (s serverStreamOf[Req, Res]) Send(message *Res) error { return s.send(message) }
+
+// SendAndClose sends the answer.
+func (s serverStreamOf[Req, Res]) SendAndClose(message *Res) error { return s.send(message) }
+
+// Recv receives a message.
+func (s serverStreamOf[Req, Res]) Recv() (*Req, error) {
+	message := newMessage[Req](s.state.method.NewRequest)
+	if err := s.recv(message); err != nil {
+		return nil, err
+	}
+	return message, nil
+}
+
+// All yields the messages that are left.
+func (s serverStreamOf[Req, Res]) All() iter.Seq2[*Req, error] {
+	return func(yield func(*Req, error) bool) {
+		for {
+			message, err := s.Recv()
+			if err == io.EOF || !yield(message, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// ServeServerStream makes the InvokeStream of a method that answers one message with many;
+// generated code uses it.
+func ServeServerStream[Req, Res any](call func(implementation any, request *Req, stream ServerStreamingServer[Res]) error) func(any, *ServerMessages) error {
+	return func(implementation any, messages *ServerMessages) error {
+		s := serverStreamOf[Req, Res]{&messages.serverStream}
+		request := newMessage[Req](s.state.method.NewRequest)
+		if err := s.recvOnly(request); err != nil {
+			return err
+		}
+		return call(implementation, request, s)
+	}
+}
+
+// ServeClientStream makes the InvokeStream of a method that answers many messages with one;
+// generated code uses it.
+func ServeClientStream[Req, Res any](call func(implementation any, stream ClientStreamingServer[Req, Res]) error) func(any, *ServerMessages) error {
+	return func(implementation any, messages *ServerMessages) error {
+		return call(implementation, serverStreamOf[Req, Res]{&messages.serverStream})
+	}
+}
+
+// ServeBidiStream makes the InvokeStream of a method with many messages in both
+// directions; generated code uses it.
+func ServeBidiStream[Req, Res any](call func(implementation any, stream BidiStreamingServer[Req, Res]) error) func(any, *ServerMessages) error {
+	return func(implementation any, messages *ServerMessages) error {
+		return call(implementation, serverStreamOf[Req, Res]{&messages.serverStream})
+	}
+}
+
+// streamsTarget reports whether what lookup has found is a streaming method.
+func (s *Server) streamsTarget(target any) bool {
+	entry, ok := target.(*methodEntry)
+	return ok && entry.method != nil && entry.method.streams()
+}
