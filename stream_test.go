@@ -85,7 +85,7 @@ type streaming struct {
 }
 
 // streamingWays are how streams come to a server.
-var streamingWays = []string{"grpc"}
+var streamingWays = []string{"grpc", "local"}
 
 // eachStreamingWay runs a test with virtual time for each way.
 func eachStreamingWay(t *testing.T, service *feed, server fulmar.ServerConfig, client fulmar.ClientConfig, test func(t *testing.T, s *streaming)) {

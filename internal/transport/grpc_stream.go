@@ -3,7 +3,6 @@ package transport
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"time"
 
@@ -30,18 +29,14 @@ type clientMessages struct {
 
 var _ ClientStream = (*clientMessages)(nil)
 
-// OpenStream begins a call of a streaming method. The request has no body; it belongs to
-// the stream, also when that cannot be opened.
-func (p *Peer) OpenStream(ctx context.Context, request *Request) (ClientStream, error) {
-	request.Buffer.Release()
-	if p.grpc == nil {
-		return nil, &CallError{Phase: PhaseAcquire, Err: &grpc.Error{Code: grpc.Unimplemented, Detail: fmt.Sprintf("%v has no streams", request.protocol)}}
-	}
+// openStream is Peer.OpenStream.
+func (g *grpcPeer) openStream(ctx context.Context, request *Request) (ClientStream, error) {
+	p := g.peer
 	m := &clientMessages{headed: make(chan struct{})}
 	m.init(p.pool.buffers)
 	m.limit, m.gzip = p.config.Limits.Bytes, &p.gzip
 	m.call = &muxCall{request: request, messages: m}
-	if _, err := p.grpc.do(ctx, request, m); err != nil {
+	if _, err := g.do(ctx, request, m); err != nil {
 		return nil, err
 	}
 	return m, nil

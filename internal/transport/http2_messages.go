@@ -133,10 +133,10 @@ func (m *serverMessages) headersLocked(metadata []Pair) error {
 	return err
 }
 
-// FinishStream ends a call whose handler has succeeded.
-func (in *Inbound) FinishStream(head ReplyHead) error {
+// finishStream is Inbound.FinishStream.
+func (h *http2Server) finishStream(in *Inbound, head ReplyHead) error {
 	s := in.stream
-	h, m := s.server, s.messages
+	m := s.messages
 	h.attach(in, 0)
 	h.mu.Lock()
 	err := h.answerableLocked(s)

@@ -248,10 +248,22 @@ func (r *Reply) Send() error {
 	return r.call.conn.send(r.call, &r.outgoing)
 }
 
+// FinishStream ends a call of a streaming method that has not failed, but may have ended in
+// a business error. Only metadata and that count of head.
+func (in *Inbound) FinishStream(head ReplyHead) error {
+	if in.local != nil {
+		return in.local.stream.finish(nil, head)
+	}
+	return in.stream.server.finishStream(in, head)
+}
+
 // SendException answers with an application exception.
 func (in *Inbound) SendException(name string, exception thriftwire.ApplicationException, head ReplyHead) error {
-	if in.stream != nil {
+	switch {
+	case in.stream != nil:
 		return in.stream.server.sendStatus(in, head, exception.Message)
+	case in.local != nil && in.local.stream != nil:
+		return in.local.stream.fail(exception.Message, head)
 	}
 	r, err := in.newReply(name, head, thriftwire.Exception)
 	if err != nil {

@@ -152,6 +152,8 @@ type localCall struct {
 	// pieces. Both are nil when it was dropped.
 	request *outgoing
 	whole   []byte
+	// stream is what a call of a streaming method, or one as if of it, has come with.
+	stream *localStream
 }
 
 var _ answerer = (*localCall)(nil)
@@ -441,6 +443,11 @@ func (c *localCall) send(_ *Inbound, o *outgoing) error {
 // done ends the call's context. A caller who would wait for ever learns that there is
 // no answer, as if his connection had been closed.
 func (c *localCall) done(*Inbound) {
+	if c.stream != nil {
+		c.stream.returned()
+		c.ctx.end(context.Canceled)
+		return
+	}
 	c.ctx.end(context.Canceled)
 	if c.state.CompareAndSwap(localPending, localAnswered) {
 		c.outcome <- muxOutcome{err: &CallError{Phase: PhaseWait, Sent: true, Err: errServerGone()}}

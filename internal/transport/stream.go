@@ -1,9 +1,12 @@
 package transport
 
 import (
+	"context"
+	"fmt"
 	"time"
 
 	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
+	"github.com/fulmar-rpc/fulmar/internal/wire/grpc"
 )
 
 // Stream is one side of a call that has more than one message in a direction, over
@@ -47,4 +50,17 @@ type ServerStream interface {
 	Stream
 	// SendHeader sends metadata in front of the first message. It fails behind that, or a second time.
 	SendHeader(metadata []Pair) error
+}
+
+// OpenStream begins a call of a streaming method. The request has no body; it belongs to
+// the stream, also when that cannot be opened.
+func (p *Peer) OpenStream(ctx context.Context, request *Request) (ClientStream, error) {
+	if p.local != nil {
+		return p.local.open(ctx, request)
+	}
+	request.Buffer.Release()
+	if p.grpc == nil {
+		return nil, &CallError{Phase: PhaseAcquire, Err: &grpc.Error{Code: grpc.Unimplemented, Detail: fmt.Sprintf("%v has no streams", request.protocol)}}
+	}
+	return p.grpc.openStream(ctx, request)
 }
