@@ -46,6 +46,14 @@ func panicExceptions() []exception {
 	const incomplete = "the resolver admits nothing else: an incomplete switch in this package"
 	return []exception{
 		{
+			rule: "panic", file: "interceptor.go", what: "chooseNames",
+			reason: "as OnlyFor, for which it looks at the names",
+		},
+		{
+			rule: "panic", file: "stream.go", what: "StreamsOnlyFor",
+			reason: "as OnlyFor",
+		},
+		{
 			rule: "panic", file: "interceptor.go", what: "OnlyFor",
 			reason: "wrong at the first start of the program or never: no interceptor, or text that names nothing; going on would leave calls unguarded in silence",
 		},
@@ -208,6 +216,10 @@ func transportGoroutines() []exception {
 		{
 			rule: "goroutine", file: "internal/transport/local.go", what: "go",
 			reason: "ends the calls of a client that is closed, and runs briefly",
+		},
+		{
+			rule: "goroutine", file: "internal/transport/local_stream.go", what: "go",
+			reason: "cancels a stream when its context, its time, its server or its client ends; the end of the stream ends that",
 		},
 		{
 			rule: "goroutine", file: "internal/transport/local_context.go", what: "go",
