@@ -84,7 +84,29 @@ func clientCalls() map[string]field[fulmar.ClientConfig] {
 			},
 			settings: []setting{{nil, fulmar.Code(0)}, {[]fulmar.UnaryInterceptor{refusing}, fulmar.PermissionDenied}},
 		},
+		"StreamInterceptors": {
+			observe: func(t *testing.T, config fulmar.ClientConfig) any {
+				server := serveAny(t, fulmar.ServerConfig{}, func(registrar fulmar.Registrar) { testservice.RegisterFeedServer(registrar, &feed{}) })
+				config.Target, config.Protocol = server.address, fulmar.GRPC
+				return streamed(t, config)
+			},
+			settings: []setting{{nil, "code 0"}, {[]fulmar.StreamInterceptor{refusingStreams}, "permission denied"}},
+		},
 	}
+}
+
+// refusingStreams refuses all streams.
+func refusingStreams(context.Context, fulmar.Stream, fulmar.StreamNext) error {
+	return fulmar.NewError(fulmar.PermissionDenied, "no streams")
+}
+
+// streamed returns the code that a stream without messages ends with.
+func streamed(t *testing.T, config fulmar.ClientConfig) string {
+	fill, err := testservice.NewFeedClient(dialAny(t, config)).Fill(t.Context())
+	if err == nil {
+		_, err = fill.CloseAndRecv()
+	}
+	return fulmar.CodeOf(err).String()
 }
 
 // observeTarget returns what is dialled.

@@ -60,6 +60,13 @@ func serverPlaces() map[string]field[fulmar.ServerConfig] {
 			},
 			settings: []setting{{nil, "3 code 0"}, {[]fulmar.UnaryInterceptor{refusing}, "0 permission denied"}},
 		},
+		"StreamInterceptors": {
+			observe: func(t *testing.T, config fulmar.ServerConfig) any {
+				server := serveAny(t, config, func(registrar fulmar.Registrar) { testservice.RegisterFeedServer(registrar, &feed{}) })
+				return streamed(t, fulmar.ClientConfig{Target: server.address, Protocol: fulmar.GRPC})
+			},
+			settings: []setting{{nil, "code 0"}, {[]fulmar.StreamInterceptor{refusingStreams}, "permission denied"}},
+		},
 		"UnknownHandler": {
 			observe: func(t *testing.T, config fulmar.ServerConfig) any {
 				server := serveAny(t, config, func(fulmar.Registrar) {})

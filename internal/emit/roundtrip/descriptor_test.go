@@ -30,6 +30,7 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/reuse/golden/reuse"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/reuse/golden/reuse/other"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/shapes/golden/shapes"
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/streams/golden/streams"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/unknown/golden/unknown"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/unknown/golden/unknown/newer"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/values/golden/values"
@@ -64,6 +65,7 @@ func described() map[string]*descriptor.File {
 		"reuse/reuse.thrift":             &reuse.ReuseDescriptor,
 		"reuse/other.thrift":             &other.OtherDescriptor,
 		"shapes/shapes.thrift":           &shapes.ShapesDescriptor,
+		"streams/streams.thrift":         &streams.StreamsDescriptor,
 		"unknown/unknown.thrift":         &unknown.UnknownDescriptor,
 		"unknown/newer.thrift":           &newer.NewerDescriptor,
 		"values/values.thrift":           &values.ValuesDescriptor,

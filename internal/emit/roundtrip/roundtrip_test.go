@@ -25,6 +25,7 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/reuse/golden/reuse"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/reuse/golden/reuse/other"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/shapes/golden/shapes"
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/streams/golden/streams"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/unknown/golden/unknown"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/unknown/golden/unknown/newer"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/values/golden/values"
@@ -61,6 +62,7 @@ var declared = []thrift.Struct{
 	shapes.NewContainers(), shapes.NewEmpty(), shapes.NewFailure(), shapes.NewKeys(), shapes.NewOptional(),
 	shapes.NewPlain(), shapes.NewPoint(), shapes.NewRequired(), shapes.NewShape(), shapes.NewWide(),
 	new(shapes.EchoAStructArgs), new(shapes.EchoAnExceptionArgs), new(shapes.EchoPairsResult), new(shapes.EchoAUnionResult),
+	streams.NewLine(), streams.NewPoint(),
 	unknown.NewChoice(), unknown.NewDropped(), unknown.NewHolder(), unknown.NewMessage(), unknown.NewNothing(),
 	unknown.NewPoint(), unknown.NewRefused(), new(unknown.RelayRelayArgs), new(unknown.RelayRelayResult),
 	newer.NewChoice(), newer.NewLabel(), newer.NewMessage(), newer.NewNothing(), newer.NewPoint(), newer.NewRefused(),
