@@ -84,6 +84,12 @@ func clientCalls() map[string]field[fulmar.ClientConfig] {
 			},
 			settings: []setting{{nil, fulmar.Code(0)}, {[]fulmar.UnaryInterceptor{refusing}, fulmar.PermissionDenied}},
 		},
+	}
+}
+
+// clientStreams are the fields that are for streams.
+func clientStreams() map[string]field[fulmar.ClientConfig] {
+	return map[string]field[fulmar.ClientConfig]{
 		"StreamInterceptors": {
 			observe: func(t *testing.T, config fulmar.ClientConfig) any {
 				server := serveAny(t, fulmar.ServerConfig{}, func(registrar fulmar.Registrar) { testservice.RegisterFeedServer(registrar, &feed{}) })

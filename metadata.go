@@ -117,7 +117,9 @@ func OutgoingMetadata(ctx context.Context) Metadata {
 type replyMetadata struct {
 	mu    sync.Mutex
 	pairs []transport.Pair
-	sent  bool
+	// trailing are those that go behind the message where that can be said.
+	trailing []transport.Pair
+	sent     bool
 }
 
 // SetReplyMetadata sends a pair back with the reply of the call that ctx belongs
@@ -126,6 +128,16 @@ type replyMetadata struct {
 // handler, once the reply has gone, for empty keys and for those that the
 // protocol uses itself. Peers that cannot be sent metadata do not get it.
 func SetReplyMetadata(ctx context.Context, key, value string) error {
+	return setReply(ctx, key, value, false)
+}
+
+// SetReplyTrailer is SetReplyMetadata for a pair that goes behind the message in gRPC, in
+// the trailers, as all pairs of streams do. Other protocols know no difference.
+func SetReplyTrailer(ctx context.Context, key, value string) error {
+	return setReply(ctx, key, value, true)
+}
+
+func setReply(ctx context.Context, key, value string, behind bool) error {
 	call, ok := ctx.Value(callKey{}).(*servedCall)
 	switch {
 	case !ok:
@@ -135,7 +147,7 @@ func SetReplyMetadata(ctx context.Context, key, value string) error {
 	case isReserved(key):
 		return fmt.Errorf("reply metadata %q: the protocol uses this key itself", key)
 	}
-	return call.reply.set(key, value)
+	return call.reply.set(key, value, behind)
 }
 
 // isReserved reports whether a key of a reply has a meaning of its own.
@@ -152,13 +164,23 @@ func isReserved(key string) bool {
 	return false
 }
 
-func (r *replyMetadata) set(key, value string) error {
+func (r *replyMetadata) set(key, value string, behind bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.sent {
 		return fmt.Errorf("reply metadata %q: the reply has gone already", key)
 	}
-	r.pairs = Metadata{r.pairs}.with("", key, value).pairs
+	// A key is in one place.
+	there, other := value, ""
+	if behind {
+		there, other = other, there
+	}
+	if there != "" || len(r.pairs) > 0 {
+		r.pairs = Metadata{r.pairs}.with("", key, there).pairs
+	}
+	if other != "" || len(r.trailing) > 0 {
+		r.trailing = Metadata{r.trailing}.with("", key, other).pairs
+	}
 	return nil
 }
 
@@ -188,12 +210,12 @@ func (r *replyMetadata) add(values map[string]string) {
 	r.pairs = pairs
 }
 
-// take returns the pairs for the reply; none can be added afterwards.
-func (r *replyMetadata) take() []transport.Pair {
+// take returns a head with the pairs for the reply; none can be added afterwards.
+func (r *replyMetadata) take() transport.ReplyHead {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.sent = true
-	return r.pairs
+	return transport.ReplyHead{Metadata: r.pairs, Trailing: r.trailing}
 }
 
 // ReceiveMetadata makes a call fill into with what the server sends back besides

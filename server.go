@@ -510,7 +510,7 @@ func (s *Server) answer(in *transport.Inbound, state *unaryState, call *servedCa
 		s.fail(in, state, call, err)
 		return
 	}
-	reply, err := in.NewReply(method.Name, transport.ReplyHead{Metadata: call.reply.take()})
+	reply, err := in.NewReply(method.Name, call.reply.take())
 	if err != nil {
 		s.unencodable(in, state, err)
 		return
@@ -541,7 +541,8 @@ func (s *Server) unencodable(in *transport.Inbound, state *unaryState, err error
 
 // fail answers a call that ended in err.
 func (s *Server) fail(in *transport.Inbound, state *unaryState, call *servedCall, err error) {
-	head := transport.ReplyHead{Executed: executedText(err, state.handled), Metadata: call.reply.take()}
+	head := call.reply.take()
+	head.Executed = executedText(err, state.handled)
 	var business *BusinessError
 	switch errors.As(err, &business); {
 	case business == nil:

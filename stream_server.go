@@ -95,7 +95,7 @@ func (s *Server) invokeStream(ctx context.Context, call Stream) error {
 // finishStream tells the caller how the call ended.
 func (s *Server) finishStream(stream *serverStream, call *servedCall, o *observedCall, err error) {
 	in, method := stream.in, stream.state.method
-	head := transport.ReplyHead{Metadata: call.reply.take()}
+	head := call.reply.take()
 	var business *BusinessError
 	if errors.As(err, &business) && business.status == 0 {
 		err = &Error{code: Internal, message: business.Error() + ", which would be a success"}

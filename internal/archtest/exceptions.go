@@ -351,6 +351,7 @@ func sleepExceptions() []exception {
 			rule: "sleep", file: "internal/testkit/leak_test.go", what: "TestBaseline_WaitsForWhatIsOnItsWayOut",
 			reason: "what Check waits for has to end after Check began; if it ends before, the test passes as well",
 		},
+		{rule: "sleep", file: "test/grpc/interop/service_test.go", what: "respond", reason: "the pause that a request of the test service asks for; no case of the suite does, and the service has it"},
 		{rule: "sleep", file: "test/interop/calls/server_test.go", what: "rules.Pause", reason: "the method of the service that pauses, for callers that give up"},
 		{rule: "sleep", file: "multiplex_server_test.go", what: "napper", reason: "what it returns is called in bubbles only"},
 		{rule: "sleep", file: "internal/loadgen/loadgen_test.go", what: "callers", reason: "what it returns is called in bubbles only"},

@@ -54,8 +54,9 @@ type ReplyHead struct {
 	Business *BusinessStatus
 	// Details is a google.rpc.Status in Protobuf that goes with an error, in gRPC only.
 	Details []byte
-	// Metadata are the pairs that the handler added.
-	Metadata []Pair
+	// Metadata are the pairs that the handler added, Trailing those that go behind the
+	// message in gRPC.
+	Metadata, Trailing []Pair
 }
 
 // BusinessStatus is a business error as it travels.
@@ -274,6 +275,7 @@ func (h *ReplyHead) put(r *Reply, messageType thriftwire.MessageType) error {
 		}
 	}
 	header.Strings = append(header.Strings, h.Metadata...)
+	header.Strings = append(header.Strings, h.Trailing...)
 	header.Ints = append(header.Ints, ttheader.IntPair{Key: wire.KeyMessageType, Value: messageTypeText(messageType)})
 	return nil
 }

@@ -40,7 +40,7 @@ func (h *http2Server) send(call *Inbound, o *outgoing) error {
 	if packed != nil {
 		h.fields = append(h.fields, http2.Field{Name: "grpc-encoding", Value: gzipName})
 	}
-	h.addMetadata(&s.reply)
+	h.addPairs(s.reply.Metadata)
 	if err := h.http2.Headers(s.id, h.fields, false); err != nil {
 		if errors.Is(err, http2.ErrHeadersTooLarge) {
 			err = h.statusLocked(s, ReplyHead{Executed: s.reply.Executed, Code: uint32(grpc.ResourceExhausted)}, err.Error())
@@ -162,7 +162,11 @@ func (h *http2Server) pumpLocked(s *serverStream) {
 		s.rest = s.rest[1:]
 	}
 	h.fields = append(h.fields[:0], http2.Field{Name: "grpc-status", Value: "0"})
-	_ = h.http2.Headers(s.id, h.fields, true)
+	h.addPairs(s.reply.Trailing)
+	if err := h.http2.Headers(s.id, h.fields, true); errors.Is(err, http2.ErrHeadersTooLarge) {
+		// The answer is there; better without them than not at all.
+		_ = h.http2.Headers(s.id, h.fields[:1], true)
+	}
 	s.sent = true
 	h.dropAnswer(s)
 	h.releaseLocked(s)
@@ -247,7 +251,8 @@ func (h *http2Server) statusLocked(s *serverStream, head ReplyHead, message stri
 		}
 		if withMetadata {
 			h.addStatus(&head)
-			h.addMetadata(&head)
+			h.addPairs(head.Metadata)
+			h.addPairs(head.Trailing)
 		}
 		return h.http2.Headers(s.id, h.fields, true)
 	}
@@ -285,10 +290,10 @@ func (h *http2Server) addStatus(head *ReplyHead) {
 	}
 }
 
-// addMetadata adds the pairs that the handler has set, but those that no header can have.
-func (h *http2Server) addMetadata(head *ReplyHead) {
-	for i := range head.Metadata {
-		pair := &head.Metadata[i]
+// addPairs adds pairs that the handler has set, but those that no header can have.
+func (h *http2Server) addPairs(pairs []Pair) {
+	for i := range pairs {
+		pair := &pairs[i]
 		name, value := strings.ToLower(pair.Prefix+pair.Key), pair.Value
 		if grpc.IsBinary(name) {
 			value = grpc.EncodeBinary([]byte(value))

@@ -127,7 +127,7 @@ func (m *serverMessages) headersLocked(metadata []Pair) error {
 	if s.gzip && s.encoding == gzipName {
 		h.fields = append(h.fields, http2.Field{Name: "grpc-encoding", Value: gzipName})
 	}
-	h.addMetadata(&ReplyHead{Metadata: metadata})
+	h.addPairs(metadata)
 	err := h.http2.Headers(s.id, h.fields, false)
 	m.headed = err == nil
 	return err
@@ -159,7 +159,8 @@ func (m *serverMessages) finishLocked(head *ReplyHead) error {
 	err := m.headersLocked(nil)
 	if err == nil {
 		h.fields = append(h.fields[:0], http2.Field{Name: "grpc-status", Value: "0"})
-		h.addMetadata(head)
+		h.addPairs(head.Metadata)
+		h.addPairs(head.Trailing)
 		err = h.http2.Headers(s.id, h.fields, true)
 		if errors.Is(err, http2.ErrHeadersTooLarge) {
 			err = h.statusLocked(s, ReplyHead{Code: uint32(grpc.ResourceExhausted)}, err.Error())

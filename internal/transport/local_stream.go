@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -161,6 +162,7 @@ func (s *localStream) finish(status *Status, trailer ReplyHead) error {
 		return context.Canceled
 	}
 	s.over, s.status, s.trailer = true, status, trailer
+	s.trailer.Metadata = append(slices.Clip(trailer.Metadata), trailer.Trailing...)
 	s.down.closed = true
 	s.endedLocked()
 	return nil
@@ -173,7 +175,7 @@ func (s *localStream) fail(message string, head ReplyHead) error {
 		code = uint32(grpc.Internal)
 	}
 	status := &Status{Code: code, Message: message, Details: head.Details}
-	return s.finish(status, ReplyHead{Executed: head.Executed, Metadata: head.Metadata})
+	return s.finish(status, ReplyHead{Executed: head.Executed, Metadata: head.Metadata, Trailing: head.Trailing})
 }
 
 // returned follows the handler.

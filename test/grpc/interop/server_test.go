@@ -1,0 +1,87 @@
+package interop_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/interop"
+	testgrpc "google.golang.org/grpc/interop/grpc_testing"
+
+	"github.com/fulmar-rpc/fulmar"
+	"github.com/fulmar-rpc/fulmar/internal/testkit"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m) }
+
+// serve serves the test service until the test ends.
+func serve(t *testing.T) (address string) {
+	t.Helper()
+	server, err := fulmar.NewServer(fulmar.ServerConfig{Address: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.RegisterService(testServiceDesc, testService{})
+	listening, err := server.Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-served; err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+	})
+	return listening.String()
+}
+
+// TestServer_InteropCases: every case of interop/client that needs neither credentials of a
+// cloud nor a load balancer (pick_first_unary does). What is wrong ends the process, with a text that names it.
+func TestServer_InteropCases(t *testing.T) {
+	conn, err := grpc.NewClient(serve(t), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := testgrpc.NewTestServiceClient(conn)
+	cases := map[string]func(ctx context.Context){
+		"empty_unary":                 func(ctx context.Context) { interop.DoEmptyUnaryCall(ctx, client) },
+		"large_unary":                 func(ctx context.Context) { interop.DoLargeUnaryCall(ctx, client) },
+		"client_streaming":            func(ctx context.Context) { interop.DoClientStreaming(ctx, client) },
+		"server_streaming":            func(ctx context.Context) { interop.DoServerStreaming(ctx, client) },
+		"ping_pong":                   func(ctx context.Context) { interop.DoPingPong(ctx, client) },
+		"empty_stream":                func(ctx context.Context) { interop.DoEmptyStream(ctx, client) },
+		"timeout_on_sleeping_server":  func(ctx context.Context) { interop.DoTimeoutOnSleepingServer(ctx, client) },
+		"cancel_after_begin":          func(ctx context.Context) { interop.DoCancelAfterBegin(ctx, client) },
+		"cancel_after_first_response": func(ctx context.Context) { interop.DoCancelAfterFirstResponse(ctx, client) },
+		"status_code_and_message":     func(ctx context.Context) { interop.DoStatusCodeAndMessage(ctx, client) },
+		"special_status_message":      func(ctx context.Context) { interop.DoSpecialStatusMessage(ctx, client) },
+		"custom_metadata":             func(ctx context.Context) { interop.DoCustomMetadata(ctx, client) },
+		"unimplemented_method":        func(ctx context.Context) { interop.DoUnimplementedMethod(ctx, conn) },
+		"unimplemented_service": func(ctx context.Context) {
+			interop.DoUnimplementedService(ctx, testgrpc.NewUnimplementedServiceClient(conn))
+		},
+	}
+	ran := 0
+	for name, run := range cases {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			run(ctx)
+			if err := ctx.Err(); err != nil {
+				t.Errorf("the case took too long: %v", err)
+			}
+			ran++
+		})
+	}
+	if ran != len(cases) {
+		t.Errorf("%d of %d cases have ended well", ran, len(cases))
+	}
+	if err := conn.Close(); err != nil {
+		t.Error(err)
+	}
+}
