@@ -1,4 +1,4 @@
-// Command fulmargrpc is this project's contestant of suite grpc.
+// Command fulmargrpc is this project's contestant of suites grpc and stream.
 package main
 
 import (

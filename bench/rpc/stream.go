@@ -49,12 +49,10 @@ func StreamCases() []Case {
 }
 
 // StreamSuite describes the suite stream to the runner. The contestants are those of suite
-// grpc. Ours says that it cannot take part until it has streams; the peers' values are there
-// without it.
+// grpc.
 func StreamSuite() harness.Suite {
 	suite := GRPCSuite()
 	suite.Name, suite.Cases = "stream", nil
-	suite.Programs[0].Package = "fulmarstream"
 	for _, c := range StreamCases() {
 		played := c.harness()
 		played.Pairs, played.Quick = harness.Against(ours, "grpc-go", "connect-go", "kitex", "drpc"), nil
