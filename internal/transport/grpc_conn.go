@@ -184,6 +184,7 @@ func (c *grpcConn) add(call *muxCall, fields []http2.Field) error {
 	g.reply.reset()
 	c.calls[id] = call
 	if call.messages == nil {
+		c.gathering.messages++
 		g.rest = request.slices(request.parts[:0])
 		c.sendLocked(call)
 	} else {

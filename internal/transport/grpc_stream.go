@@ -136,6 +136,7 @@ func (m *clientMessages) settleLocked(err error) {
 func (m *clientMessages) Send(last bool) error {
 	pieces := m.message(false)
 	m.conn.mu.Lock()
+	m.conn.gathering.messages++
 	done, err := m.sendLocked(pieces, last)
 	m.conn.mu.Unlock()
 	if err == nil {

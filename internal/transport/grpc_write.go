@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -24,6 +23,7 @@ type grpcWriter struct {
 	swapped sync.Cond
 	turns   uint64
 
+	gathering gathering
 	// Only who writes uses these: an empty buffer, and pieces of a full one.
 	spare  *linkbuf.Buffer
 	pieces [][]byte
@@ -84,28 +84,31 @@ func (c *grpcConn) resumeLocked() {
 	}
 }
 
-// crowded is muxConn.crowded.
-func (c *grpcConn) crowded() bool {
+// crowding returns how many calls are likely to be made at a time, as muxConn.crowded does.
+func (c *grpcConn) crowding() int {
 	crowd := c.crowd.Load()
 	c.crowd.Store(max(crowd-crowd/8, c.waiting.Load()))
-	return crowd >= crowdedCalls
+	return int(crowd)
+}
+
+// restsLocked reports whether nothing is to be written, or somebody does that.
+func (c *grpcConn) restsLocked() bool {
+	return c.writing || c.err != nil || c.writeErr != nil || c.http2.Unsent() == 0
 }
 
 // flush writes what waits, if nobody does. It does not wait for the network: what the
 // socket does not take is left to a goroutine.
 func (c *grpcConn) flush() {
+	crowd := c.crowding()
 	c.mu.Lock()
-	if c.writing || c.err != nil || c.writeErr != nil || c.http2.Unsent() == 0 {
+	// Those that got their replies together send together.
+	if c.restsLocked() || !c.gathering.readyLocked(crowd, &c.mu) || c.restsLocked() {
 		c.mu.Unlock()
 		return
 	}
 	c.writing = true
 	c.mu.Unlock()
 	for range sendRounds {
-		if c.crowded() {
-			// Those that got their replies together send together.
-			runtime.Gosched()
-		}
 		full := c.take()
 		if full == nil {
 			c.finishIfWritten()
@@ -127,7 +130,7 @@ func (c *grpcConn) flush() {
 // goes with it.
 func (c *grpcConn) flushSoon() {
 	c.mu.Lock()
-	if c.writing || c.err != nil || c.writeErr != nil || c.http2.Unsent() == 0 {
+	if c.restsLocked() {
 		c.mu.Unlock()
 		return
 	}
@@ -168,6 +171,7 @@ func (c *grpcConn) take() *linkbuf.Buffer {
 		c.swapped.Broadcast()
 		return nil
 	}
+	c.gathering.messages = 0
 	c.taken += int64(c.http2.Unsent())
 	full := c.http2.Swap(c.spare)
 	c.spare = nil

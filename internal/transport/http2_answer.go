@@ -50,6 +50,7 @@ func (h *http2Server) send(call *Inbound, o *outgoing) error {
 		return err
 	}
 	s.answered = true
+	h.gathering.messages++
 	length := o.length()
 	if packed != nil {
 		s.rest, length = append(s.parts[:0], packed), len(packed)

@@ -80,6 +80,7 @@ func (m *serverMessages) Send(bool) error {
 		err = m.headersLocked(nil)
 	}
 	if err == nil {
+		h.gathering.messages++
 		done, err = m.sendLocked(pieces, false)
 	}
 	h.mu.Unlock()

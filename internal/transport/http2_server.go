@@ -42,7 +42,8 @@ type http2Server struct {
 	stops, ended bool
 	why          error
 	// fields is memory for headers that are sent.
-	fields []http2.Field
+	fields    []http2.Field
+	gathering gathering
 	// writing: somebody writes. Only he uses what follows.
 	writing bool
 	spare   *linkbuf.Buffer
@@ -303,8 +304,12 @@ func (h *http2Server) closed() {
 // flush writes what waits, if nobody does. It does not wait for the network: what the
 // socket does not take is left to a goroutine. yield lets others add to it first.
 func (h *http2Server) flush(yield bool) {
+	crowd := 0
+	if yield {
+		crowd = h.conn.crowding()
+	}
 	h.mu.Lock()
-	if h.writing || h.gone || h.http2.Unsent() == 0 {
+	if h.restsLocked() || !h.gathering.readyLocked(crowd, &h.mu) || h.restsLocked() {
 		h.mu.Unlock()
 		h.relax()
 		return
@@ -312,9 +317,6 @@ func (h *http2Server) flush(yield bool) {
 	h.writing = true
 	h.mu.Unlock()
 	for range sendRounds {
-		if yield && h.conn.crowded() {
-			yieldToOthers()
-		}
 		full := h.take()
 		if full == nil {
 			return
@@ -331,11 +333,16 @@ func (h *http2Server) flush(yield bool) {
 	go h.writeWaiting(nil, nil, 0)
 }
 
+// restsLocked reports whether nothing is to be written, or somebody does that.
+func (h *http2Server) restsLocked() bool {
+	return h.writing || h.gone || h.http2.Unsent() == 0
+}
+
 // flushSoon has a goroutine write what waits, if nobody does. What is sent until that runs
 // goes with it.
 func (h *http2Server) flushSoon() {
 	h.mu.Lock()
-	if h.writing || h.gone || h.http2.Unsent() == 0 {
+	if h.restsLocked() {
 		h.mu.Unlock()
 		return
 	}
@@ -372,6 +379,7 @@ func (h *http2Server) take() *linkbuf.Buffer {
 		h.relax()
 		return nil
 	}
+	h.gathering.messages = 0
 	full := h.http2.Swap(h.spare)
 	h.spare = nil
 	h.resumeLocked()

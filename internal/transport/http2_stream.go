@@ -3,7 +3,6 @@ package transport
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -402,9 +401,6 @@ func (h *http2Server) serve(s *serverStream, now time.Time) {
 	}
 	server.run(s, call)
 }
-
-// yieldToOthers lets goroutines run that are likely to add to what is written.
-func yieldToOthers() { runtime.Gosched() }
 
 // --- the context ---
 

@@ -459,10 +459,13 @@ func (c *serverConn) done(call *Inbound) {
 // --- answers ---
 
 // crowded tells the sender whether more answers are likely to come at once.
-func (c *serverConn) crowded() bool {
+func (c *serverConn) crowded() bool { return c.crowding() >= crowdedCalls }
+
+// crowding returns how many calls run.
+func (c *serverConn) crowding() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.running >= crowdedCalls
+	return c.running
 }
 
 // corkedMost is the longest answer that is copied behind others, to leave with

@@ -1,0 +1,38 @@
+package transport
+
+import (
+	"runtime"
+	"sync"
+)
+
+// gathering has messages of a connection leave together without making the peer wait for
+// all of them: a part of the calls at a time. The first one lets others run, who add
+// theirs, and whoever has completed a part writes it. With all at once the two sides take
+// turns: with 16 streams of 1 KB each had nothing to do for 45 % of the time; with a
+// system call for each message they took 11.4 us of processor for one, and 7.0 all at once.
+type gathering struct {
+	// messages is how many have come since the last writing began, waits that somebody
+	// lets others run.
+	messages int
+	waits    bool
+}
+
+// gatheringParts is how many parts a crowd has.
+const gatheringParts = 4
+
+// readyLocked reports whether it is the caller's turn to write, for a crowd of calls on the
+// connection of the lock. It may let others run, without the lock.
+func (g *gathering) readyLocked(crowd int, lock sync.Locker) bool {
+	if crowd < crowdedCalls || g.messages >= crowd/gatheringParts {
+		return true
+	}
+	if g.waits {
+		return false // who waits will write it
+	}
+	g.waits = true
+	lock.Unlock()
+	runtime.Gosched()
+	lock.Lock()
+	g.waits = false
+	return true
+}
