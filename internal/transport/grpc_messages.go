@@ -63,9 +63,10 @@ type grpcMessages struct {
 	taken, inflated             []byte
 	kept, inflatedKept, givenUp bool
 
-	// Of the receiver.
-	next  int
-	timer *time.Timer
+	// Of the receiver; failed is why it cannot go on with what it has taken.
+	next   int
+	failed error
+	timer  *time.Timer
 
 	// Of the sender.
 	room   linkbuf.Buffer
@@ -201,6 +202,9 @@ func (m *grpcMessages) closeLocked() {
 // Receive implements Stream.
 func (m *grpcMessages) Receive(timeout time.Duration) ([]byte, error) {
 	m.dropInflated()
+	if m.failed != nil {
+		return nil, m.failed
+	}
 	var late <-chan time.Time
 	for m.next == len(m.taken) {
 		there, err := m.take()
@@ -228,12 +232,13 @@ func (m *grpcMessages) Receive(timeout time.Duration) ([]byte, error) {
 	}
 	rest := m.taken[m.next:]
 	message, compressed, used, _, err := grpc.Next(rest, m.limit)
-	if err != nil {
-		return nil, err
-	}
 	m.next += used
-	if compressed {
-		return m.inflate(message)
+	if err == nil && compressed {
+		message, err = m.inflate(message)
+	}
+	if err != nil {
+		m.failed = err
+		return nil, err
 	}
 	return message[:len(message):len(message)], nil
 }
