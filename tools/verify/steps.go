@@ -412,5 +412,8 @@ func examples(ctx context.Context, v *verifier, log *log) error {
 	if err != nil {
 		return err
 	}
-	return v.command(ctx, log, "examples/gateway", "go", "run", "./cmd/demo").Run()
+	if err := v.command(ctx, log, "examples/gateway", "go", "run", "./cmd/demo").Run(); err != nil {
+		return err
+	}
+	return v.command(ctx, log, "examples/quotes", "go", "run", ".", "-demo").Run()
 }
