@@ -224,6 +224,10 @@ func (m *grpcMessages) Receive(timeout time.Duration) ([]byte, error) {
 			late = m.timer.C
 		}
 		m.waits()
+		if late == nil {
+			<-m.readable
+			continue
+		}
 		select {
 		case <-m.readable:
 		case <-late:
