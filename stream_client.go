@@ -38,7 +38,6 @@ type clientStream struct {
 	limit   time.Duration
 	receive *map[string]string
 	timeout atomic.Int64
-	unwatch func() bool
 
 	// One goroutine at a time sends, and one receives: these make sure of it.
 	sending, receiving sync.Mutex
@@ -47,6 +46,7 @@ type clientStream struct {
 	// ended is how the stream ended, nil before that.
 	ended    error
 	trailer  map[string]string
+	unwatch  func() bool
 	observed *observedCall
 }
 
@@ -90,7 +90,10 @@ func (c *Client) OpenStream(ctx context.Context, method *MethodDesc, options ...
 	if s.carrier == nil {
 		return nil, s.failed(&Error{code: Internal, message: "an interceptor went on without opening the stream", executed: ExecutedNo})
 	}
+	// With the lock: the context may end before this returns.
+	s.mu.Lock()
 	s.unwatch = s.ctx.AfterFunc(func() { s.end(s.failure(s.ctx.Err()), s.ctx.Err()) })
+	s.mu.Unlock()
 	return m, nil
 }
 
@@ -226,13 +229,14 @@ func (s *clientStream) end(err, cause error) error {
 	if s.receive != nil {
 		*s.receive = s.trailer
 	}
+	unwatch := s.unwatch
 	s.mu.Unlock()
+	if unwatch != nil {
+		unwatch()
+	}
 	s.carrier.Cancel(cause)
 	s.carrier.Release()
 	s.ctx.finish()
-	if s.unwatch != nil {
-		s.unwatch()
-	}
 	told := err
 	if err == io.EOF {
 		told = nil
