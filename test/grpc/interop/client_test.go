@@ -164,9 +164,12 @@ func TestClient_InteropStreams(t *testing.T) {
 
 func TestClient_InteropEnds(t *testing.T) {
 	client := dial(t)
-	late := duplex(t.Context(), t, client, fulmar.Timeout(time.Millisecond))
-	_ = late.Send(&outRequest{Payload: payload(27182)})
-	if _, err := late.Recv(); fulmar.CodeOf(err) != fulmar.DeadlineExceeded {
+	late, err := fulmar.OpenBidiStream[outRequest, outResponse](t.Context(), client, fullDuplexCall, fulmar.Timeout(time.Millisecond))
+	if err == nil { // else the time was over before
+		_ = late.Send(&outRequest{Payload: payload(27182)})
+		_, err = late.Recv()
+	}
+	if fulmar.CodeOf(err) != fulmar.DeadlineExceeded {
 		t.Errorf("timeout_on_sleeping_server: %v", err)
 	}
 	in, err := fulmar.OpenClientStream[inRequest, inResponse](t.Context(), client, streamingInputCall)
