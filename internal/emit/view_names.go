@@ -11,7 +11,10 @@ type viewNames struct {
 }
 
 // viewMethods are the methods for a field; "" for those that it does not have.
-type viewMethods struct{ get, set, has, clear, setAt string }
+type viewMethods struct {
+	get, set, has, clear, setAt      string
+	appendOne, setEntry, deleteEntry string
+}
 
 // viewedStructs finds the structs that get views: all, or those that are annotated, those
 // that methods in view form take and return, and what is in them.
@@ -80,9 +83,33 @@ func nameViewMethods(view *viewNames, s *schema.Struct) {
 		}
 		view.fields[field] = m
 	}
+	for _, field := range s.Fields { // last, so that others keep the names that they had
+		m := view.fields[field]
+		if m.setAt != "" {
+			m.appendOne = methods.claim("Append" + field.GoName)
+		}
+		if hasSettableEntries(field.Type) {
+			m.setEntry, m.deleteEntry = methods.claim("Set"+field.GoName+"Entry"), methods.claim("Delete"+field.GoName+"Entry")
+		}
+		view.fields[field] = m
+	}
 }
 
 // hasSettableElements says that elements of a list can be changed one by one.
 func hasSettableElements(t *schema.Type) bool {
 	return (t.Kind == schema.KindList || t.Kind == schema.KindSet) && !isContainer(t.Element)
+}
+
+// hasSettableEntries says that entries of a map can be changed one by one: equal keys are
+// the same bytes.
+func hasSettableEntries(t *schema.Type) bool {
+	if t.Kind != schema.KindMap || isContainer(t.Element) {
+		return false
+	}
+	switch t.Key.Kind {
+	case schema.KindString, schema.KindBinary, schema.KindI8, schema.KindI16, schema.KindI32, schema.KindI64, schema.KindEnum:
+		return true
+	default:
+		return false
+	}
 }

@@ -1,6 +1,10 @@
 package emit
 
-import "github.com/fulmar-rpc/fulmar/gen/schema"
+import (
+	"strings"
+
+	"github.com/fulmar-rpc/fulmar/gen/schema"
+)
 
 // viewSetters prints the methods that change a field, and that say whether it is there.
 func (p *printer) viewSetters(f viewField) {
@@ -46,6 +50,9 @@ func (p *printer) viewSetters(f viewField) {
 	if f.methods.setAt != "" {
 		p.viewElementSetter(f, receiver)
 	}
+	if f.methods.setEntry != "" {
+		p.viewEntrySetters(f, receiver)
+	}
 	if f.methods.has == "" {
 		return
 	}
@@ -57,21 +64,55 @@ func (p *printer) viewSetters(f viewField) {
 	p.P(receiver, f.methods.clear, "() { v.view.Clear(", f.arguments(), ") }")
 }
 
-// viewElementSetter prints the method that changes an element of a list.
+// viewElementSetter prints the methods that change an element of a list, and that append
+// one.
 func (p *printer) viewElementSetter(f viewField, receiver string) {
-	element := f.Type.Element
-	valueType := p.goType(element)
+	valueType, method, value := p.viewElementArgument(f.Type.Element)
+	p.P()
+	p.doc(sentence(f.methods.setAt, " changes element i of ", f.methods.get, ". It panics if there is none."))
+	p.viewPartSetter(f, receiver+f.methods.setAt+"(i int, value "+valueType+") {",
+		"v.view."+method+"At("+f.arguments()+", i, "+value+")")
+	p.P()
+	p.doc(sentence(f.methods.appendOne, " puts an element behind those of ", f.methods.get, "."))
+	p.viewPartSetter(f, receiver+f.methods.appendOne+"(value "+valueType+") {",
+		"v.view.Append"+strings.TrimPrefix(method, "Set")+"("+f.arguments()+", "+value+")")
+}
+
+// viewEntrySetters prints the methods that change and remove an entry of a map.
+func (p *printer) viewEntrySetters(f viewField, receiver string) {
+	valueType, method, value := p.viewElementArgument(f.Type.Element)
+	keyType := p.viewKeyType(f.Type.Key)
+	key := p.imports.view("NumberKey") + "(" + p.wireType(f.Type.Key) + ", uint64(key))"
+	if f.Type.Key.Kind == schema.KindString || f.Type.Key.Kind == schema.KindBinary {
+		key = p.imports.view("TextKey") + "(key)"
+	}
+	p.P()
+	p.doc(sentence(f.methods.setEntry, " makes value that of a key in ", f.methods.get, "."))
+	p.viewPartSetter(f, receiver+f.methods.setEntry+"(key "+keyType+", value "+valueType+") {",
+		"v.view."+method+"Entry("+f.arguments()+", "+key+", "+value+")")
+	p.P()
+	p.doc(sentence(f.methods.deleteEntry, " removes a key from ", f.methods.get, ", if it is there."))
+	p.viewPartSetter(f, receiver+f.methods.deleteEntry+"(key "+keyType+") {",
+		"v.view.DeleteEntry("+f.arguments()+", "+key+")")
+}
+
+// viewElementArgument is what methods take that change a part of a container, and what
+// they pass to which method of view.View.
+func (p *printer) viewElementArgument(element *schema.Type) (valueType, method, value string) {
+	valueType = p.goType(element)
 	if element.Kind == schema.KindStruct {
 		valueType = p.viewOf(element.Struct)
 	}
-	method, value := viewSetter(element, "value")
 	if element.Kind == schema.KindBinary {
-		method, value = "SetText", "string(value)"
+		return valueType, "SetText", "string(value)"
 	}
-	p.P()
-	p.doc(sentence(f.methods.setAt, " changes element i of ", f.methods.get, ". It panics if there is none."))
-	head := receiver + f.methods.setAt + "(i int, value " + valueType + ") {"
-	call := "v.view." + method + "At(" + f.arguments() + ", i, " + value + ")"
+	method, value = viewSetter(element, "value")
+	return valueType, method, value
+}
+
+// viewPartSetter prints a method that changes a part of a container. What is absent is
+// set to the default before.
+func (p *printer) viewPartSetter(f viewField, head, call string) {
 	if f.Default == nil {
 		p.P(head, " ", call, " }")
 		return

@@ -9,13 +9,15 @@ import (
 	"github.com/fulmar-rpc/fulmar/thrift"
 )
 
-// viewElements is a list of which some elements were changed. It is never changed but
+// viewElements is a list of which some elements were changed or added. It is never changed but
 // replaced, so that copies of a view can share it.
 type viewElements struct {
 	// base is the list before, with its header, which nests depth levels at most; 0 if
 	// nobody has looked.
 	base  []byte
 	depth int
+	// more is how many elements there are behind those of base; each has a patch.
+	more int
 	// patches are the new elements, in order. taken is how many there are in their memory,
 	// which lists may share that have the first ones in common.
 	patches []viewPatch
@@ -27,15 +29,7 @@ var _ viewPart = (*viewElements)(nil)
 // setAt makes patch element i of the list that is the value of a field. It panics if
 // there is none.
 func (v *View) setAt(slots []Slot, shape *Shape, number, i int, patch viewPatch) {
-	var list viewElements
-	if s := slots[number]; s.end == 0 && s.start&slotPatched != 0 {
-		if before, ok := v.patchOf(s).nested().(*viewElements); ok {
-			list = *before
-		}
-	}
-	if list.base == nil {
-		v.prepareElements(slots, shape, &list, number)
-	}
+	list := v.elements(slots, number)
 	from, to, ok := list.place(i)
 	if !ok {
 		panic(fmt.Sprintf("thrift: index %d of the list %d of %s, which has not as many elements", i, shape.Fields[number].Key.ID(), shape.Name))
@@ -45,19 +39,42 @@ func (v *View) setAt(slots []Slot, shape *Shape, number, i int, patch viewPatch)
 	v.SetPart(slots, shape, number, &list)
 }
 
-// prepareElements makes list what the field is now.
-func (v *View) prepareElements(slots []Slot, shape *Shape, list *viewElements, number int) {
-	if slots[number].end == 0 {
-		list.base, list.depth = v.Value(slots[number]), encodedDepth
-		return
+// elements returns what the list that is the value of a field is now.
+func (v *View) elements(slots []Slot, number int) viewElements {
+	s := slots[number]
+	if s.end != 0 {
+		return viewElements{base: v.Value(s), depth: max(0, int(v.depth)-1)}
 	}
-	list.base, list.depth = v.Value(slots[number]), max(0, int(v.depth)-1)
+	if s.start&slotPatched != 0 {
+		if before, ok := v.patchOf(s).nested().(*viewElements); ok {
+			return *before
+		}
+	}
+	return viewElements{base: v.Value(s), depth: encodedDepth}
+}
+
+// append makes patch the element behind the others of the list that is the value of a
+// field, which need not be there.
+func (v *View) append(slots []Slot, shape *Shape, number int, patch viewPatch) {
+	list := v.elements(slots, number)
+	t := shape.Fields[number].Value.Element.Type
+	if len(list.base) < listHeader || thrift.Type(list.base[0]) != t || list.more == 0 && thrift.I32At(list.base, 1) <= 0 {
+		list = viewElements{base: []byte{byte(t), listHeader - 1: 0}, depth: 1}
+	}
+	end := uint32(len(list.base))
+	patch.of, patch.from, patch.to = thrift.I32At(list.base, 1)+int32(list.more), end, end
+	list.more++
+	list.add(&patch)
+	v.SetPart(slots, shape, number, &list)
 }
 
 // place returns where element i is.
 func (l *viewElements) place(i int) (from, to int, ok bool) {
-	if len(l.base) < listHeader || uint(i) >= uint(max(0, int(thrift.I32At(l.base, 1)))) {
+	if len(l.base) < listHeader || i < 0 {
 		return 0, 0, false
+	}
+	if n := max(0, int(thrift.I32At(l.base, 1))); i >= n {
+		return len(l.base), len(l.base), i-n < l.more
 	}
 	t := thrift.Type(l.base[0])
 	if size := t.FixedSize(); size > 0 {
@@ -100,7 +117,7 @@ func (l *viewElements) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		w.CheckLevels(l.base, thrift.List, levels)
 	}
 	t := thrift.Type(l.base[0])
-	b = w.BeginList(b, 0, t, int(thrift.I32At(l.base, 1)))
+	b = w.BeginList(b, 0, t, int(thrift.I32At(l.base, 1))+l.more)
 	at := listHeader
 	for i := range l.patches {
 		patch := &l.patches[i]
@@ -142,4 +159,35 @@ func (v *View) SetUUIDAt(slots []Slot, shape *Shape, number, i int, value thrift
 // SetPartAt is SetNumberAt for views, which nobody will change.
 func (v *View) SetPartAt(slots []Slot, shape *Shape, number, i int, part viewPart) {
 	v.setAt(slots, shape, number, i, partPatch(part))
+}
+
+// AppendNumber puts value behind the elements of a list of numbers, as SetNumber makes it a
+// value. A list that is not there begins with it.
+func (v *View) AppendNumber(slots []Slot, shape *Shape, number int, value uint64) {
+	v.append(slots, shape, number, viewPatch{form: patchNumber, number: value})
+}
+
+// AppendBool is AppendNumber for bools.
+func (v *View) AppendBool(slots []Slot, shape *Shape, number int, value bool) {
+	v.AppendNumber(slots, shape, number, boolBits(value))
+}
+
+// AppendDouble is AppendNumber for doubles.
+func (v *View) AppendDouble(slots []Slot, shape *Shape, number int, value float64) {
+	v.AppendNumber(slots, shape, number, math.Float64bits(value))
+}
+
+// AppendText is AppendNumber for strings.
+func (v *View) AppendText(slots []Slot, shape *Shape, number int, value string) {
+	v.append(slots, shape, number, textPatch(patchText, value))
+}
+
+// AppendUUID is AppendNumber for uuids.
+func (v *View) AppendUUID(slots []Slot, shape *Shape, number int, value thrift.UUID) {
+	v.append(slots, shape, number, textPatch(patchEncoded, string(value[:])))
+}
+
+// AppendPart is AppendNumber for views, which nobody will change.
+func (v *View) AppendPart(slots []Slot, shape *Shape, number int, part viewPart) {
+	v.append(slots, shape, number, partPatch(part))
 }

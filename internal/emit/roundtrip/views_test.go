@@ -192,6 +192,9 @@ func setOne(v, s, donor reflect.Value, random *rand.Rand) {
 		}
 		return
 	}
+	if setPart(v, s, field, name, random) {
+		return
+	}
 	remove := v.MethodByName("Clear" + name)
 	omitted := strings.Contains(s.Type().Field(number).Tag.Get("json"), "omitzero")
 	byNil := (from.Kind() == reflect.Slice || from.Kind() == reflect.Map) && random.IntN(2) == 0 // nil is set

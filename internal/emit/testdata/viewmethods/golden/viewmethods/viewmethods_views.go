@@ -141,6 +141,11 @@ func (v *OrderView) SetParcelsAt(i int, value parcel.ParcelView) {
 	v.view.SetPartAt(v.slots[:], &orderViewShape, 2, i, &value)
 }
 
+// AppendParcels puts an element behind those of Parcels.
+func (v *OrderView) AppendParcels(value parcel.ParcelView) {
+	v.view.AppendPart(v.slots[:], &orderViewShape, 2, &value)
+}
+
 // HasParcels reports whether Parcels is there.
 func (v *OrderView) HasParcels() bool { return v.view.Has(v.slots[2]) }
 

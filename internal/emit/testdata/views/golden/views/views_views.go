@@ -369,6 +369,11 @@ func (v *PlainView) SetNumbersAt(i int, value int64) {
 	v.view.SetNumberAt(v.slots[:], &plainViewShape, 11, i, uint64(value))
 }
 
+// AppendNumbers puts an element behind those of Numbers.
+func (v *PlainView) AppendNumbers(value int64) {
+	v.view.AppendNumber(v.slots[:], &plainViewShape, 11, uint64(value))
+}
+
 // HasNumbers reports whether Numbers is there.
 func (v *PlainView) HasNumbers() bool { return v.view.Has(v.slots[11]) }
 
@@ -669,6 +674,14 @@ func (v *PresetView) SetNumbersAt(i int, value int64) {
 	v.view.SetNumberAt(v.slots[:], &presetViewShape, 11, i, uint64(value))
 }
 
+// AppendNumbers puts an element behind those of Numbers.
+func (v *PresetView) AppendNumbers(value int64) {
+	if !v.view.Has(v.slots[11]) {
+		v.SetNumbers([]int64{1, 2, 3})
+	}
+	v.view.AppendNumber(v.slots[:], &presetViewShape, 11, uint64(value))
+}
+
 // HasNumbers reports whether Numbers is there.
 func (v *PresetView) HasNumbers() bool { return v.view.Has(v.slots[11]) }
 
@@ -747,6 +760,14 @@ func (v *PresetView) SetNamesAt(i int, value string) {
 	v.view.SetTextAt(v.slots[:], &presetViewShape, 13, i, value)
 }
 
+// AppendNames puts an element behind those of Names.
+func (v *PresetView) AppendNames(value string) {
+	if !v.view.Has(v.slots[13]) {
+		v.SetNames([]string{"x", "y"})
+	}
+	v.view.AppendText(v.slots[:], &presetViewShape, 13, value)
+}
+
 // HasNames reports whether Names is there.
 func (v *PresetView) HasNames() bool { return v.view.Has(v.slots[13]) }
 
@@ -796,6 +817,14 @@ func (v *PresetView) SetTagsAt(i int, value string) {
 		v.SetTags([]string{"t"})
 	}
 	v.view.SetTextAt(v.slots[:], &presetViewShape, 15, i, value)
+}
+
+// AppendTags puts an element behind those of Tags.
+func (v *PresetView) AppendTags(value string) {
+	if !v.view.Has(v.slots[15]) {
+		v.SetTags([]string{"t"})
+	}
+	v.view.AppendText(v.slots[:], &presetViewShape, 15, value)
 }
 
 // HasTags reports whether Tags is there.
@@ -1117,6 +1146,11 @@ func (v *OptionalView) SetNumbersAt(i int, value int64) {
 	v.view.SetNumberAt(v.slots[:], &optionalViewShape, 11, i, uint64(value))
 }
 
+// AppendNumbers puts an element behind those of Numbers.
+func (v *OptionalView) AppendNumbers(value int64) {
+	v.view.AppendNumber(v.slots[:], &optionalViewShape, 11, uint64(value))
+}
+
 // HasNumbers reports whether Numbers is there.
 func (v *OptionalView) HasNumbers() bool { return v.view.Has(v.slots[11]) }
 
@@ -1150,6 +1184,16 @@ func (v *OptionalView) SetLeaves(value map[string]*Leaf) {
 		w.EndMap()
 		return b
 	})
+}
+
+// SetLeavesEntry makes value that of a key in Leaves.
+func (v *OptionalView) SetLeavesEntry(key string, value LeafView) {
+	v.view.SetPartEntry(v.slots[:], &optionalViewShape, 12, view.TextKey(key), &value)
+}
+
+// DeleteLeavesEntry removes a key from Leaves, if it is there.
+func (v *OptionalView) DeleteLeavesEntry(key string) {
+	v.view.DeleteEntry(v.slots[:], &optionalViewShape, 12, view.TextKey(key))
 }
 
 // HasLeaves reports whether Leaves is there.
@@ -1302,6 +1346,11 @@ func (v *StrictView) SetNumbersAt(i int, value int32) {
 	v.view.SetNumberAt(v.slots[:], &strictViewShape, 3, i, uint64(value))
 }
 
+// AppendNumbers puts an element behind those of Numbers.
+func (v *StrictView) AppendNumbers(value int32) {
+	v.view.AppendNumber(v.slots[:], &strictViewShape, 3, uint64(value))
+}
+
 func (v *StrictView) Leaf() LeafView {
 	var value LeafView
 	value.BindThrift(v.view.Value(v.slots[0]))
@@ -1334,6 +1383,16 @@ func (v *StrictView) SetLeaves(value map[int32]*Leaf) {
 		w.EndMap()
 		return b
 	})
+}
+
+// SetLeavesEntry makes value that of a key in Leaves.
+func (v *StrictView) SetLeavesEntry(key int32, value LeafView) {
+	v.view.SetPartEntry(v.slots[:], &strictViewShape, 5, view.NumberKey(thrift.I32, uint64(key)), &value)
+}
+
+// DeleteLeavesEntry removes a key from Leaves, if it is there.
+func (v *StrictView) DeleteLeavesEntry(key int32) {
+	v.view.DeleteEntry(v.slots[:], &strictViewShape, 5, view.NumberKey(thrift.I32, uint64(key)))
 }
 
 func (v *StrictView) Inner() StrictView {
@@ -1376,6 +1435,11 @@ func (v *StrictView) SetChildren(value []Strict) {
 // SetChildrenAt changes element i of Children. It panics if there is none.
 func (v *StrictView) SetChildrenAt(i int, value StrictView) {
 	v.view.SetPartAt(v.slots[:], &strictViewShape, 2, i, &value)
+}
+
+// AppendChildren puts an element behind those of Children.
+func (v *StrictView) AppendChildren(value StrictView) {
+	v.view.AppendPart(v.slots[:], &strictViewShape, 2, &value)
 }
 
 // HasChildren reports whether Children is there.
@@ -1514,6 +1578,11 @@ func (v *ChoiceView) SetNumbers(value []int32) {
 // SetNumbersAt changes element i of Numbers. It panics if there is none.
 func (v *ChoiceView) SetNumbersAt(i int, value int32) {
 	v.view.SetNumberAt(v.slots[:], &choiceViewShape, 2, i, uint64(value))
+}
+
+// AppendNumbers puts an element behind those of Numbers.
+func (v *ChoiceView) AppendNumbers(value int32) {
+	v.view.AppendNumber(v.slots[:], &choiceViewShape, 2, uint64(value))
 }
 
 // HasNumbers reports whether Numbers is there.
@@ -1794,6 +1863,11 @@ func (v *ContainersView) SetBoolsAt(i int, value bool) {
 	v.view.SetBoolAt(v.slots[:], &containersViewShape, 0, i, value)
 }
 
+// AppendBools puts an element behind those of Bools.
+func (v *ContainersView) AppendBools(value bool) {
+	v.view.AppendBool(v.slots[:], &containersViewShape, 0, value)
+}
+
 // HasBools reports whether Bools is there.
 func (v *ContainersView) HasBools() bool { return v.view.Has(v.slots[0]) }
 
@@ -1816,6 +1890,11 @@ func (v *ContainersView) SetBytes(value []int8) {
 // SetBytesAt changes element i of Bytes. It panics if there is none.
 func (v *ContainersView) SetBytesAt(i int, value int8) {
 	v.view.SetNumberAt(v.slots[:], &containersViewShape, 1, i, uint64(value))
+}
+
+// AppendBytes puts an element behind those of Bytes.
+func (v *ContainersView) AppendBytes(value int8) {
+	v.view.AppendNumber(v.slots[:], &containersViewShape, 1, uint64(value))
 }
 
 // HasBytes reports whether Bytes is there.
@@ -1842,6 +1921,11 @@ func (v *ContainersView) SetShortsAt(i int, value int16) {
 	v.view.SetNumberAt(v.slots[:], &containersViewShape, 2, i, uint64(value))
 }
 
+// AppendShorts puts an element behind those of Shorts.
+func (v *ContainersView) AppendShorts(value int16) {
+	v.view.AppendNumber(v.slots[:], &containersViewShape, 2, uint64(value))
+}
+
 // HasShorts reports whether Shorts is there.
 func (v *ContainersView) HasShorts() bool { return v.view.Has(v.slots[2]) }
 
@@ -1864,6 +1948,11 @@ func (v *ContainersView) SetInts(value []int32) {
 // SetIntsAt changes element i of Ints. It panics if there is none.
 func (v *ContainersView) SetIntsAt(i int, value int32) {
 	v.view.SetNumberAt(v.slots[:], &containersViewShape, 3, i, uint64(value))
+}
+
+// AppendInts puts an element behind those of Ints.
+func (v *ContainersView) AppendInts(value int32) {
+	v.view.AppendNumber(v.slots[:], &containersViewShape, 3, uint64(value))
 }
 
 // HasInts reports whether Ints is there.
@@ -1890,6 +1979,11 @@ func (v *ContainersView) SetLongsAt(i int, value int64) {
 	v.view.SetNumberAt(v.slots[:], &containersViewShape, 4, i, uint64(value))
 }
 
+// AppendLongs puts an element behind those of Longs.
+func (v *ContainersView) AppendLongs(value int64) {
+	v.view.AppendNumber(v.slots[:], &containersViewShape, 4, uint64(value))
+}
+
 // HasLongs reports whether Longs is there.
 func (v *ContainersView) HasLongs() bool { return v.view.Has(v.slots[4]) }
 
@@ -1912,6 +2006,11 @@ func (v *ContainersView) SetDoubles(value []float64) {
 // SetDoublesAt changes element i of Doubles. It panics if there is none.
 func (v *ContainersView) SetDoublesAt(i int, value float64) {
 	v.view.SetDoubleAt(v.slots[:], &containersViewShape, 5, i, value)
+}
+
+// AppendDoubles puts an element behind those of Doubles.
+func (v *ContainersView) AppendDoubles(value float64) {
+	v.view.AppendDouble(v.slots[:], &containersViewShape, 5, value)
 }
 
 // HasDoubles reports whether Doubles is there.
@@ -1938,6 +2037,11 @@ func (v *ContainersView) SetStringsAt(i int, value string) {
 	v.view.SetTextAt(v.slots[:], &containersViewShape, 6, i, value)
 }
 
+// AppendStrings puts an element behind those of Strings.
+func (v *ContainersView) AppendStrings(value string) {
+	v.view.AppendText(v.slots[:], &containersViewShape, 6, value)
+}
+
 // HasStrings reports whether Strings is there.
 func (v *ContainersView) HasStrings() bool { return v.view.Has(v.slots[6]) }
 
@@ -1960,6 +2064,11 @@ func (v *ContainersView) SetBinaries(value [][]byte) {
 // SetBinariesAt changes element i of Binaries. It panics if there is none.
 func (v *ContainersView) SetBinariesAt(i int, value []byte) {
 	v.view.SetTextAt(v.slots[:], &containersViewShape, 7, i, string(value))
+}
+
+// AppendBinaries puts an element behind those of Binaries.
+func (v *ContainersView) AppendBinaries(value []byte) {
+	v.view.AppendText(v.slots[:], &containersViewShape, 7, string(value))
 }
 
 // HasBinaries reports whether Binaries is there.
@@ -1986,6 +2095,11 @@ func (v *ContainersView) SetUUIDsAt(i int, value thrift.UUID) {
 	v.view.SetUUIDAt(v.slots[:], &containersViewShape, 8, i, value)
 }
 
+// AppendUUIDs puts an element behind those of UUIDs.
+func (v *ContainersView) AppendUUIDs(value thrift.UUID) {
+	v.view.AppendUUID(v.slots[:], &containersViewShape, 8, value)
+}
+
 // HasUUIDs reports whether UUIDs is there.
 func (v *ContainersView) HasUUIDs() bool { return v.view.Has(v.slots[8]) }
 
@@ -2008,6 +2122,11 @@ func (v *ContainersView) SetColors(value []Color) {
 // SetColorsAt changes element i of Colors. It panics if there is none.
 func (v *ContainersView) SetColorsAt(i int, value Color) {
 	v.view.SetNumberAt(v.slots[:], &containersViewShape, 9, i, uint64(value))
+}
+
+// AppendColors puts an element behind those of Colors.
+func (v *ContainersView) AppendColors(value Color) {
+	v.view.AppendNumber(v.slots[:], &containersViewShape, 9, uint64(value))
 }
 
 // HasColors reports whether Colors is there.
@@ -2041,6 +2160,11 @@ func (v *ContainersView) SetLeavesAt(i int, value LeafView) {
 	v.view.SetPartAt(v.slots[:], &containersViewShape, 10, i, &value)
 }
 
+// AppendLeaves puts an element behind those of Leaves.
+func (v *ContainersView) AppendLeaves(value LeafView) {
+	v.view.AppendPart(v.slots[:], &containersViewShape, 10, &value)
+}
+
 // HasLeaves reports whether Leaves is there.
 func (v *ContainersView) HasLeaves() bool { return v.view.Has(v.slots[10]) }
 
@@ -2070,6 +2194,11 @@ func (v *ContainersView) SetChoices(value []Choice) {
 // SetChoicesAt changes element i of Choices. It panics if there is none.
 func (v *ContainersView) SetChoicesAt(i int, value ChoiceView) {
 	v.view.SetPartAt(v.slots[:], &containersViewShape, 11, i, &value)
+}
+
+// AppendChoices puts an element behind those of Choices.
+func (v *ContainersView) AppendChoices(value ChoiceView) {
+	v.view.AppendPart(v.slots[:], &containersViewShape, 11, &value)
 }
 
 // HasChoices reports whether Choices is there.
@@ -2222,6 +2351,16 @@ func (v *ContainersView) SetByBinary(value map[string]*Leaf) {
 		w.EndMap()
 		return b
 	})
+}
+
+// SetByBinaryEntry makes value that of a key in ByBinary.
+func (v *ContainersView) SetByBinaryEntry(key string, value LeafView) {
+	v.view.SetPartEntry(v.slots[:], &containersViewShape, 15, view.TextKey(key), &value)
+}
+
+// DeleteByBinaryEntry removes a key from ByBinary, if it is there.
+func (v *ContainersView) DeleteByBinaryEntry(key string) {
+	v.view.DeleteEntry(v.slots[:], &containersViewShape, 15, view.TextKey(key))
 }
 
 // HasByBinary reports whether ByBinary is there.
@@ -2378,6 +2517,11 @@ func (v *ContainersView) SetNodesAt(i int, value NodeView) {
 	v.view.SetPartAt(v.slots[:], &containersViewShape, 20, i, &value)
 }
 
+// AppendNodes puts an element behind those of Nodes.
+func (v *ContainersView) AppendNodes(value NodeView) {
+	v.view.AppendPart(v.slots[:], &containersViewShape, 20, &value)
+}
+
 // HasNodes reports whether Nodes is there.
 func (v *ContainersView) HasNodes() bool { return v.view.Has(v.slots[20]) }
 
@@ -2400,6 +2544,16 @@ func (v *ContainersView) SetTexts(value map[string]string) {
 		w.EndMap()
 		return b
 	})
+}
+
+// SetTextsEntry makes value that of a key in Texts.
+func (v *ContainersView) SetTextsEntry(key string, value string) {
+	v.view.SetTextEntry(v.slots[:], &containersViewShape, 21, view.TextKey(key), value)
+}
+
+// DeleteTextsEntry removes a key from Texts, if it is there.
+func (v *ContainersView) DeleteTextsEntry(key string) {
+	v.view.DeleteEntry(v.slots[:], &containersViewShape, 21, view.TextKey(key))
 }
 
 // HasTexts reports whether Texts is there.
@@ -2547,6 +2701,11 @@ func (v *NodeView) SetChildrenAt(i int, value NodeView) {
 	v.view.SetPartAt(v.slots[:], &nodeViewShape, 2, i, &value)
 }
 
+// AppendChildren puts an element behind those of Children.
+func (v *NodeView) AppendChildren(value NodeView) {
+	v.view.AppendPart(v.slots[:], &nodeViewShape, 2, &value)
+}
+
 // HasChildren reports whether Children is there.
 func (v *NodeView) HasChildren() bool { return v.view.Has(v.slots[2]) }
 
@@ -2576,6 +2735,16 @@ func (v *NodeView) SetNamed(value map[string]*Node) {
 		w.EndMap()
 		return b
 	})
+}
+
+// SetNamedEntry makes value that of a key in Named.
+func (v *NodeView) SetNamedEntry(key string, value NodeView) {
+	v.view.SetPartEntry(v.slots[:], &nodeViewShape, 3, view.TextKey(key), &value)
+}
+
+// DeleteNamedEntry removes a key from Named, if it is there.
+func (v *NodeView) DeleteNamedEntry(key string) {
+	v.view.DeleteEntry(v.slots[:], &nodeViewShape, 3, view.TextKey(key))
 }
 
 // HasNamed reports whether Named is there.
@@ -2624,6 +2793,11 @@ func (v *NodeView) SetPlaces(value []other.Place) {
 // SetPlacesAt changes element i of Places. It panics if there is none.
 func (v *NodeView) SetPlacesAt(i int, value other.PlaceView) {
 	v.view.SetPartAt(v.slots[:], &nodeViewShape, 5, i, &value)
+}
+
+// AppendPlaces puts an element behind those of Places.
+func (v *NodeView) AppendPlaces(value other.PlaceView) {
+	v.view.AppendPart(v.slots[:], &nodeViewShape, 5, &value)
 }
 
 // HasPlaces reports whether Places is there.
@@ -2795,6 +2969,11 @@ func (v *NamesView_2) SetViewAt(i int, value int32) {
 	v.view.SetNumberAt(v.slots[:], &namesView_2Shape, 4, i, uint64(value))
 }
 
+// AppendView puts an element behind those of View.
+func (v *NamesView_2) AppendView(value int32) {
+	v.view.AppendNumber(v.slots[:], &namesView_2Shape, 4, uint64(value))
+}
+
 // HasView reports whether View is there.
 func (v *NamesView_2) HasView() bool { return v.view.Has(v.slots[4]) }
 
@@ -2817,6 +2996,11 @@ func (v *NamesView_2) SetSlots(value []int32) {
 // SetSlotsAt changes element i of Slots. It panics if there is none.
 func (v *NamesView_2) SetSlotsAt(i int, value int32) {
 	v.view.SetNumberAt(v.slots[:], &namesView_2Shape, 5, i, uint64(value))
+}
+
+// AppendSlots puts an element behind those of Slots.
+func (v *NamesView_2) AppendSlots(value int32) {
+	v.view.AppendNumber(v.slots[:], &namesView_2Shape, 5, uint64(value))
 }
 
 // HasSlots reports whether Slots is there.
@@ -2893,6 +3077,16 @@ func (v *NamesView_2) SetB(value map[int32]int32) {
 		w.EndMap()
 		return b
 	})
+}
+
+// SetBEntry makes value that of a key in B.
+func (v *NamesView_2) SetBEntry(key int32, value int32) {
+	v.view.SetNumberEntry(v.slots[:], &namesView_2Shape, 10, view.NumberKey(thrift.I32, uint64(key)), uint64(value))
+}
+
+// DeleteBEntry removes a key from B, if it is there.
+func (v *NamesView_2) DeleteBEntry(key int32) {
+	v.view.DeleteEntry(v.slots[:], &namesView_2Shape, 10, view.NumberKey(thrift.I32, uint64(key)))
 }
 
 // HasB reports whether B is there.

@@ -127,6 +127,11 @@ func (v *ParcelView) SetNotesAt(i int, value string) {
 	v.view.SetTextAt(v.slots[:], &parcelViewShape, 2, i, value)
 }
 
+// AppendNotes puts an element behind those of Notes.
+func (v *ParcelView) AppendNotes(value string) {
+	v.view.AppendText(v.slots[:], &parcelViewShape, 2, value)
+}
+
 // HasNotes reports whether Notes is there.
 func (v *ParcelView) HasNotes() bool { return v.view.Has(v.slots[2]) }
 
