@@ -12,8 +12,8 @@ type viewNames struct {
 
 // viewMethods are the methods for a field; "" for those that it does not have.
 type viewMethods struct {
-	get, set, has, clear, setAt      string
-	appendOne, setEntry, deleteEntry string
+	get, set, has, clear, setAt                string
+	appendOne, removeAt, setEntry, deleteEntry string
 }
 
 // viewedStructs finds the structs that get views: all, or those that are annotated, those
@@ -86,7 +86,7 @@ func nameViewMethods(view *viewNames, s *schema.Struct) {
 	for _, field := range s.Fields { // last, so that others keep the names that they had
 		m := view.fields[field]
 		if m.setAt != "" {
-			m.appendOne = methods.claim("Append" + field.GoName)
+			m.appendOne, m.removeAt = methods.claim("Append"+field.GoName), methods.claim("Remove"+field.GoName+"At")
 		}
 		if hasSettableEntries(field.Type) {
 			m.setEntry, m.deleteEntry = methods.claim("Set"+field.GoName+"Entry"), methods.claim("Delete"+field.GoName+"Entry")

@@ -64,8 +64,8 @@ func (p *printer) viewSetters(f viewField) {
 	p.P(receiver, f.methods.clear, "() { v.view.Clear(", f.arguments(), ") }")
 }
 
-// viewElementSetter prints the methods that change an element of a list, and that append
-// one.
+// viewElementSetter prints the methods that change, append and remove an element of a
+// list.
 func (p *printer) viewElementSetter(f viewField, receiver string) {
 	valueType, method, value := p.viewElementArgument(f.Type.Element)
 	p.P()
@@ -76,6 +76,9 @@ func (p *printer) viewElementSetter(f viewField, receiver string) {
 	p.doc(sentence(f.methods.appendOne, " puts an element behind those of ", f.methods.get, "."))
 	p.viewPartSetter(f, receiver+f.methods.appendOne+"(value "+valueType+") {",
 		"v.view.Append"+strings.TrimPrefix(method, "Set")+"("+f.arguments()+", "+value+")")
+	p.P()
+	p.doc(sentence(f.methods.removeAt, " removes element i of ", f.methods.get, ". It panics if there is none."))
+	p.viewPartSetter(f, receiver+f.methods.removeAt+"(i int) {", "v.view.RemoveAt("+f.arguments()+", i)")
 }
 
 // viewEntrySetters prints the methods that change and remove an entry of a map.

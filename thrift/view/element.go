@@ -9,7 +9,7 @@ import (
 	"github.com/fulmar-rpc/fulmar/thrift"
 )
 
-// viewElements is a list of which some elements were changed or added. It is never changed but
+// viewElements is a list of which some elements were changed, added or removed. It is never changed but
 // replaced, so that copies of a view can share it.
 type viewElements struct {
 	// base is the list before, with its header, which nests depth levels at most; 0 if
@@ -18,6 +18,8 @@ type viewElements struct {
 	depth int
 	// more is how many elements there are behind those of base; each has a patch.
 	more int
+	// gone is how many of all these were removed: they have patches of the form patchNone.
+	gone int
 	// patches are the new elements, in order. taken is how many there are in their memory,
 	// which lists may share that have the first ones in common.
 	patches []viewPatch
@@ -30,11 +32,14 @@ var _ viewPart = (*viewElements)(nil)
 // there is none.
 func (v *View) setAt(slots []Slot, shape *Shape, number, i int, patch viewPatch) {
 	list := v.elements(slots, number)
-	from, to, ok := list.place(i)
+	at := list.original(i)
+	from, to, ok := list.place(at)
 	if !ok {
 		panic(fmt.Sprintf("thrift: index %d of the list %d of %s, which has not as many elements", i, shape.Fields[number].Key.ID(), shape.Name))
 	}
-	patch.of, patch.from, patch.to = int32(i), uint32(from), uint32(to)
+	if patch.of, patch.from, patch.to = int32(at), uint32(from), uint32(to); patch.form == patchNone {
+		list.gone++
+	}
 	list.add(&patch)
 	v.SetPart(slots, shape, number, &list)
 }
@@ -66,6 +71,19 @@ func (v *View) append(slots []Slot, shape *Shape, number int, patch viewPatch) {
 	list.more++
 	list.add(&patch)
 	v.SetPart(slots, shape, number, &list)
+}
+
+// original returns which element i is if those that were removed are counted.
+func (l *viewElements) original(i int) int {
+	if l.gone == 0 {
+		return i
+	}
+	for at := range l.patches {
+		if patch := &l.patches[at]; patch.form == patchNone && int(patch.of) <= i {
+			i++
+		}
+	}
+	return i
 }
 
 // place returns where element i is.
@@ -117,12 +135,14 @@ func (l *viewElements) WriteThrift(w *thrift.Writer, b []byte) []byte {
 		w.CheckLevels(l.base, thrift.List, levels)
 	}
 	t := thrift.Type(l.base[0])
-	b = w.BeginList(b, 0, t, int(thrift.I32At(l.base, 1))+l.more)
+	b = w.BeginList(b, 0, t, int(thrift.I32At(l.base, 1))+l.more-l.gone)
 	at := listHeader
 	for i := range l.patches {
 		patch := &l.patches[i]
 		b = w.Part(b, l.base[at:patch.from])
-		b = patch.write(w, b, t)
+		if patch.form != patchNone {
+			b = patch.write(w, b, t)
+		}
 		at = int(patch.to)
 	}
 	b = w.Part(b, l.base[at:])
@@ -190,4 +210,10 @@ func (v *View) AppendUUID(slots []Slot, shape *Shape, number int, value thrift.U
 // AppendPart is AppendNumber for views, which nobody will change.
 func (v *View) AppendPart(slots []Slot, shape *Shape, number int, part viewPart) {
 	v.append(slots, shape, number, partPatch(part))
+}
+
+// RemoveAt removes element i of a list; those behind it move up. It panics if there is no
+// such element.
+func (v *View) RemoveAt(slots []Slot, shape *Shape, number, i int) {
+	v.setAt(slots, shape, number, i, viewPatch{form: patchNone})
 }

@@ -13,17 +13,28 @@ import (
 	"github.com/fulmar-rpc/fulmar/thrift"
 )
 
-// setPart appends an element to a list of a view and of a struct, or sets or deletes an
+// setPart appends an element to a list of a view and of a struct, removes one, or sets or deletes an
 // entry of a map; false if it did none of these.
 func setPart(v, s, field reflect.Value, name string, random *rand.Rand) bool {
 	add, set := v.MethodByName("Append"+name), v.MethodByName("Set"+name+"Entry")
 	if !add.IsValid() && !set.IsValid() || random.IntN(2) == 0 {
 		return false
 	}
+	if field.Kind() != reflect.Slice && field.Kind() != reflect.Map {
+		return false
+	}
+	if read := v.MethodByName(name).Call(nil)[0]; field.IsNil() && read.MethodByName("Len").Call(nil)[0].Int() > 0 {
+		return false // a view reads what was removed as the default, and changes that
+	}
 	element := reflect.New(field.Type().Elem()).Elem()
 	filler{random: random}.fill(element, nesting-2)
 	changed := reflect.Value{}
-	if add.IsValid() {
+	if remove := v.MethodByName("Remove" + name + "At"); remove.IsValid() && field.Len() > 0 && random.IntN(2) == 0 {
+		i := random.IntN(field.Len())
+		remove.Call([]reflect.Value{reflect.ValueOf(i)})
+		changed = reflect.AppendSlice(reflect.MakeSlice(field.Type(), 0, field.Len()), field.Slice(0, i))
+		changed = reflect.AppendSlice(changed, field.Slice(i+1, field.Len()))
+	} else if add.IsValid() {
 		value, ok := passed(add.Type().In(0), element)
 		if !ok {
 			return true
@@ -191,5 +202,48 @@ func TestView_ChangesEntriesOfMaps(t *testing.T) {
 	var nothing views.OptionalView
 	if nothing.DeleteLeavesEntry("k"); nothing.HasLeaves() {
 		t.Error("there is a map of which something was deleted")
+	}
+}
+
+// TestView_RemovesElements removes elements before, between and behind others that were
+// changed and added.
+func TestView_RemovesElements(t *testing.T) {
+	v, err := views.NewContainersView(&views.Containers{Strings: []string{"a", "b", "c", "d"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := v
+	v.SetStringsAt(1, "B")
+	v.RemoveStringsAt(0)
+	v.SetStringsAt(0, "BB")
+	v.AppendStrings("e")
+	v.AppendStrings("f")
+	fork := v
+	v.RemoveStringsAt(1) // c
+	v.RemoveStringsAt(2) // e
+	v.AppendStrings("g")
+	v.SetStringsAt(2, "F")
+	for range 5 {
+		fork.RemoveStringsAt(0)
+	}
+	for name, test := range map[string]struct {
+		v    *views.ContainersView
+		want []string
+	}{"all": {&v, []string{"BB", "d", "F", "g"}}, "fork": {&fork, nil}, "before": {&kept, []string{"a", "b", "c", "d"}}} {
+		if got := test.v.Strings().AppendTo(nil); !slices.Equal(got, test.want) {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+	for name, remove := range map[string]func(){
+		"behind the last": func() { v.RemoveStringsAt(4) }, "of none": func() { fork.RemoveStringsAt(0) }, "negative": func() { v.RemoveStringsAt(-1) },
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: an element was removed", name)
+				}
+			}()
+			remove()
+		}()
 	}
 }

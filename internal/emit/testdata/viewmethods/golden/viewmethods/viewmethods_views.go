@@ -146,6 +146,9 @@ func (v *OrderView) AppendParcels(value parcel.ParcelView) {
 	v.view.AppendPart(v.slots[:], &orderViewShape, 2, &value)
 }
 
+// RemoveParcelsAt removes element i of Parcels. It panics if there is none.
+func (v *OrderView) RemoveParcelsAt(i int) { v.view.RemoveAt(v.slots[:], &orderViewShape, 2, i) }
+
 // HasParcels reports whether Parcels is there.
 func (v *OrderView) HasParcels() bool { return v.view.Has(v.slots[2]) }
 

@@ -374,6 +374,9 @@ func (v *PlainView) AppendNumbers(value int64) {
 	v.view.AppendNumber(v.slots[:], &plainViewShape, 11, uint64(value))
 }
 
+// RemoveNumbersAt removes element i of Numbers. It panics if there is none.
+func (v *PlainView) RemoveNumbersAt(i int) { v.view.RemoveAt(v.slots[:], &plainViewShape, 11, i) }
+
 // HasNumbers reports whether Numbers is there.
 func (v *PlainView) HasNumbers() bool { return v.view.Has(v.slots[11]) }
 
@@ -682,6 +685,14 @@ func (v *PresetView) AppendNumbers(value int64) {
 	v.view.AppendNumber(v.slots[:], &presetViewShape, 11, uint64(value))
 }
 
+// RemoveNumbersAt removes element i of Numbers. It panics if there is none.
+func (v *PresetView) RemoveNumbersAt(i int) {
+	if !v.view.Has(v.slots[11]) {
+		v.SetNumbers([]int64{1, 2, 3})
+	}
+	v.view.RemoveAt(v.slots[:], &presetViewShape, 11, i)
+}
+
 // HasNumbers reports whether Numbers is there.
 func (v *PresetView) HasNumbers() bool { return v.view.Has(v.slots[11]) }
 
@@ -768,6 +779,14 @@ func (v *PresetView) AppendNames(value string) {
 	v.view.AppendText(v.slots[:], &presetViewShape, 13, value)
 }
 
+// RemoveNamesAt removes element i of Names. It panics if there is none.
+func (v *PresetView) RemoveNamesAt(i int) {
+	if !v.view.Has(v.slots[13]) {
+		v.SetNames([]string{"x", "y"})
+	}
+	v.view.RemoveAt(v.slots[:], &presetViewShape, 13, i)
+}
+
 // HasNames reports whether Names is there.
 func (v *PresetView) HasNames() bool { return v.view.Has(v.slots[13]) }
 
@@ -825,6 +844,14 @@ func (v *PresetView) AppendTags(value string) {
 		v.SetTags([]string{"t"})
 	}
 	v.view.AppendText(v.slots[:], &presetViewShape, 15, value)
+}
+
+// RemoveTagsAt removes element i of Tags. It panics if there is none.
+func (v *PresetView) RemoveTagsAt(i int) {
+	if !v.view.Has(v.slots[15]) {
+		v.SetTags([]string{"t"})
+	}
+	v.view.RemoveAt(v.slots[:], &presetViewShape, 15, i)
 }
 
 // HasTags reports whether Tags is there.
@@ -1151,6 +1178,9 @@ func (v *OptionalView) AppendNumbers(value int64) {
 	v.view.AppendNumber(v.slots[:], &optionalViewShape, 11, uint64(value))
 }
 
+// RemoveNumbersAt removes element i of Numbers. It panics if there is none.
+func (v *OptionalView) RemoveNumbersAt(i int) { v.view.RemoveAt(v.slots[:], &optionalViewShape, 11, i) }
+
 // HasNumbers reports whether Numbers is there.
 func (v *OptionalView) HasNumbers() bool { return v.view.Has(v.slots[11]) }
 
@@ -1351,6 +1381,9 @@ func (v *StrictView) AppendNumbers(value int32) {
 	v.view.AppendNumber(v.slots[:], &strictViewShape, 3, uint64(value))
 }
 
+// RemoveNumbersAt removes element i of Numbers. It panics if there is none.
+func (v *StrictView) RemoveNumbersAt(i int) { v.view.RemoveAt(v.slots[:], &strictViewShape, 3, i) }
+
 func (v *StrictView) Leaf() LeafView {
 	var value LeafView
 	value.BindThrift(v.view.Value(v.slots[0]))
@@ -1441,6 +1474,9 @@ func (v *StrictView) SetChildrenAt(i int, value StrictView) {
 func (v *StrictView) AppendChildren(value StrictView) {
 	v.view.AppendPart(v.slots[:], &strictViewShape, 2, &value)
 }
+
+// RemoveChildrenAt removes element i of Children. It panics if there is none.
+func (v *StrictView) RemoveChildrenAt(i int) { v.view.RemoveAt(v.slots[:], &strictViewShape, 2, i) }
 
 // HasChildren reports whether Children is there.
 func (v *StrictView) HasChildren() bool { return v.view.Has(v.slots[2]) }
@@ -1584,6 +1620,9 @@ func (v *ChoiceView) SetNumbersAt(i int, value int32) {
 func (v *ChoiceView) AppendNumbers(value int32) {
 	v.view.AppendNumber(v.slots[:], &choiceViewShape, 2, uint64(value))
 }
+
+// RemoveNumbersAt removes element i of Numbers. It panics if there is none.
+func (v *ChoiceView) RemoveNumbersAt(i int) { v.view.RemoveAt(v.slots[:], &choiceViewShape, 2, i) }
 
 // HasNumbers reports whether Numbers is there.
 func (v *ChoiceView) HasNumbers() bool { return v.view.Has(v.slots[2]) }
@@ -1868,6 +1907,11 @@ func (v *ContainersView) AppendBools(value bool) {
 	v.view.AppendBool(v.slots[:], &containersViewShape, 0, value)
 }
 
+// RemoveBoolsAt removes element i of Bools. It panics if there is none.
+func (v *ContainersView) RemoveBoolsAt(i int) {
+	v.view.RemoveAt(v.slots[:], &containersViewShape, 0, i)
+}
+
 // HasBools reports whether Bools is there.
 func (v *ContainersView) HasBools() bool { return v.view.Has(v.slots[0]) }
 
@@ -1895,6 +1939,11 @@ func (v *ContainersView) SetBytesAt(i int, value int8) {
 // AppendBytes puts an element behind those of Bytes.
 func (v *ContainersView) AppendBytes(value int8) {
 	v.view.AppendNumber(v.slots[:], &containersViewShape, 1, uint64(value))
+}
+
+// RemoveBytesAt removes element i of Bytes. It panics if there is none.
+func (v *ContainersView) RemoveBytesAt(i int) {
+	v.view.RemoveAt(v.slots[:], &containersViewShape, 1, i)
 }
 
 // HasBytes reports whether Bytes is there.
@@ -1926,6 +1975,11 @@ func (v *ContainersView) AppendShorts(value int16) {
 	v.view.AppendNumber(v.slots[:], &containersViewShape, 2, uint64(value))
 }
 
+// RemoveShortsAt removes element i of Shorts. It panics if there is none.
+func (v *ContainersView) RemoveShortsAt(i int) {
+	v.view.RemoveAt(v.slots[:], &containersViewShape, 2, i)
+}
+
 // HasShorts reports whether Shorts is there.
 func (v *ContainersView) HasShorts() bool { return v.view.Has(v.slots[2]) }
 
@@ -1955,6 +2009,9 @@ func (v *ContainersView) AppendInts(value int32) {
 	v.view.AppendNumber(v.slots[:], &containersViewShape, 3, uint64(value))
 }
 
+// RemoveIntsAt removes element i of Ints. It panics if there is none.
+func (v *ContainersView) RemoveIntsAt(i int) { v.view.RemoveAt(v.slots[:], &containersViewShape, 3, i) }
+
 // HasInts reports whether Ints is there.
 func (v *ContainersView) HasInts() bool { return v.view.Has(v.slots[3]) }
 
@@ -1982,6 +2039,11 @@ func (v *ContainersView) SetLongsAt(i int, value int64) {
 // AppendLongs puts an element behind those of Longs.
 func (v *ContainersView) AppendLongs(value int64) {
 	v.view.AppendNumber(v.slots[:], &containersViewShape, 4, uint64(value))
+}
+
+// RemoveLongsAt removes element i of Longs. It panics if there is none.
+func (v *ContainersView) RemoveLongsAt(i int) {
+	v.view.RemoveAt(v.slots[:], &containersViewShape, 4, i)
 }
 
 // HasLongs reports whether Longs is there.
@@ -2013,6 +2075,11 @@ func (v *ContainersView) AppendDoubles(value float64) {
 	v.view.AppendDouble(v.slots[:], &containersViewShape, 5, value)
 }
 
+// RemoveDoublesAt removes element i of Doubles. It panics if there is none.
+func (v *ContainersView) RemoveDoublesAt(i int) {
+	v.view.RemoveAt(v.slots[:], &containersViewShape, 5, i)
+}
+
 // HasDoubles reports whether Doubles is there.
 func (v *ContainersView) HasDoubles() bool { return v.view.Has(v.slots[5]) }
 
@@ -2040,6 +2107,11 @@ func (v *ContainersView) SetStringsAt(i int, value string) {
 // AppendStrings puts an element behind those of Strings.
 func (v *ContainersView) AppendStrings(value string) {
 	v.view.AppendText(v.slots[:], &containersViewShape, 6, value)
+}
+
+// RemoveStringsAt removes element i of Strings. It panics if there is none.
+func (v *ContainersView) RemoveStringsAt(i int) {
+	v.view.RemoveAt(v.slots[:], &containersViewShape, 6, i)
 }
 
 // HasStrings reports whether Strings is there.
@@ -2071,6 +2143,11 @@ func (v *ContainersView) AppendBinaries(value []byte) {
 	v.view.AppendText(v.slots[:], &containersViewShape, 7, string(value))
 }
 
+// RemoveBinariesAt removes element i of Binaries. It panics if there is none.
+func (v *ContainersView) RemoveBinariesAt(i int) {
+	v.view.RemoveAt(v.slots[:], &containersViewShape, 7, i)
+}
+
 // HasBinaries reports whether Binaries is there.
 func (v *ContainersView) HasBinaries() bool { return v.view.Has(v.slots[7]) }
 
@@ -2100,6 +2177,11 @@ func (v *ContainersView) AppendUUIDs(value thrift.UUID) {
 	v.view.AppendUUID(v.slots[:], &containersViewShape, 8, value)
 }
 
+// RemoveUUIDsAt removes element i of UUIDs. It panics if there is none.
+func (v *ContainersView) RemoveUUIDsAt(i int) {
+	v.view.RemoveAt(v.slots[:], &containersViewShape, 8, i)
+}
+
 // HasUUIDs reports whether UUIDs is there.
 func (v *ContainersView) HasUUIDs() bool { return v.view.Has(v.slots[8]) }
 
@@ -2127,6 +2209,11 @@ func (v *ContainersView) SetColorsAt(i int, value Color) {
 // AppendColors puts an element behind those of Colors.
 func (v *ContainersView) AppendColors(value Color) {
 	v.view.AppendNumber(v.slots[:], &containersViewShape, 9, uint64(value))
+}
+
+// RemoveColorsAt removes element i of Colors. It panics if there is none.
+func (v *ContainersView) RemoveColorsAt(i int) {
+	v.view.RemoveAt(v.slots[:], &containersViewShape, 9, i)
 }
 
 // HasColors reports whether Colors is there.
@@ -2165,6 +2252,11 @@ func (v *ContainersView) AppendLeaves(value LeafView) {
 	v.view.AppendPart(v.slots[:], &containersViewShape, 10, &value)
 }
 
+// RemoveLeavesAt removes element i of Leaves. It panics if there is none.
+func (v *ContainersView) RemoveLeavesAt(i int) {
+	v.view.RemoveAt(v.slots[:], &containersViewShape, 10, i)
+}
+
 // HasLeaves reports whether Leaves is there.
 func (v *ContainersView) HasLeaves() bool { return v.view.Has(v.slots[10]) }
 
@@ -2199,6 +2291,11 @@ func (v *ContainersView) SetChoicesAt(i int, value ChoiceView) {
 // AppendChoices puts an element behind those of Choices.
 func (v *ContainersView) AppendChoices(value ChoiceView) {
 	v.view.AppendPart(v.slots[:], &containersViewShape, 11, &value)
+}
+
+// RemoveChoicesAt removes element i of Choices. It panics if there is none.
+func (v *ContainersView) RemoveChoicesAt(i int) {
+	v.view.RemoveAt(v.slots[:], &containersViewShape, 11, i)
 }
 
 // HasChoices reports whether Choices is there.
@@ -2522,6 +2619,11 @@ func (v *ContainersView) AppendNodes(value NodeView) {
 	v.view.AppendPart(v.slots[:], &containersViewShape, 20, &value)
 }
 
+// RemoveNodesAt removes element i of Nodes. It panics if there is none.
+func (v *ContainersView) RemoveNodesAt(i int) {
+	v.view.RemoveAt(v.slots[:], &containersViewShape, 20, i)
+}
+
 // HasNodes reports whether Nodes is there.
 func (v *ContainersView) HasNodes() bool { return v.view.Has(v.slots[20]) }
 
@@ -2706,6 +2808,9 @@ func (v *NodeView) AppendChildren(value NodeView) {
 	v.view.AppendPart(v.slots[:], &nodeViewShape, 2, &value)
 }
 
+// RemoveChildrenAt removes element i of Children. It panics if there is none.
+func (v *NodeView) RemoveChildrenAt(i int) { v.view.RemoveAt(v.slots[:], &nodeViewShape, 2, i) }
+
 // HasChildren reports whether Children is there.
 func (v *NodeView) HasChildren() bool { return v.view.Has(v.slots[2]) }
 
@@ -2799,6 +2904,9 @@ func (v *NodeView) SetPlacesAt(i int, value other.PlaceView) {
 func (v *NodeView) AppendPlaces(value other.PlaceView) {
 	v.view.AppendPart(v.slots[:], &nodeViewShape, 5, &value)
 }
+
+// RemovePlacesAt removes element i of Places. It panics if there is none.
+func (v *NodeView) RemovePlacesAt(i int) { v.view.RemoveAt(v.slots[:], &nodeViewShape, 5, i) }
 
 // HasPlaces reports whether Places is there.
 func (v *NodeView) HasPlaces() bool { return v.view.Has(v.slots[5]) }
@@ -2974,6 +3082,9 @@ func (v *NamesView_2) AppendView(value int32) {
 	v.view.AppendNumber(v.slots[:], &namesView_2Shape, 4, uint64(value))
 }
 
+// RemoveViewAt removes element i of View. It panics if there is none.
+func (v *NamesView_2) RemoveViewAt(i int) { v.view.RemoveAt(v.slots[:], &namesView_2Shape, 4, i) }
+
 // HasView reports whether View is there.
 func (v *NamesView_2) HasView() bool { return v.view.Has(v.slots[4]) }
 
@@ -3002,6 +3113,9 @@ func (v *NamesView_2) SetSlotsAt(i int, value int32) {
 func (v *NamesView_2) AppendSlots(value int32) {
 	v.view.AppendNumber(v.slots[:], &namesView_2Shape, 5, uint64(value))
 }
+
+// RemoveSlotsAt removes element i of Slots. It panics if there is none.
+func (v *NamesView_2) RemoveSlotsAt(i int) { v.view.RemoveAt(v.slots[:], &namesView_2Shape, 5, i) }
 
 // HasSlots reports whether Slots is there.
 func (v *NamesView_2) HasSlots() bool { return v.view.Has(v.slots[5]) }

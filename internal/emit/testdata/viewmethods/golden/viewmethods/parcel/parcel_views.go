@@ -132,6 +132,9 @@ func (v *ParcelView) AppendNotes(value string) {
 	v.view.AppendText(v.slots[:], &parcelViewShape, 2, value)
 }
 
+// RemoveNotesAt removes element i of Notes. It panics if there is none.
+func (v *ParcelView) RemoveNotesAt(i int) { v.view.RemoveAt(v.slots[:], &parcelViewShape, 2, i) }
+
 // HasNotes reports whether Notes is there.
 func (v *ParcelView) HasNotes() bool { return v.view.Has(v.slots[2]) }
 
