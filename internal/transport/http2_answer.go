@@ -145,7 +145,7 @@ func (h *http2Server) beginFields(s *serverStream) {
 // pumpLocked sends of an answer what there is room for, and behind all of it the trailers.
 func (h *http2Server) pumpLocked(s *serverStream) {
 	for len(s.rest) > 0 {
-		sent, err := h.http2.Data(s.id, s.rest[0], false)
+		sent, err := h.http2.Data(s.id, s.rest[0], s.status != "")
 		if err != nil {
 			h.resetLocked(s)
 			return
@@ -161,6 +161,11 @@ func (h *http2Server) pumpLocked(s *serverStream) {
 			return
 		}
 		s.rest = s.rest[1:]
+	}
+	if s.status != "" {
+		s.sent = true
+		h.releaseLocked(s)
+		return
 	}
 	h.fields = append(h.fields[:0], http2.Field{Name: "grpc-status", Value: "0"})
 	h.addPairs(s.reply.Trailing)

@@ -39,6 +39,8 @@ type serverStream struct {
 	body            []byte
 	charged         int
 	complete        bool
+	// status is the answer in HTTP to a request that is no gRPC's, "" if it is.
+	status string
 	// target is what LookupExact returned. messages is nil for unary methods.
 	target   any
 	messages *serverMessages
@@ -59,6 +61,13 @@ type serverStream struct {
 // takeLocked obeys an event. It returns a stream whose request is complete.
 func (h *http2Server) takeLocked(event *http2.Event, now time.Time) *serverStream {
 	stream, _ := event.Value.(*serverStream)
+	if stream != nil && stream.status != "" && event.Kind != http2.EventReset {
+		h.http2.Consume(event.Stream, len(event.Data), h.at(now))
+		if event.End {
+			h.refuseLocked(stream)
+		}
+		return nil
+	}
 	switch event.Kind {
 	case http2.EventHeaders:
 		if stream == nil {
@@ -106,20 +115,33 @@ func (h *http2Server) refuses(s *serverStream) bool {
 	return s.refused != nil || s.target == nil && !h.conn.server.config.TakesUnknown
 }
 
+// refuseLocked answers a request that is no gRPC's, when all of it has come: rules of HTTP/2
+// that it breaks behind its headers are told first.
+func (h *http2Server) refuseLocked(s *serverStream) {
+	h.fields = append(h.fields[:0], http2.Field{Name: ":status", Value: s.status}, http2.Field{Name: "content-type", Value: "text/plain"})
+	s.complete, s.answered, s.returned = true, true, true
+	if h.http2.Headers(s.id, h.fields, false) != nil {
+		h.resetLocked(s)
+		return
+	}
+	s.rest = append(s.parts[:0], []byte("status "+s.status+": this port answers gRPC: POST, with content-type application/grpc\n"))
+	h.pumpLocked(s)
+}
+
 // newStreamLocked makes a stream of the headers of a request. It returns nil if they are
-// not gRPC's: that is answered.
+// not gRPC's.
 func (h *http2Server) newStreamLocked(event *http2.Event, now time.Time) *serverStream {
 	s := &serverStream{id: event.Stream, server: h, began: now}
-	if status := s.headers(event); status != "" {
-		h.fields = append(h.fields[:0], http2.Field{Name: ":status", Value: status}, http2.Field{Name: "content-type", Value: "text/plain"})
-		// What cannot be sent was reset.
-		_ = h.http2.Headers(s.id, h.fields, true)
-		h.http2.Release(s.id, h.at(now))
-		return nil
-	}
+	s.status = s.headers(event)
 	s.ending.parent = h.conn.context()
 	h.http2.Attach(s.id, s)
 	h.streams[s.id] = s
+	if s.status != "" {
+		if event.End {
+			h.refuseLocked(s)
+		}
+		return nil
+	}
 	if config := &h.conn.server.config; s.refused == nil {
 		s.target = config.LookupExact(s.service, s.method, s.payload)
 		if s.target != nil && config.Streams != nil && config.Streams(s.target) {
