@@ -65,8 +65,9 @@ chaos: generate bin/chaos bin/chaos-race ## Faults and overload on real sockets 
 	bin/chaos -race $(ROOT)/bin/chaos-race -run "$(SCENARIOS)" $(if $(SOAK),-soak $(SOAK))
 
 .PHONY: conformance
-conformance: ## Outside suites and peers: planned, not there yet
-	@echo "make conformance: not there yet; it comes with the issues about gRPC and about peers" >&2; exit 2
+conformance: generate ## Outside suites: h2spec, and the interoperability cases of gRPC in both directions
+	$(GO) -C test/conformance run .
+	$(GO) -C test/grpc test -count=1 -v ./interop
 
 # Flags for the benchmark, such as BENCHFLAGS="-cases mux-1k-c100 -rounds 9".
 BENCHFLAGS ?=

@@ -1,0 +1,23 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/fulmar-rpc/fulmar/internal/testkit"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m) }
+
+// TestH2spec_AllCasesPass: nothing is skipped, which cases are that find no answer with a
+// body.
+func TestH2spec_AllCasesPass(t *testing.T) {
+	var out bytes.Buffer
+	if err := run(t.Context(), &out); err != nil {
+		t.Errorf("%v\n%s", err, out.String())
+	}
+	if want := "145 tests, 145 passed, 0 skipped, 0 failed"; !strings.Contains(out.String(), want) {
+		t.Errorf("it does not say %q:\n%s", want, out.String())
+	}
+}
