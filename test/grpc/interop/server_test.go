@@ -19,11 +19,17 @@ func TestMain(m *testing.M) { testkit.Main(m) }
 // serve serves the test service until the test ends.
 func serve(t *testing.T) (address string) {
 	t.Helper()
+	return serveWith(t, func(server *fulmar.Server) { server.RegisterService(testServiceDesc, testService{}) })
+}
+
+// serveWith serves what register adds.
+func serveWith(t *testing.T, register func(*fulmar.Server)) (address string) {
+	t.Helper()
 	server, err := fulmar.NewServer(fulmar.ServerConfig{Address: "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	server.RegisterService(testServiceDesc, testService{})
+	register(server)
 	listening, err := server.Listen()
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,141 @@
+package health_test
+
+import (
+	"context"
+	"io"
+	"testing"
+	"testing/synctest"
+
+	"github.com/fulmar-rpc/fulmar"
+	"github.com/fulmar-rpc/fulmar/health"
+	"github.com/fulmar-rpc/fulmar/internal/testkit"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m) }
+
+// start returns a server that answers probes, and a client of it in one process.
+func start(t *testing.T) (*health.Health, *fulmar.Client) {
+	t.Helper()
+	server, err := fulmar.NewServer(fulmar.ServerConfig{LocalOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := health.Register(server)
+	if _, err := server.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(ctx) }()
+	client, err := fulmar.NewClient(fulmar.ClientConfig{Local: server})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := client.Close(); err != nil {
+			t.Error(err)
+		}
+		stop()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	return known, client
+}
+
+// asked is the request for a service, as bytes.
+func asked(service string) *fulmar.Raw {
+	if service == "" {
+		return &fulmar.Raw{}
+	}
+	raw := fulmar.Raw(append([]byte{0x0a, byte(len(service))}, service...))
+	return &raw
+}
+
+func TestHealth_Check(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		known, client := start(t)
+		method, err := fulmar.RawProtobufMethod(health.ServiceName, "Check", false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		check := func(service string) (health.Status, error) {
+			var answer fulmar.Raw
+			if err := client.Call(t.Context(), method, asked(service), &answer); err != nil {
+				return 0, err
+			}
+			if len(answer) != 2 || answer[0] != 0x08 {
+				t.Fatalf("% x", answer)
+			}
+			return health.Status(answer[1]), nil
+		}
+		if status, err := check(""); err != nil || status != health.Serving {
+			t.Errorf("the server: %v, %v", status, err)
+		}
+		if _, err := check("shop"); fulmar.CodeOf(err) != fulmar.NotFound {
+			t.Errorf("a service of which nothing is known: %v", err)
+		}
+		known.Set("shop", health.NotServing)
+		if status, err := check("shop"); err != nil || status != health.NotServing {
+			t.Errorf("a service: %v, %v", status, err)
+		}
+		known.Stop()
+		known.Set("", health.Serving)
+		if status, err := check(""); err != nil || status != health.NotServing {
+			t.Errorf("behind Stop: %v, %v", status, err)
+		}
+		for _, wrong := range []fulmar.Raw{{0x0a, 5, 'x'}, {0x0a, 1, 0xff}, {0x80}} {
+			if err := client.Call(t.Context(), method, &wrong, &fulmar.Raw{}); err == nil {
+				t.Errorf("% x is taken for a request", wrong)
+			}
+		}
+	})
+}
+
+func TestHealth_Watch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		known, client := start(t)
+		raw, err := fulmar.RawProtobufMethod(health.ServiceName, "Watch", false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		method := &fulmar.MethodDesc{Service: raw.Service, Name: raw.Name, Codec: raw.Codec, ServerStreams: true}
+		stream, err := fulmar.OpenServerStream[fulmar.Raw, fulmar.Raw](t.Context(), client, method, asked("shop"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := func() health.Status {
+			answer, err := stream.Recv()
+			if err != nil || len(*answer) != 2 {
+				t.Fatalf("%v, %v", answer, err)
+			}
+			return health.Status((*answer)[1])
+		}
+		if status := next(); status != health.ServiceUnknown {
+			t.Errorf("at first %v", status)
+		}
+		synctest.Wait()
+		known.Set("other", health.Serving)
+		known.Set("shop", health.Serving)
+		if status := next(); status != health.Serving {
+			t.Errorf("then %v", status)
+		}
+		synctest.Wait()
+		known.Stop()
+		if status := next(); status != health.NotServing {
+			t.Errorf("in the end %v", status)
+		}
+		stream.Cancel()
+		if _, err := stream.Recv(); err == nil || err == io.EOF {
+			t.Errorf("behind Cancel: %v", err)
+		}
+	})
+}
+
+func TestStatus_Names(t *testing.T) {
+	for status, want := range map[health.Status]string{health.Unknown: "unknown", health.ServiceUnknown: "service unknown", -1: "no status", 9: "no status"} {
+		if got := status.String(); got != want {
+			t.Errorf("%d is %q, want %q", status, got, want)
+		}
+	}
+}
