@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
 	"net"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -121,6 +123,13 @@ func (s *Server) RegisterService(desc *ServiceDesc, implementation any) {
 		s.logger.Warn("methods are in several services: protocols without service names must call them as \"Service:method\"",
 			"service", desc.Name, "methods", ambiguous)
 	}
+}
+
+// Services returns the names of the registered services, as they are on the wire, sorted.
+func (s *Server) Services() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Sorted(maps.Keys(s.methods.services))
 }
 
 // Listen opens the address of the configuration, if that has not happened yet,

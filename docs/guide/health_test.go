@@ -5,6 +5,7 @@ import (
 
 	"github.com/fulmar-rpc/fulmar"
 	"github.com/fulmar-rpc/fulmar/health"
+	"github.com/fulmar-rpc/fulmar/reflection"
 )
 
 // TestHealth_Guide runs what docs/guide/grpc.md quotes.
@@ -13,6 +14,7 @@ func TestHealth_Guide(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	reflection.Register(server)
 	known := health.Register(server)
 	known.Set("shop.v1.Orders", health.Serving)
 	if err := server.Close(); err != nil {

@@ -15,6 +15,8 @@ import (
 	"github.com/fulmar-rpc/fulmar"
 	"github.com/fulmar-rpc/fulmar/examples/quotes/gen/audit"
 	"github.com/fulmar-rpc/fulmar/examples/quotes/gen/quotes"
+	"github.com/fulmar-rpc/fulmar/health"
+	"github.com/fulmar-rpc/fulmar/reflection"
 )
 
 //go:generate fulmar gen -o gen audit.thrift
@@ -48,6 +50,8 @@ func serve(ctx context.Context, listen string, ready func(address string)) error
 	books := new(books)
 	quotes.RegisterQuotesServer(server, &market{books})
 	audit.RegisterAuditServer(server, books)
+	reflection.Register(server)
+	health.Register(server)
 	address, err := server.Listen()
 	if err != nil {
 		return err

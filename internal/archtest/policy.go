@@ -127,6 +127,7 @@ func runtimePolicy() []place {
 			why:     "codecs fit by shape, so a Thrift user never links Protobuf; file descriptors belong to eventloop",
 		},
 		{folder: "fulmartest", group: runtimeGroup, line: 5, public: true},
+		{folder: "reflection", group: runtimeGroup, line: 5, public: true, thirdParty: []string{moduleProtobuf}, without: []string{"net", "os", "syscall"}, why: "a service as users have them"},
 		{folder: "health", group: runtimeGroup, line: 5, public: true, thirdParty: []string{moduleProtobuf}, without: []string{"net", "os", "syscall"}, why: "a service as users have them"},
 	}
 }
