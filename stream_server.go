@@ -45,8 +45,9 @@ type streamInProgress struct {
 
 // handleStream serves one streaming call.
 func (s *Server) handleStream(ctx context.Context, in *transport.Inbound, entry *methodEntry, deadline time.Time) {
-	// Streams last as long as their users like. Only how many there are counts.
-	defer s.admission.leave(time.Time{})
+	// Streams last as long as their users like, most of it waiting: they count when they
+	// begin, or those that watch something would leave no room for calls.
+	s.admission.leave(time.Time{})
 	in.LetGo()
 	p := new(streamInProgress)
 	method, state := entry.method, &p.state
