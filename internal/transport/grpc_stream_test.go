@@ -175,6 +175,24 @@ func TestStream_Echo(t *testing.T) {
 	})
 }
 
+// waiterFunc is a Waiter.
+type waiterFunc func()
+
+// WillWait implements Waiter.
+func (f waiterFunc) WillWait() { f() }
+
+// TestStream_TellsThatItWaits: a handler that opens a stream is going to wait for it.
+func TestStream_TellsThatItWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pair := newStreamPair(t, echo)
+		told := 0
+		pair.open(context.WithValue(t.Context(), WaiterKey{}, waiterFunc(func() { told++ })), t, "m").Release()
+		if told == 0 {
+			t.Error("nobody was told")
+		}
+	})
+}
+
 // TestStream_Kinds: many messages in one direction, with nobody waiting for the other.
 func TestStream_Kinds(t *testing.T) {
 	const count = 5000

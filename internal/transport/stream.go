@@ -55,6 +55,9 @@ type ServerStream interface {
 // OpenStream begins a call of a streaming method. The request has no body; it belongs to
 // the stream, also when that cannot be opened.
 func (p *Peer) OpenStream(ctx context.Context, request *Request) (ClientStream, error) {
+	if waiter, ok := ctx.Value(WaiterKey{}).(Waiter); ok {
+		waiter.WillWait()
+	}
 	if p.local != nil {
 		return p.local.open(ctx, request)
 	}
