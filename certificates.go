@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -96,17 +97,43 @@ func LoadCertificates(files CertificateFiles, logger *slog.Logger) (*Certificate
 		log:      peerlog.New(logger),
 		checked:  time.Now(),
 	}
-	texts := files.texts()
-	c.seen = texts.sums()
 	var err error
-	c.current, err = files.parse(&texts)
+	c.current, c.seen, err = files.read()
 	return c, err
 }
 
-// texts reads the files.
+// read returns what the files say, and what tells whether they have changed.
+func (f CertificateFiles) read() (*certificateSet, fileSums, error) {
+	texts := f.texts()
+	return f.understand(&texts, texts.sums())
+}
+
+// understand returns what the texts say. A certificate and a key that do not fit are
+// read once more: whoever replaces them between the two reads, such as Kubernetes by one
+// symbolic link, leaves half of each.
+func (f CertificateFiles) understand(texts *fileTexts, sums fileSums) (*certificateSet, fileSums, error) {
+	set, err := f.parse(texts)
+	if err == nil {
+		return set, sums, nil
+	}
+	again := f.texts()
+	if now := again.sums(); now != sums {
+		sums = now
+		set, err = f.parse(&again)
+	}
+	return set, sums, err
+}
+
+// texts reads the files, one that has several parts only once: between two reads it may
+// be replaced, and a certificate and its key would not fit.
 func (f CertificateFiles) texts() (texts fileTexts) {
-	for i, name := range []string{f.Certificate, f.Key, f.Authorities} {
+	names := [3]string{f.Certificate, f.Key, f.Authorities}
+	for i, name := range names {
 		if name == "" {
+			continue
+		}
+		if first := slices.Index(names[:], name); first < i {
+			texts[i] = texts[first]
 			continue
 		}
 		text, err := os.ReadFile(name)
@@ -129,11 +156,6 @@ func wholePEM(text []byte) error {
 		return errors.New("it ends in the middle of a block")
 	}
 	return nil
-}
-
-func (f CertificateFiles) read() (*certificateSet, error) {
-	texts := f.texts()
-	return f.parse(&texts)
 }
 
 // parse returns what the texts say.
@@ -197,8 +219,8 @@ func (c *Certificates) now() *certificateSet {
 	}()
 	texts := c.files.texts()
 	if sums := texts.sums(); sums != seen {
+		fresh, sums, err := c.files.understand(&texts, sums)
 		seen = sums
-		fresh, err := c.files.parse(&texts)
 		if err == nil {
 			current = fresh
 			c.log.Info("certificates were read again", "certificate", c.files.Certificate, "authorities", c.files.Authorities)

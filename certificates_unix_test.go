@@ -3,8 +3,10 @@
 package fulmar_test
 
 import (
+	"errors"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -54,5 +56,55 @@ func TestCertificates_SlowFilesHoldUpOneHandshake(t *testing.T) {
 	}
 	if text := log.String(); !strings.Contains(text, "level=INFO msg=\"certificates were read again\"") {
 		t.Errorf("log: %s", text)
+	}
+}
+
+// TestCertificates_ReplacedWhileTheyAreRead: a certificate of before and a key of after
+// never meet, if they are in one file, or in two that one link leads to.
+func TestCertificates_ReplacedWhileTheyAreRead(t *testing.T) {
+	a := newAuthority(t)
+	if err := os.MkdirAll(a.folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	for _, name := range []string{"one", "two"} {
+		a.issue("server", nil)
+		files := a.files("server")
+		both := filepath.Join(filepath.Dir(files.Certificate), "both.pem")
+		var text []byte
+		for _, part := range []string{files.Certificate, files.Key} {
+			some, err := os.ReadFile(part)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text = append(text, some...)
+		}
+		if err := os.WriteFile(both, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.CopyFS(filepath.Join(folder, name), os.DirFS(filepath.Dir(files.Certificate))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	swap := func(to string) error {
+		next := filepath.Join(folder, "next")
+		return errors.Join(os.Symlink(to, next), os.Rename(next, filepath.Join(folder, "data")))
+	}
+	if err := swap("one"); err != nil {
+		t.Fatal(err)
+	}
+	inside := func(name string) string { return filepath.Join(folder, "data", name) }
+	for name, files := range map[string]fulmar.CertificateFiles{
+		"one file":  {Certificate: inside("both.pem"), Key: inside("both.pem"), Authorities: inside("authorities.pem")},
+		"two files": {Certificate: inside("server.pem"), Key: inside("server.key"), Authorities: inside("authorities.pem")},
+	} {
+		for i := range 200 {
+			swapped := make(chan error, 1)
+			go func() { swapped <- swap([]string{"two", "one"}[i%2]) }()
+			_, err := fulmar.LoadCertificates(files, nil)
+			if err := errors.Join(err, <-swapped); err != nil {
+				t.Fatalf("%s, time %d: %v", name, i, err)
+			}
+		}
 	}
 }

@@ -141,7 +141,7 @@ func (c ServerTLS) check() []error {
 		given = &tls.Config{}
 	}
 	if !c.Files.isZero() {
-		if _, err := c.Files.read(); err != nil {
+		if _, _, err := c.Files.read(); err != nil {
 			problems = append(problems, fmt.Errorf("in Files: %w", err))
 		}
 	}
@@ -240,7 +240,7 @@ func (c ClientTLS) check(unix bool) []error {
 	}
 	problems := checkConfig(c.Config)
 	if !c.Files.isZero() {
-		if _, err := c.Files.read(); err != nil {
+		if _, _, err := c.Files.read(); err != nil {
 			problems = append(problems, fmt.Errorf("in Files: %w", err))
 		}
 	}
