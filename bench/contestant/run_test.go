@@ -25,6 +25,9 @@ func mirror(name string, correct bool) Contestant {
 		Serve: func(ctx context.Context, listener net.Listener, _ Played) error {
 			stop := context.AfterFunc(ctx, func() { listener.Close() })
 			defer stop()
+			// The function above may still be on its way when this one returns, and the
+			// next server of this process wants the same name of a Unix socket.
+			defer listener.Close()
 			conn, err := listener.Accept()
 			if err != nil {
 				return err
@@ -72,7 +75,7 @@ func start(t *testing.T, c Contestant, arguments ...string) (address string, sto
 	reader := bufio.NewReader(lines)
 	line, err := reader.ReadBytes('\n')
 	if err != nil {
-		t.Fatalf("no event: %v", err)
+		t.Fatalf("no event: %v", errors.Join(err, <-served))
 	}
 	event, err := ParseEvent(line)
 	if err != nil || event.Ready == nil {
