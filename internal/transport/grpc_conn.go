@@ -40,6 +40,7 @@ type grpcConn struct {
 
 	mu    sync.Mutex
 	http2 *http2.Conn
+	flow  http2Flow
 	calls map[uint32]*muxCall
 	// settled is closed when the server's settings have come, or the connection failed
 	// before.
@@ -69,6 +70,7 @@ func newGRPCConn(peer *grpcPeer, lent *ClientConn) *grpcConn {
 		c.scheme = "https"
 	}
 	c.http2 = http2.NewConn(config, lent.pool.buffers, 0)
+	c.flow = http2Flow{c.http2, now}
 	c.spare = linkbuf.New(lent.pool.buffers)
 	c.swapped.L = &c.mu
 	c.mu.Lock()

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
 	"github.com/fulmar-rpc/fulmar/internal/wire/grpc"
@@ -20,8 +21,8 @@ func (*nowhere) flushSoon() {}
 
 // newLooseMessages returns a stream without a connection.
 func newLooseMessages(pool *linkbuf.Pool, limit int, budget *budget) *grpcMessages {
-	m := &grpcMessages{limit: limit, budget: budget, connection: new(nowhere), gzip: new(gzipCodec)}
-	m.http2 = http2.NewConn(http2.Config{}, pool, 0)
+	m := &grpcMessages{streamMessages: streamMessages{limit: limit, budget: budget, connection: new(nowhere), gzip: new(gzipCodec)}}
+	m.flow = &http2Flow{http2: http2.NewConn(http2.Config{}, pool, 0), base: time.Now()}
 	m.init(pool)
 	return m
 }
@@ -89,7 +90,7 @@ func FuzzGRPCMessages(f *testing.F) {
 			m.connection.Lock()
 			m.giveUpLocked()
 			m.connection.Unlock()
-			m.http2.Close()
+			m.flow.(*http2Flow).http2.Close()
 			return messages, err
 		}
 		want, wantErr := run(false, b)

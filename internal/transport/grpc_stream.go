@@ -48,7 +48,7 @@ func (c *grpcConn) open(ctx context.Context, m *clientMessages) error {
 	call := m.call
 	call.began, call.deadline = call.request.now(), deadline
 	fields := call.request.grpc.address(ctx, c.scheme, c.peer.peer.config.Authority, call.began)
-	m.conn, m.connection, m.http2, m.base = c, c, c.http2, c.base
+	m.conn, m.connection, m.flow = c, c, &c.flow
 	if err := c.add(call, fields); err != nil {
 		return err
 	}

@@ -18,10 +18,9 @@ import (
 const deflateLeast = 512
 
 // send answers a call with a message, or with the business error of its head.
-func (h *http2Server) send(call *Inbound, o *outgoing) error {
-	s := call.stream
+func (h *http2Server) send(call *Inbound, s *serverStream, o *outgoing) error {
 	if s.reply.Business != nil {
-		return h.sendStatus(call, s.reply, s.reply.Business.Message)
+		return h.sendStatus(call, s, s.reply, s.reply.Business.Message)
 	}
 	if o.length() > corkedMost {
 		call.LetGo()
@@ -75,12 +74,12 @@ func (h *http2Server) send(call *Inbound, o *outgoing) error {
 }
 
 // sendStatus answers a call with a status and no message.
-func (h *http2Server) sendStatus(call *Inbound, head ReplyHead, message string) error {
+func (h *http2Server) sendStatus(call *Inbound, s *serverStream, head ReplyHead, message string) error {
 	h.attach(call, 0)
 	h.mu.Lock()
-	err := h.answerableLocked(call.stream)
+	err := h.answerableLocked(s)
 	if err == nil {
-		err = h.statusLocked(call.stream, head, message)
+		err = h.statusLocked(s, head, message)
 	}
 	h.mu.Unlock()
 	h.leave(call)
@@ -101,8 +100,8 @@ func (h *http2Server) leave(call *Inbound) {
 }
 
 // done follows the end of a call.
-func (h *http2Server) done(call *Inbound) {
-	s, c := call.stream, h.conn
+func (h *http2Server) done(call *Inbound, s *serverStream) {
+	c := h.conn
 	h.mu.Lock()
 	s.returned = true
 	if s.messages != nil {

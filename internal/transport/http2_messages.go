@@ -27,7 +27,7 @@ func newServerMessages(s *serverStream) *serverMessages {
 	h := s.server
 	m := &serverMessages{stream: s}
 	m.init(h.conn.server.buffers)
-	m.id, m.http2, m.base, m.limit = s.id, h.http2, h.began, h.conn.server.config.Limits.Bytes
+	m.id, m.flow, m.limit = s.id, &h.flow, h.conn.server.config.Limits.Bytes
 	m.budget, m.gzip, m.encoding, m.connection = &h.conn.server.budget, &h.conn.server.gzip, s.encoding, h
 	return m
 }
@@ -135,8 +135,7 @@ func (m *serverMessages) headersLocked(metadata []Pair) error {
 }
 
 // finishStream is Inbound.FinishStream.
-func (h *http2Server) finishStream(in *Inbound, head ReplyHead) error {
-	s := in.stream
+func (h *http2Server) finishStream(in *Inbound, s *serverStream, head ReplyHead) error {
 	m := s.messages
 	h.attach(in, 0)
 	h.mu.Lock()

@@ -33,6 +33,7 @@ type http2Server struct {
 
 	mu      sync.Mutex
 	http2   *http2.Conn
+	flow    http2Flow
 	streams map[uint32]*serverStream
 	// held: the connection is. gone: it is over.
 	held, gone bool
@@ -54,6 +55,7 @@ func newHTTP2Server(c *serverConn) *http2Server {
 	config := http2.Config{Streams: min(c.server.config.ConnectionCalls, limits.HTTP2Streams)}
 	h := &http2Server{conn: c, began: time.Now(), streams: map[uint32]*serverStream{}}
 	h.http2 = http2.NewConn(config, c.server.buffers, 0)
+	h.flow = http2Flow{h.http2, h.began}
 	h.spare = linkbuf.New(c.server.buffers)
 	return h
 }

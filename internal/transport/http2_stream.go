@@ -1,10 +1,8 @@
 package transport
 
 import (
-	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/fulmar-rpc/fulmar/internal/limits"
@@ -16,11 +14,11 @@ import (
 
 // serverStream is a call in gRPC, and the context that it is served with: it ends when the
 // peer resets the stream, or the connection ends. What is kept of it is a user's, so it is
-// never used again. The lock of the connection guards everything but ending.
+// never used again. The lock of the connection guards everything but the context.
 type serverStream struct {
 	id     uint32
 	server *http2Server
-	ending streamEnding
+	streamEnding
 
 	// The request: what its headers say, and its message as far as it came.
 	service, method string
@@ -133,7 +131,7 @@ func (h *http2Server) refuseLocked(s *serverStream) {
 func (h *http2Server) newStreamLocked(event *http2.Event, now time.Time) *serverStream {
 	s := &serverStream{id: event.Stream, server: h, began: now}
 	s.status = s.headers(event)
-	s.ending.parent = h.conn.context()
+	s.parent = h.conn.context()
 	h.http2.Attach(s.id, s)
 	h.streams[s.id] = s
 	if s.status != "" {
@@ -363,6 +361,22 @@ func (s *serverStream) dropRequest() {
 	s.charged = 0
 }
 
+// The answers of the call.
+
+func (s *serverStream) send(call *Inbound, o *outgoing) error { return s.server.send(call, s, o) }
+
+func (s *serverStream) sendException(call *Inbound, _ string, exception thriftwire.ApplicationException, head ReplyHead) error {
+	return s.server.sendStatus(call, s, head, exception.Message)
+}
+
+func (s *serverStream) finish(call *Inbound, head ReplyHead) error {
+	return s.server.finishStream(call, s, head)
+}
+
+func (s *serverStream) finished(call *Inbound) { s.server.done(call, s) }
+
+func (s *serverStream) keepHead(head ReplyHead) { s.reply = head }
+
 // late says what the peer has taken too long for, "" if it has not.
 func (s *serverStream) late(now time.Time) string {
 	server := s.server.conn.server
@@ -422,89 +436,4 @@ func (h *http2Server) serve(s *serverStream, now time.Time) {
 		s.messages.serve(call)
 	}
 	server.run(s, call)
-}
-
-// --- the context ---
-
-// streamEnding is how a call learns that nobody waits for it any more.
-type streamEnding struct {
-	parent context.Context
-	mu     sync.Mutex
-	err    error
-	done   chan struct{}
-	after  map[*func()]struct{}
-}
-
-var _ context.Context = (*serverStream)(nil)
-
-// Deadline implements context.Context. That of the call is not here.
-func (s *serverStream) Deadline() (time.Time, bool) { return s.ending.parent.Deadline() }
-
-// Value implements context.Context.
-func (s *serverStream) Value(key any) any { return s.ending.parent.Value(key) }
-
-// Err implements context.Context.
-func (s *serverStream) Err() error {
-	e := &s.ending
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.err != nil {
-		return e.err
-	}
-	return e.parent.Err()
-}
-
-// Done implements context.Context. The end of the connection cancels its streams.
-func (s *serverStream) Done() <-chan struct{} {
-	e := &s.ending
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.done == nil {
-		e.done = make(chan struct{})
-		if e.err != nil {
-			close(e.done)
-		}
-	}
-	return e.done
-}
-
-// AfterFunc is what package context looks for, so that a context made from this one needs
-// no goroutine.
-func (s *serverStream) AfterFunc(f func()) (stop func() bool) {
-	e := &s.ending
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.err != nil {
-		go f()
-		return func() bool { return false }
-	}
-	if e.after == nil {
-		e.after = map[*func()]struct{}{}
-	}
-	key := &f
-	e.after[key] = struct{}{}
-	return func() bool {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		_, waiting := e.after[key]
-		delete(e.after, key)
-		return waiting
-	}
-}
-
-func (s *serverStream) cancel() {
-	e := &s.ending
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.err != nil {
-		return
-	}
-	e.err = context.Canceled
-	if e.done != nil {
-		close(e.done)
-	}
-	for f := range e.after {
-		go (*f)()
-	}
-	e.after = nil
 }

@@ -66,10 +66,22 @@ type Inbound struct {
 	ping bool
 	// forgotten: the Server may use the memory for another message.
 	forgotten bool
-	// stream is what the call came in if that is gRPC, nil otherwise.
-	stream *serverStream
+	// stream is what the call came in if its connection has streams, nil otherwise.
+	stream callStream
 	// stamps is nil unless the server is observed.
 	stamps *Stamps
+}
+
+// callStream is a call that has a part of its connection to itself, a stream.
+type callStream interface {
+	// keepHead is told what goes with the message that send is about to answer with.
+	keepHead(head ReplyHead)
+	send(call *Inbound, o *outgoing) error
+	sendException(call *Inbound, name string, exception thriftwire.ApplicationException, head ReplyHead) error
+	// finish ends the call of a streaming method that has not failed.
+	finish(call *Inbound, head ReplyHead) error
+	// finished is told when the call has ended, whether it was answered or not.
+	finished(call *Inbound)
 }
 
 // answerer is what a call came by, and its answer goes by.
@@ -200,7 +212,7 @@ func (in *Inbound) newReply(name string, head ReplyHead, messageType thriftwire.
 	r.call = in
 	r.protocol, r.payload, r.name, r.sequence = in.Protocol, in.Payload, name, in.Sequence
 	if in.stream != nil {
-		in.stream.reply = head
+		in.stream.keepHead(head)
 	}
 	if hasTTHeader(r.protocol) {
 		if !in.fulmar {
@@ -254,14 +266,14 @@ func (in *Inbound) FinishStream(head ReplyHead) error {
 	if in.local != nil {
 		return in.local.stream.finish(nil, head)
 	}
-	return in.stream.server.finishStream(in, head)
+	return in.stream.finish(in, head)
 }
 
 // SendException answers with an application exception.
 func (in *Inbound) SendException(name string, exception thriftwire.ApplicationException, head ReplyHead) error {
 	switch {
 	case in.stream != nil:
-		return in.stream.server.sendStatus(in, head, exception.Message)
+		return in.stream.sendException(in, name, exception, head)
 	case in.local != nil && in.local.stream != nil:
 		return in.local.stream.fail(exception.Message, head)
 	}

@@ -432,7 +432,7 @@ func (c *serverConn) overloaded(arrived []byte, err error) error {
 // done ends a call.
 func (c *serverConn) done(call *Inbound) {
 	if call.stream != nil {
-		call.stream.server.done(call)
+		call.stream.finished(call)
 		return
 	}
 	c.mu.Lock()
@@ -497,7 +497,7 @@ func heldBy(o *outgoing) int { return max(o.length(), answerBytesMin) }
 // to the sender. The connection is held until it has been written.
 func (c *serverConn) send(call *Inbound, o *outgoing) error {
 	if call.stream != nil {
-		return call.stream.server.send(call, o)
+		return call.stream.send(call, o)
 	}
 	n := o.length()
 	if call.stamps != nil {
