@@ -300,7 +300,8 @@ func TestGRPC_GivenUp(t *testing.T) {
 				if stats := peer.Stats(); resets != 2 || stats.Connections != 1 {
 					t.Errorf("%d resets, %+v", resets, stats)
 				}
-				for _, c := range peer.grpc.conns {
+				for _, conn := range peer.grpc.conns {
+					c := conn.(*grpcConn)
 					if len(c.calls) != 0 || c.http2.Streams() != 0 || c.http2.Unsent() != 0 {
 						t.Error("something is left of the calls")
 					}

@@ -21,7 +21,7 @@ import (
 //	new -- the server's settings --> open -- GOAWAY, silence, nothing to do --> leaving -- last call ended --> closed
 //	any -- the socket fails, or bytes that are no HTTP/2 --> closed
 type grpcConn struct {
-	peer *grpcPeer
+	peer *streamPeer
 	lent *ClientConn
 	conn *eventloop.Conn
 	// base is when the clock of http2 began.
@@ -42,9 +42,9 @@ type grpcConn struct {
 	http2 *http2.Conn
 	flow  http2Flow
 	calls map[uint32]*muxCall
-	// settled is closed when the server's settings have come, or the connection failed
+	// settles is closed when the server's settings have come, or the connection failed
 	// before.
-	settled   chan struct{}
+	settles   chan struct{}
 	isSettled bool
 	// leaving: no call is added any more. why is what the server said about that. closing:
 	// there are no calls either, and the server is being told.
@@ -59,12 +59,12 @@ type grpcConn struct {
 	grpcWriter
 }
 
-func newGRPCConn(peer *grpcPeer, lent *ClientConn) *grpcConn {
+func newGRPCConn(peer *streamPeer, lent *ClientConn) *grpcConn {
 	now := time.Now()
 	config := http2.Config{Client: true, PingAfter: http2.Nanoseconds(peer.peer.config.Ping)}
 	c := &grpcConn{
 		peer: peer, lent: lent, conn: lent.conn, base: now, scheme: "http", usedAt: now,
-		calls: map[uint32]*muxCall{}, settled: make(chan struct{}),
+		calls: map[uint32]*muxCall{}, settles: make(chan struct{}),
 	}
 	if lent.conn.TLS() != nil {
 		c.scheme = "https"
@@ -78,6 +78,19 @@ func newGRPCConn(peer *grpcPeer, lent *ClientConn) *grpcConn {
 	c.mu.Unlock()
 	return c
 }
+
+// startGRPC is streamPeer.start.
+func startGRPC(peer *streamPeer, lent *ClientConn) streamConn {
+	conn := newGRPCConn(peer, lent)
+	peer.pool.toShared(lent, conn)
+	go conn.read()
+	conn.flush()
+	return conn
+}
+
+func (c *grpcConn) load() (room, waiting int32) { return c.room.Load(), c.waiting.Load() }
+
+func (c *grpcConn) settled() <-chan struct{} { return c.settles }
 
 // at returns a time as http2 wants it.
 func (c *grpcConn) at(now time.Time) http2.Nanoseconds { return http2.Nanoseconds(now.Sub(c.base)) }
@@ -420,7 +433,7 @@ func (c *grpcConn) fail(err error) {
 func (c *grpcConn) settleLocked() {
 	if !c.isSettled {
 		c.isSettled = true
-		close(c.settled)
+		close(c.settles)
 	}
 }
 

@@ -29,8 +29,8 @@ type clientMessages struct {
 
 var _ ClientStream = (*clientMessages)(nil)
 
-// openStream is Peer.OpenStream.
-func (g *grpcPeer) openStream(ctx context.Context, request *Request) (ClientStream, error) {
+// openGRPC is Peer.OpenStream for gRPC.
+func (g *streamPeer) openGRPC(ctx context.Context, request *Request) (ClientStream, error) {
 	p := g.peer
 	m := &clientMessages{headed: make(chan struct{})}
 	m.init(p.pool.buffers)
@@ -42,8 +42,9 @@ func (g *grpcPeer) openStream(ctx context.Context, request *Request) (ClientStre
 	return m, nil
 }
 
-// open begins a stream on the connection.
-func (c *grpcConn) open(ctx context.Context, m *clientMessages) error {
+// openOn implements opener.
+func (m *clientMessages) openOn(ctx context.Context, conn streamConn) error {
+	c := conn.(*grpcConn)
 	parent, deadline := source(ctx)
 	call := m.call
 	call.began, call.deadline = call.request.now(), deadline

@@ -47,7 +47,7 @@ type Peer struct {
 	// local is how calls reach a server of this process; nil for an address.
 	local *localPeer
 	// grpc is how calls are made in gRPC; nil for the other protocols.
-	grpc *grpcPeer
+	grpc *streamPeer
 
 	// requests holds *Request that are not in use.
 	requests sync.Pool
@@ -64,7 +64,7 @@ func NewPeer(config PoolConfig) *Peer {
 		p.local = newLocalPeer(p, config.Local)
 	}
 	if config.Protocol == wire.GRPC {
-		p.grpc = newGRPCPeer(p)
+		p.grpc = &streamPeer{peer: p, pool: p.pool, start: startGRPC}
 	}
 	return p
 }

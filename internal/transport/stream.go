@@ -65,5 +65,5 @@ func (p *Peer) OpenStream(ctx context.Context, request *Request) (ClientStream, 
 	if p.grpc == nil {
 		return nil, &CallError{Phase: PhaseAcquire, Err: &grpc.Error{Code: grpc.Unimplemented, Detail: fmt.Sprintf("%v has no streams", request.protocol)}}
 	}
-	return p.grpc.openStream(ctx, request)
+	return p.grpc.openGRPC(ctx, request)
 }

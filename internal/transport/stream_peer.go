@@ -14,18 +14,22 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/wire/grpc"
 )
 
-// grpcPeer makes the calls of a Peer that speaks gRPC. Calls share connections, which are
-// opened by goroutines of their own: what a call waits for is room for a stream, wherever
-// that comes from.
+// streamPeer makes the calls of a Peer whose connections carry streams: all of gRPC, and
+// those of streaming methods over TTHeader. Calls share connections, which are opened by
+// goroutines of their own: what a call waits for is room for a stream, wherever that comes
+// from.
 //
 // Lock order: mu, then that of a connection.
-type grpcPeer struct {
+type streamPeer struct {
 	peer *Peer
+	pool *Pool
+	// start makes a connection one that calls share.
+	start func(*streamPeer, *ClientConn) streamConn
 
 	mu sync.Mutex
 	// conns are those that take calls.
-	conns []*grpcConn
-	// waiters holds *grpcWaiter, the longest waiting first; came counts those that ever
+	conns []streamConn
+	// waiters holds *streamWaiter, the longest waiting first; came counts those that ever
 	// were. waiting is how many there are, for those that only compare.
 	waiters list.List
 	came    uint64
@@ -36,18 +40,40 @@ type grpcPeer struct {
 	closed  bool
 }
 
-// grpcWaiter is a call that waits for room for its stream.
-type grpcWaiter struct {
+// streamWaiter is a call that waits for room for its stream.
+type streamWaiter struct {
 	// ready gets nil when there was room, or why there will be none.
 	ready   chan error
 	element *list.Element
 	number  uint64
 }
 
-func newGRPCPeer(peer *Peer) *grpcPeer { return &grpcPeer{peer: peer} }
+// streamConn is a connection that carries streams.
+type streamConn interface {
+	sharing
+	// load returns how many more calls it takes, and how many there are.
+	load() (room, waiting int32)
+	// call makes a unary call.
+	call(ctx context.Context, request *Request) (*Response, error)
+	// settled is closed when the connection takes calls, or failure says why it does not.
+	settled() <-chan struct{}
+	failure() error
+	// leave makes it close when its last call has ended, leaveIfDue if it has been idle for
+	// so long, or is too old.
+	leave()
+	leaveIfDue(now time.Time, idle time.Duration)
+	// fail closes it, and ends its calls.
+	fail(err error)
+}
+
+// opener is a stream of messages that is to be opened.
+type opener interface {
+	// openOn begins it. errFull and errLeaving say that another connection has to be found.
+	openOn(ctx context.Context, conn streamConn) error
+}
 
 // do is Peer.Do, or begins a stream of messages.
-func (g *grpcPeer) do(ctx context.Context, request *Request, messages *clientMessages) (*Response, error) {
+func (g *streamPeer) do(ctx context.Context, request *Request, messages opener) (*Response, error) {
 	waited := false
 	for retries := 0; ; {
 		conn, err := g.pick(ctx, waited)
@@ -70,7 +96,7 @@ func (g *grpcPeer) do(ctx context.Context, request *Request, messages *clientMes
 		}
 		var response *Response
 		if messages != nil {
-			err = conn.open(ctx, messages)
+			err = messages.openOn(ctx, conn)
 		} else {
 			response, err = conn.call(ctx, request)
 		}
@@ -85,7 +111,7 @@ func (g *grpcPeer) do(ctx context.Context, request *Request, messages *clientMes
 		case g.peer.config.Short:
 			conn.leave()
 		}
-		if g.peer.pool.Closed() && !errors.Is(err, ErrClosed) {
+		if g.pool.Closed() && !errors.Is(err, ErrClosed) {
 			err = &CallError{Phase: phaseOf(err), Sent: sent(err), Err: fmt.Errorf("%w (%w)", err, ErrClosed)}
 		}
 		if sent(err) || errors.Is(err, ErrClosed) || errors.Is(err, ErrExhausted) || retries >= limits.GRPCRetries || ctx.Err() != nil {
@@ -98,7 +124,7 @@ func (g *grpcPeer) do(ctx context.Context, request *Request, messages *clientMes
 
 // pick returns a connection with room for a call; nil if there is none, or others wait
 // for it already and the call did not.
-func (g *grpcPeer) pick(ctx context.Context, waited bool) (*grpcConn, error) {
+func (g *streamPeer) pick(ctx context.Context, waited bool) (streamConn, error) {
 	if g.peer.config.Short {
 		return g.dial(ctx)
 	}
@@ -110,10 +136,10 @@ func (g *grpcPeer) pick(ctx context.Context, waited bool) (*grpcConn, error) {
 	if !waited && g.waiters.Len() > 0 {
 		return nil, nil
 	}
-	var best *grpcConn
+	var best streamConn
 	waiting := int32(0)
 	for _, c := range g.conns {
-		if n := c.waiting.Load(); c.room.Load() > 0 && (best == nil || n < waiting) {
+		if room, n := c.load(); room > 0 && (best == nil || n < waiting) {
 			best, waiting = c, n
 		}
 	}
@@ -124,14 +150,14 @@ func (g *grpcPeer) pick(ctx context.Context, waited bool) (*grpcConn, error) {
 }
 
 // wait waits for room. A call that has waited already goes in front of the others.
-func (g *grpcPeer) wait(ctx context.Context, waited bool) error {
+func (g *streamPeer) wait(ctx context.Context, waited bool) error {
 	g.mu.Lock()
 	if g.waiters.Len() >= g.peer.config.Waiting {
 		g.mu.Unlock()
 		return &CallError{Phase: PhaseAcquire, Err: fmt.Errorf("%d calls already wait for room on a connection: %w", g.peer.config.Waiting, ErrExhausted)}
 	}
 	g.came++
-	w := &grpcWaiter{ready: make(chan error, 1), number: g.came}
+	w := &streamWaiter{ready: make(chan error, 1), number: g.came}
 	if waited {
 		w.element = g.waiters.PushFront(w)
 	} else {
@@ -146,7 +172,7 @@ func (g *grpcPeer) wait(ctx context.Context, waited bool) error {
 	var patience <-chan time.Time
 	limit, half := time.Duration(0), false
 	if deadline, ok := ctx.Deadline(); ok {
-		if limit, half = g.peer.pool.patience(deadline); half {
+		if limit, half = g.pool.patience(deadline); half {
 			timer := time.NewTimer(limit)
 			defer timer.Stop()
 			patience = timer.C
@@ -163,7 +189,7 @@ func (g *grpcPeer) wait(ctx context.Context, waited bool) error {
 }
 
 // giveUp ends the waiting of a call, and passes on what it was given meanwhile.
-func (g *grpcPeer) giveUp(w *grpcWaiter, cause error, refused bool) error {
+func (g *streamPeer) giveUp(w *streamWaiter, cause error, refused bool) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.removeLocked(w) {
@@ -176,7 +202,7 @@ func (g *grpcPeer) giveUp(w *grpcWaiter, cause error, refused bool) error {
 }
 
 // removeLocked takes a call out of those that wait, and returns false if it is not there.
-func (g *grpcPeer) removeLocked(w *grpcWaiter) bool {
+func (g *streamPeer) removeLocked(w *streamWaiter) bool {
 	if w.element == nil {
 		return false
 	}
@@ -187,13 +213,13 @@ func (g *grpcPeer) removeLocked(w *grpcWaiter) bool {
 }
 
 // grantLocked ends the waiting of a call.
-func (g *grpcPeer) grantLocked(w *grpcWaiter, err error) {
+func (g *streamPeer) grantLocked(w *streamWaiter, err error) {
 	g.removeLocked(w)
 	w.ready <- err
 }
 
 // roomFree lets calls go on that wait, if there may be room for them.
-func (g *grpcPeer) roomFree() {
+func (g *streamPeer) roomFree() {
 	if g.waiting.Load() == 0 {
 		return
 	}
@@ -204,13 +230,14 @@ func (g *grpcPeer) roomFree() {
 
 // serveLocked lets as many calls go on as there is room for, and opens a connection if
 // some are left. One that finds the room taken waits again, in front.
-func (g *grpcPeer) serveLocked() {
+func (g *streamPeer) serveLocked() {
 	room := 0
 	for _, c := range g.conns {
-		room += int(min(c.room.Load(), 1<<16))
+		free, _ := c.load()
+		room += int(min(free, 1<<16))
 	}
 	for ; room > 0 && g.waiters.Len() > 0; room-- {
-		g.grantLocked(g.waiters.Front().Value.(*grpcWaiter), nil)
+		g.grantLocked(g.waiters.Front().Value.(*streamWaiter), nil)
 	}
 	if g.waiters.Len() > 0 {
 		g.openLocked()
@@ -218,8 +245,8 @@ func (g *grpcPeer) serveLocked() {
 }
 
 // openLocked opens a connection, unless one is being opened or there is a reason not to.
-func (g *grpcPeer) openLocked() {
-	if g.opening || g.closed || len(g.conns) > 0 && (!g.peer.pool.hasRoom() || !g.peer.mayGrow()) {
+func (g *streamPeer) openLocked() {
+	if g.opening || g.closed || len(g.conns) > 0 && (!g.pool.hasRoom() || !g.peer.mayGrow()) {
 		return
 	}
 	g.opening = true
@@ -228,12 +255,12 @@ func (g *grpcPeer) openLocked() {
 
 // open opens a connection for calls that wait. A failure is told to those that waited
 // when it began, if there is no other connection to wait for.
-func (g *grpcPeer) open(came uint64) {
+func (g *streamPeer) open(came uint64) {
 	err := errors.New("dial ended its goroutine")
-	var conn *grpcConn
+	var conn streamConn
 	defer func() {
 		g.peer.grew(err == nil)
-		var useless *grpcConn
+		var useless streamConn
 		defer func() {
 			if useless != nil {
 				useless.fail(err)
@@ -249,7 +276,7 @@ func (g *grpcPeer) open(came uint64) {
 		}
 		if err != nil && len(g.conns) == 0 {
 			for e := g.waiters.Front(); e != nil; {
-				w := e.Value.(*grpcWaiter)
+				w := e.Value.(*streamWaiter)
 				if e = e.Next(); w.number <= came {
 					g.grantLocked(w, err)
 				}
@@ -261,7 +288,7 @@ func (g *grpcPeer) open(came uint64) {
 }
 
 // addLocked takes a connection that was opened, unless it is of no use by now.
-func (g *grpcPeer) addLocked(conn *grpcConn) error {
+func (g *streamPeer) addLocked(conn streamConn) error {
 	err := conn.failure()
 	if g.closed {
 		err = ErrClosed
@@ -274,23 +301,21 @@ func (g *grpcPeer) addLocked(conn *grpcConn) error {
 	return nil
 }
 
-// dial opens a connection and waits until the server has answered with its settings:
-// before that nobody knows how many calls it takes, nor whether it speaks HTTP/2.
-func (g *grpcPeer) dial(ctx context.Context) (*grpcConn, error) {
+// dial opens a connection and waits until it takes calls: in HTTP/2 until the server has
+// answered with its settings, because before that nobody knows how many calls it takes, nor
+// whether it speaks HTTP/2.
+func (g *streamPeer) dial(ctx context.Context) (streamConn, error) {
 	began := time.Now()
-	lent, err := g.peer.pool.Acquire(ctx)
+	lent, err := g.pool.Acquire(ctx)
 	for err == nil && lent.stale() {
-		g.peer.pool.discard(lent)
-		lent, err = g.peer.pool.Acquire(ctx)
+		g.pool.discard(lent)
+		lent, err = g.pool.Acquire(ctx)
 	}
 	if err != nil {
 		return nil, err
 	}
-	conn := newGRPCConn(g, lent)
 	_ = lent.conn.SetDeadline(time.Time{})
-	g.peer.pool.toShared(lent, conn)
-	go conn.read()
-	conn.flush()
+	conn := g.start(g, lent)
 	var late <-chan time.Time
 	limit := g.peer.config.ConnectTimeout
 	if limit > 0 {
@@ -299,7 +324,7 @@ func (g *grpcPeer) dial(ctx context.Context) (*grpcConn, error) {
 		late = timer.C
 	}
 	select {
-	case <-conn.settled:
+	case <-conn.settled():
 		if err = conn.failure(); err == nil {
 			return conn, nil
 		}
@@ -331,7 +356,7 @@ func opened(err error) error {
 }
 
 // drop takes a connection out of those that calls go to.
-func (g *grpcPeer) drop(conn *grpcConn) {
+func (g *streamPeer) drop(conn streamConn) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if i := slices.Index(g.conns, conn); i >= 0 {
@@ -341,14 +366,14 @@ func (g *grpcPeer) drop(conn *grpcConn) {
 }
 
 // scheduleReaperLocked is that of Peer.
-func (g *grpcPeer) scheduleReaperLocked() {
+func (g *streamPeer) scheduleReaperLocked() {
 	pause := g.peer.config.reaperPause()
 	if g.reaper == nil && len(g.conns) > 0 && pause > 0 && !g.closed {
 		g.reaper = time.AfterFunc(pause, g.reap)
 	}
 }
 
-func (g *grpcPeer) reap() {
+func (g *streamPeer) reap() {
 	g.mu.Lock()
 	conns := slices.Clone(g.conns)
 	g.mu.Unlock()
@@ -363,7 +388,7 @@ func (g *grpcPeer) reap() {
 }
 
 // warmUp opens a connection unless there is one.
-func (g *grpcPeer) warmUp(ctx context.Context) error {
+func (g *streamPeer) warmUp(ctx context.Context) error {
 	g.mu.Lock()
 	there := len(g.conns) > 0
 	g.mu.Unlock()
@@ -374,14 +399,14 @@ func (g *grpcPeer) warmUp(ctx context.Context) error {
 }
 
 // close ends all calls. The connections are closed by the pool as well.
-func (g *grpcPeer) close() {
+func (g *streamPeer) close() {
 	g.mu.Lock()
 	g.closed = true
 	if g.reaper != nil {
 		g.reaper.Stop()
 	}
 	for g.waiters.Len() > 0 {
-		g.grantLocked(g.waiters.Front().Value.(*grpcWaiter), &CallError{Phase: PhaseAcquire, Err: ErrClosed})
+		g.grantLocked(g.waiters.Front().Value.(*streamWaiter), &CallError{Phase: PhaseAcquire, Err: ErrClosed})
 	}
 	conns := slices.Clone(g.conns)
 	g.mu.Unlock()
@@ -391,7 +416,7 @@ func (g *grpcPeer) close() {
 }
 
 // shared returns how many connections take calls.
-func (g *grpcPeer) shared() int {
+func (g *streamPeer) shared() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return len(g.conns)
