@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
+	"github.com/fulmar-rpc/fulmar/internal/wire/ttstream"
 	"github.com/fulmar-rpc/fulmar/observe"
 )
 
@@ -101,9 +102,30 @@ var exceptionCodes = map[thriftwire.ExceptionType]Code{
 	thriftwire.ExceptionNoServiceName:         Unimplemented,
 }
 
+// streamExceptionCodes is the same for those that peers give streams over TTHeader.
+var streamExceptionCodes = map[thriftwire.ExceptionType]Code{
+	ttstream.CodeUnexpectedHeader: Internal,
+	ttstream.CodeBadBusiness:      Internal,
+	ttstream.CodeBadFrame:         Internal,
+	ttstream.CodeIllegalOperation: Internal,
+	ttstream.CodeInternal:         Internal,
+	ttstream.CodeClosing:          Unavailable,
+	ttstream.CodeConnectionClosed: Unavailable,
+	ttstream.CodeCanceled:         Canceled,
+	ttstream.CodeCanceledCause:    Canceled,
+	ttstream.CodeDownstream:       Canceled,
+	ttstream.CodeUpstream:         Canceled,
+	ttstream.CodeHandlerReturned:  Canceled,
+	ttstream.CodeReceiveTimeout:   DeadlineExceeded,
+	ttstream.CodeStreamTimeout:    DeadlineExceeded,
+}
+
 // codeOfException returns the code for an application exception.
 func codeOfException(t thriftwire.ExceptionType) Code {
 	if code, ok := exceptionCodes[t]; ok {
+		return code
+	}
+	if code, ok := streamExceptionCodes[t]; ok {
 		return code
 	}
 	return Unknown

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
 	"github.com/fulmar-rpc/fulmar/internal/transport"
 	"github.com/fulmar-rpc/fulmar/internal/wire"
 	"github.com/fulmar-rpc/fulmar/observe"
@@ -204,6 +205,9 @@ func (s *clientStream) failure(err error) error {
 			return io.EOF
 		}
 		failed := statusFailure(status, trailer)
+		if status.IsException {
+			failed = remoteFailure(thriftwire.ApplicationException{Type: status.Exception, Message: status.Message}, trailer)
+		}
 		failed.method, failed.address, failed.elapsed = s.state.method.fullName(), s.address, time.Since(s.start)
 		return failed
 	}

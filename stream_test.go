@@ -83,7 +83,7 @@ type streaming struct {
 }
 
 // streamingWays are how streams come to a server.
-var streamingWays = []string{"grpc", "local"}
+var streamingWays = []string{"grpc", "ttheader", "local"}
 
 // eachStreamingWay runs a test with virtual time for each way.
 func eachStreamingWay(t *testing.T, service *feed, server fulmar.ServerConfig, client fulmar.ClientConfig, test func(t *testing.T, s *streaming)) {
@@ -120,10 +120,13 @@ func newStreaming(t *testing.T, way string, service *feed, server fulmar.ServerC
 		cancel()
 		return <-served
 	})
-	if way == "local" {
+	switch way {
+	case "local":
 		client.Local = s.server
-	} else {
+	case "grpc":
 		client.Target, client.Dial, client.Protocol = simAddress, network.Dial, fulmar.GRPC
+	default:
+		client.Target, client.Dial, client.Protocol = simAddress, network.Dial, fulmar.TTHeader
 	}
 	if s.client, err = fulmar.NewClient(client); err != nil {
 		t.Fatal(err)

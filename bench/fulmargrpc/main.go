@@ -8,10 +8,12 @@ import (
 
 	"github.com/fulmar-rpc/fulmar"
 	"github.com/fulmar-rpc/fulmar/bench/gen/echopb"
+	"github.com/fulmar-rpc/fulmar/bench/gen/tts"
 	"github.com/fulmar-rpc/fulmar/bench/rpc"
 )
 
 //go:generate fulmar gen -o ../gen --namespace echo=echopb ../idl/echo.proto
+//go:generate fulmar gen -o ../gen ../idl/tts.thrift
 
 func main() { rpc.Main(contestants()...) }
 
@@ -23,9 +25,13 @@ func contestants() []rpc.Contestant {
 }
 
 func connect(address string, p rpc.Played) (rpc.Client, error) {
-	config := fulmar.ClientConfig{Target: address, Protocol: fulmar.GRPC, TLS: fulmar.ClientTLS{Config: p.ClientTLS}, ConnectTimeout: connectTimeout}
+	protocol := fulmar.GRPC
+	if p.TTHeader {
+		protocol = fulmar.TTHeader
+	}
+	config := fulmar.ClientConfig{Target: address, Protocol: protocol, TLS: fulmar.ClientTLS{Config: p.ClientTLS}, ConnectTimeout: connectTimeout}
 	inner, err := fulmar.NewClient(config)
-	return client{inner}, err
+	return client{inner, p.TTHeader}, err
 }
 
 func serve(ctx context.Context, listener net.Listener, p rpc.Played) error {
@@ -34,6 +40,7 @@ func serve(ctx context.Context, listener net.Listener, p rpc.Played) error {
 		return err
 	}
 	echopb.RegisterEchoServiceServer(server, handler{p})
+	tts.RegisterStreamsServer(server, thriftHandler{})
 	return server.Serve(ctx)
 }
 
@@ -49,12 +56,20 @@ func (handler) Complex(_ context.Context, message *echopb.Complex) (*echopb.Comp
 }
 
 // client shares its connections between all callers.
-type client struct{ inner *fulmar.Client }
+type client struct {
+	inner *fulmar.Client
+	// thrift: its streams are of Thrift, over TTHeader.
+	thrift bool
+}
 
 func (c client) Close() error { return c.inner.Close() }
 
 func (c client) Caller() (rpc.Caller, error) {
-	return caller{echopb.NewEchoServiceClient(c.inner)}, nil
+	unary := caller{echopb.NewEchoServiceClient(c.inner)}
+	if c.thrift {
+		return thriftCaller{unary, tts.NewStreamsClient(c.inner)}, nil
+	}
+	return unary, nil
 }
 
 type caller struct{ api echopb.EchoServiceClient }

@@ -57,10 +57,13 @@ func StreamSuite() harness.Suite {
 		played := c.harness()
 		played.Pairs, played.Quick = harness.Against(ours, "grpc-go", "connect-go", "kitex", "drpc"), nil
 		if c.TTHeader {
-			continue // Kitex has them alone, as long as ours are not in the transport.
+			played.Pairs = harness.Against(ours, "kitex") // Nobody else has them.
 		}
 		played.Open = harness.OpenUnlessQuick // No floor names a latency.
-		if c.Stream == StreamBoth {
+		switch {
+		case c.TTHeader:
+			played.Quick = played.Pairs
+		case c.Stream == StreamBoth:
 			played.Quick = harness.Against(ours, "grpc-go", "kitex")
 		}
 		suite.Cases = append(suite.Cases, played)

@@ -75,11 +75,11 @@ func TestStreamSuite_IsThatOfGRPCWithOtherCases(t *testing.T) {
 		if found, err := FindCase(c.Name); err != nil || found.callMessages() == 0 {
 			t.Errorf("%s: %+v, %v, want a case that counts messages", c.Name, found, err)
 		}
-		if want := map[string][2]int{"bidi-1k-c16": {4, 2}, "server-stream-1k": {4, 0}, "client-stream-1k": {4, 0}}[c.Name]; want != [2]int{len(c.Pairs), len(c.Quick)} {
+		if want := map[string][2]int{"bidi-1k-c16": {4, 2}, "tts-bidi-1k-c16": {1, 1}, "server-stream-1k": {4, 0}, "client-stream-1k": {4, 0}}[c.Name]; want != [2]int{len(c.Pairs), len(c.Quick)} {
 			t.Errorf("%s: pairs %v, and %v in a quick run", c.Name, c.Pairs, c.Quick)
 		}
 	}
-	if want := []string{"bidi-1k-c16", "server-stream-1k", "client-stream-1k"}; !slices.Equal(got, want) || suite.Name != "stream" {
+	if want := []string{"bidi-1k-c16", "server-stream-1k", "client-stream-1k", "tts-bidi-1k-c16"}; !slices.Equal(got, want) || suite.Name != "stream" {
 		t.Errorf("suite %q with %v, want %v", suite.Name, got, want)
 	}
 	if len(suite.Programs) != len(GRPCSuite().Programs) {

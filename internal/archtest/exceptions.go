@@ -15,6 +15,7 @@ func variableExceptions() []exception {
 	return []exception{
 		{rule: "package variable", file: "observe/code.go", what: "codeNames", reason: table},
 		{rule: "package variable", file: "code.go", what: "exceptionCodes", reason: table},
+		{rule: "package variable", file: "code.go", what: "streamExceptionCodes", reason: table},
 		{rule: "package variable", file: "health/health.go", what: "statusNames", reason: table},
 		{rule: "package variable", file: "health/health.go", what: "serviceDesc", reason: "a description, as generated code has them"},
 		{rule: "package variable", file: "gen/schema/golang.go", what: "presenceNames", reason: table},
@@ -172,7 +173,7 @@ func http2Goroutines() []exception {
 			reason: "at most one for each connection, while its peer does not take what is sent at once; it ends when nothing is left or a write fails",
 		},
 		{
-			rule: "goroutine", file: "internal/transport/http2_messages.go", what: "go",
+			rule: "goroutine", file: "internal/transport/stream_messages.go", what: "go",
 			reason: "a timer makes a stream's handler wait no longer when the call's time is over; it is stopped when that returns",
 		},
 		{
@@ -180,7 +181,7 @@ func http2Goroutines() []exception {
 			reason: "cancels a stream when its context ends; Release of the stream ends that",
 		},
 		{
-			rule: "goroutine", file: "internal/transport/http2_stream.go", what: "go",
+			rule: "goroutine", file: "internal/transport/stream_ending.go", what: "go",
 			reason: "what a user or package context hangs on the end of a call's context",
 		},
 	}
@@ -191,15 +192,27 @@ func grpcGoroutines() []exception {
 	return []exception{
 		{
 			rule: "goroutine", file: "internal/transport/grpc_conn.go", what: "go",
-			reason: "as that of mux_conn.go, in HTTP/2",
+			reason: "as that of mux_conn.go, in HTTP/2; one for each connection reads it, and ends when it is closed",
 		},
 		{
-			rule: "goroutine", file: "internal/transport/grpc_peer.go", what: "go",
-			reason: "one for each connection in HTTP/2, which reads it and ends when it is closed; at most one for each server, which opens a connection, and ends with that, the connect timeout or the client; a timer that closes idle connections, which Close stops",
+			rule: "goroutine", file: "internal/transport/stream_peer.go", what: "go",
+			reason: "at most one for each server, which opens a connection, and ends with that, the connect timeout or the client; a timer that closes idle connections, which Close stops",
 		},
 		{
 			rule: "goroutine", file: "internal/transport/grpc_write.go", what: "go",
 			reason: "as that of sender.go, in HTTP/2",
+		},
+		{
+			rule: "goroutine", file: "internal/transport/batch_writer.go", what: "go",
+			reason: "as that of sender.go, for streams over TTHeader",
+		},
+		{
+			rule: "goroutine", file: "internal/transport/ttstream_conn.go", what: "go",
+			reason: "one for each connection reads it, and ends when it is closed",
+		},
+		{
+			rule: "goroutine", file: "internal/transport/ttstream_client.go", what: "go",
+			reason: "cancels a stream when its context ends, or its time is over; Release of the stream ends that",
 		},
 	}
 }

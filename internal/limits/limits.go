@@ -428,7 +428,7 @@ const (
 	GRPCRetries = 5
 )
 
-// TTHeader streaming, which no transport speaks yet.
+// TTHeader streaming.
 const (
 	// StreamsPerConnection is how many streams of a connection there may be, handlers that
 	// still run for streams that their peer gave up among them: as many as of HTTP/2.

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+
+	"github.com/fulmar-rpc/fulmar/eventloop"
 )
 
 // budget counts the bytes of messages that one Server or Pool holds for its
@@ -47,3 +49,29 @@ func (b *budget) add(n int) { b.used.Add(int64(n)) }
 
 // give takes back what was counted.
 func (b *budget) give(n int) { b.used.Add(int64(-n)) }
+
+// held returns what the budget counts for bytes that wait in reader: as many as
+// there are, or a quarter of the room that was made for them, since more of it
+// is announced only.
+func held(reader *eventloop.Reader) int { return max(reader.Len(), reader.Memory()/4) }
+
+// charge makes the budget count what has arrived of messages that are not
+// complete, or wait for their turn.
+func (c *serverConn) charge(held int) error {
+	if held < budgetBytesMin || held <= c.charged {
+		return nil
+	}
+	if err := c.server.budget.takePart(held - c.charged); err != nil {
+		return err
+	}
+	c.charged = held
+	return nil
+}
+
+func (c *serverConn) uncharge() {
+	if c.charged == 0 {
+		return
+	}
+	c.server.budget.give(c.charged)
+	c.charged = 0
+}

@@ -389,6 +389,7 @@ func (c *grpcConn) leaveIfDue(now time.Time, timeout time.Duration) {
 
 // fail closes the connection and ends its calls.
 func (c *grpcConn) fail(err error) {
+	err = c.peer.whyFailed(err)
 	c.mu.Lock()
 	if c.err != nil {
 		c.mu.Unlock()

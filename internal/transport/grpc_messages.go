@@ -15,7 +15,7 @@ type http2Flow struct {
 	base time.Time
 }
 
-func (f *http2Flow) unsent() int { return f.http2.Unsent() }
+func (f *http2Flow) pending() bool { return f.http2.Unsent() > 0 }
 
 func (f *http2Flow) now() http2.Nanoseconds {
 	return http2.Nanoseconds(max(time.Since(f.base), 0))

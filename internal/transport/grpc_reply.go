@@ -52,6 +52,10 @@ type Status struct {
 	Message string
 	// Details is a google.rpc.Status in Protobuf, nil if there is none.
 	Details []byte
+	// IsException says that the server sent an application exception of Thrift, of the type
+	// Exception, and no Code.
+	IsException bool
+	Exception   thriftwire.ExceptionType
 }
 
 // reset makes the reply ready for another one. Memory of a message that nobody took is

@@ -31,6 +31,7 @@ var _ ClientStream = (*clientMessages)(nil)
 
 // openGRPC is Peer.OpenStream for gRPC.
 func (g *streamPeer) openGRPC(ctx context.Context, request *Request) (ClientStream, error) {
+	request.Buffer.Release()
 	p := g.peer
 	m := &clientMessages{headed: make(chan struct{})}
 	m.init(p.pool.buffers)

@@ -251,12 +251,18 @@ func (s *pairSet) find(prefix string, key []byte) int {
 // --- replies ---
 
 // put writes the head into the header of a reply.
-func (h *ReplyHead) put(r *Reply, messageType thriftwire.MessageType) error {
+func (h *ReplyHead) put(r *Reply, messageType thriftwire.MessageType) (err error) {
 	header := &r.header
-	header.Strings, header.Ints = r.maps.strings[:0], r.maps.ints[:0]
+	header.Strings, err = h.appendPairs(r.maps.strings[:0])
+	header.Ints = append(r.maps.ints[:0], ttheader.IntPair{Key: wire.KeyMessageType, Value: messageTypeText(messageType)})
+	return err
+}
+
+// appendPairs appends what a TTHeader says of an answer.
+func (h *ReplyHead) appendPairs(pairs []Pair) ([]Pair, error) {
 	text := func(key, value string) {
 		if value != "" {
-			header.Strings = append(header.Strings, Pair{Key: key, Value: value})
+			pairs = append(pairs, Pair{Key: key, Value: value})
 		}
 	}
 	text(wire.Executed, h.Executed)
@@ -269,15 +275,21 @@ func (h *ReplyHead) put(r *Reply, messageType thriftwire.MessageType) error {
 		if len(business.Extra) > 0 {
 			extra, err := json.Marshal(business.Extra)
 			if err != nil {
-				return fmt.Errorf("business error: %w", err)
+				return pairs, fmt.Errorf("business error: %w", err)
 			}
 			text(wire.BusinessExtra, string(extra))
 		}
 	}
-	header.Strings = append(header.Strings, h.Metadata...)
-	header.Strings = append(header.Strings, h.Trailing...)
-	header.Ints = append(header.Ints, ttheader.IntPair{Key: wire.KeyMessageType, Value: messageTypeText(messageType)})
-	return nil
+	pairs = append(pairs, h.Metadata...)
+	return append(pairs, h.Trailing...), nil
+}
+
+// leaveOut drops what only peers of ours are told.
+func (h *ReplyHead) leaveOut() {
+	h.Code = 0
+	if h.Executed != executedNo {
+		h.Executed = ""
+	}
 }
 
 // readReplyHead returns what a reply tells, whether its sender can multiplex,

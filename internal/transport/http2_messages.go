@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"time"
 
 	"github.com/fulmar-rpc/fulmar/internal/wire/grpc"
 	"github.com/fulmar-rpc/fulmar/internal/wire/http2"
@@ -17,8 +16,6 @@ type serverMessages struct {
 	stream *serverStream
 	// headed: the headers of the answer were sent.
 	headed bool
-	// expiry ends the call's time.
-	expiry *time.Timer
 }
 
 var _ ServerStream = (*serverMessages)(nil)
@@ -51,14 +48,7 @@ func (m *serverMessages) obeyLocked(event *http2.Event) {
 func (m *serverMessages) serve(call *Inbound) {
 	call.Stream = m
 	m.willWait = call.WillWait
-	if timeout := call.Head.Timeout; timeout > 0 {
-		h := m.stream.server
-		m.expiry = time.AfterFunc(time.Until(call.Arrived.Add(timeout)), func() {
-			h.mu.Lock()
-			defer h.mu.Unlock()
-			m.breakLocked(context.DeadlineExceeded)
-		})
-	}
+	m.expireAt(call.Arrived, call.Head.Timeout)
 }
 
 // Lock implements messageCarrier.
@@ -170,12 +160,4 @@ func (m *serverMessages) finishLocked(head *ReplyHead) error {
 		h.releaseLocked(s)
 	}
 	return err
-}
-
-// giveUpLocked follows the return of the handler.
-func (m *serverMessages) giveUpLocked() {
-	if m.expiry != nil {
-		m.expiry.Stop()
-	}
-	m.grpcMessages.giveUpLocked()
 }

@@ -389,22 +389,10 @@ func (h *http2Server) take() *linkbuf.Buffer {
 	h.congested = false
 	h.mu.Unlock()
 	if resume {
-		h.goOn()
+		h.conn.goOn()
 	}
 	h.pieces = full.Slices(h.pieces[:0])
 	return full
-}
-
-// goOn reads again, what has arrived first.
-func (h *http2Server) goOn() {
-	c := h.conn
-	c.mu.Lock()
-	if c.paused && !c.rests {
-		c.paused = false
-		c.conn.ResumeReading()
-	}
-	c.mu.Unlock()
-	c.conn.Wake()
 }
 
 func (h *http2Server) endWritingLocked() {

@@ -216,10 +216,7 @@ func (in *Inbound) newReply(name string, head ReplyHead, messageType thriftwire.
 	}
 	if hasTTHeader(r.protocol) {
 		if !in.fulmar {
-			head.Code = 0
-			if head.Executed != executedNo {
-				head.Executed = ""
-			}
+			head.leaveOut()
 		}
 		if err := head.put(r, messageType); err != nil {
 			server.recycle(r)

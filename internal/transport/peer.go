@@ -48,6 +48,9 @@ type Peer struct {
 	local *localPeer
 	// grpc is how calls are made in gRPC; nil for the other protocols.
 	grpc *streamPeer
+	// streams is how streaming methods are called over TTHeader, nil before the first one. It
+	// has connections of its own.
+	streams *streamPeer
 
 	// requests holds *Request that are not in use.
 	requests sync.Pool
@@ -396,6 +399,21 @@ func (p *Peer) reap() {
 	}
 }
 
+// ttstreams returns what calls streaming methods over TTHeader.
+func (p *Peer) ttstreams() *streamPeer {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.streams == nil {
+		config := p.config
+		config.Share = nil
+		p.streams = &streamPeer{peer: p, pool: NewPool(config), start: startTTStream, closed: p.closed}
+		if p.closed {
+			p.streams.pool.Close()
+		}
+	}
+	return p.streams
+}
+
 // WarmUp opens a connection unless there is one. It fails with a *CallError.
 func (p *Peer) WarmUp(ctx context.Context) error {
 	if p.grpc != nil {
@@ -421,10 +439,15 @@ func (p *Peer) Close() {
 		p.reaper.Stop()
 	}
 	shared := slices.Clone(p.shared)
+	streams := p.streams
 	p.mu.Unlock()
 	p.pool.Close()
 	if p.grpc != nil {
 		p.grpc.close()
+	}
+	if streams != nil {
+		streams.pool.Close()
+		streams.close()
 	}
 	for _, conn := range shared {
 		conn.fail(ErrClosed)
@@ -449,11 +472,16 @@ type PeerStats struct {
 func (p *Peer) Stats() PeerStats {
 	p.mu.Lock()
 	stats := PeerStats{Shared: len(p.shared), LateReplies: p.late.Load()}
+	streams := p.streams
 	p.mu.Unlock()
 	if p.grpc != nil {
 		stats.Shared = p.grpc.shared()
 	}
 	stats.Connections = p.pool.Open()
+	if streams != nil {
+		stats.Shared += streams.shared()
+		stats.Connections += streams.pool.Open()
+	}
 	return stats
 }
 

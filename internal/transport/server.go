@@ -120,7 +120,7 @@ func (s *Server) EventLoop(config eventloop.Config) eventloop.Config {
 			c.announceStop() // nobody else does, maybe
 		}
 	}
-	config.OnEOF = func(conn *eventloop.Conn) { connOf(conn).heardFarewell() }
+	config.OnEOF = func(conn *eventloop.Conn) { connOf(conn).peerEnded() }
 	config.OnClose = func(conn *eventloop.Conn, err error) {
 		if c := connOf(conn); c != nil {
 			c.closed(err)

@@ -40,6 +40,8 @@ type serverConn struct {
 	sender   sender
 	// http2 is what the connection is if its peer speaks that, from its first bytes on.
 	http2 atomic.Pointer[http2Server]
+	// streams is what serves the streams of a connection on which TTHeader has brought one.
+	streams atomic.Pointer[ttstreamServer]
 
 	// Only the goroutine that runs data uses these.
 	decoder detect.Decoder
@@ -63,6 +65,9 @@ type serverConn struct {
 	// before the next may start.
 	running int
 	ordered bool
+	// streaming is how many of those that run are streams over TTHeader: what arrives for
+	// them arrives behind other messages, so they keep nothing from being read.
+	streaming int
 	// unsent counts bytes of answers that are not written yet; room is told when
 	// it shrinks, and when the connection is gone.
 	unsent int
@@ -162,6 +167,11 @@ func (c *serverConn) data() error {
 		return err
 	}
 	arrived := reader.Buffered()
+	if c.hasStreams(arrived) {
+		if did, err := c.streams.Load().data(arrived); did || err != nil {
+			return err
+		}
+	}
 	if len(arrived) == 0 {
 		c.idle()
 		return nil
@@ -220,7 +230,7 @@ func (c *serverConn) mustWait(reader *eventloop.Reader) (bool, error) {
 }
 
 func (c *serverConn) blockedLocked() bool {
-	return c.ordered || c.last || c.rests || c.running >= c.server.config.ConnectionCalls || c.unsent > limits.UnsentBytes
+	return c.ordered || c.last || c.rests || c.running-c.streaming >= c.server.config.ConnectionCalls || c.unsent > limits.UnsentBytes
 }
 
 // changedLocked goes on with what waited for the end of a call or of a write.
@@ -297,6 +307,9 @@ func (c *serverConn) expire(now time.Time) {
 	if h := c.http2.Load(); h != nil {
 		h.expire(now)
 		return
+	}
+	if t := c.streams.Load(); t != nil {
+		t.tick(now)
 	}
 	c.mu.Lock()
 	late := !c.deadline.IsZero() && now.After(c.deadline)
@@ -389,32 +402,6 @@ func (c *serverConn) serve(call *Inbound) {
 	c.server.run(c.context(), call)
 }
 
-// held returns what the budget counts for bytes that wait in reader: as many as
-// there are, or a quarter of the room that was made for them, since more of it
-// is announced only.
-func held(reader *eventloop.Reader) int { return max(reader.Len(), reader.Memory()/4) }
-
-// charge makes the budget count what has arrived of messages that are not
-// complete, or wait for their turn.
-func (c *serverConn) charge(held int) error {
-	if held < budgetBytesMin || held <= c.charged {
-		return nil
-	}
-	if err := c.server.budget.takePart(held - c.charged); err != nil {
-		return err
-	}
-	c.charged = held
-	return nil
-}
-
-func (c *serverConn) uncharge() {
-	if c.charged == 0 {
-		return
-	}
-	c.server.budget.give(c.charged)
-	c.charged = 0
-}
-
 // overloaded refuses the message in progress, and gives up the connection: what
 // is still to come of it would have to be read.
 func (c *serverConn) overloaded(arrived []byte, err error) error {
@@ -435,8 +422,14 @@ func (c *serverConn) done(call *Inbound) {
 		call.stream.finished(call)
 		return
 	}
+	c.ended(call, 0)
+}
+
+// ended lets the connection go on, behind a call that is one of so many streams of TTHeader.
+func (c *serverConn) ended(call *Inbound, streams int) {
 	c.mu.Lock()
 	c.running--
+	c.streaming -= streams
 	if call.ordered {
 		c.ordered = false
 	}
@@ -570,6 +563,9 @@ func (c *serverConn) closed(err error) {
 	c.uncharge()
 	if h := c.http2.Load(); h != nil {
 		h.closed()
+	}
+	if t := c.streams.Load(); t != nil {
+		t.closed()
 	}
 	c.sender.close(net.ErrClosed)
 	c.heardFarewell()

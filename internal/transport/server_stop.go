@@ -17,6 +17,9 @@ func (c *serverConn) announceStop() {
 		h.stop(errStopped)
 		return
 	}
+	if t := c.streams.Load(); t != nil {
+		t.stop()
+	}
 	c.mu.Lock()
 	if !c.multiplexed {
 		c.waitForCallLocked()
@@ -137,6 +140,16 @@ func (c *serverConn) sendUnasked(name string) {
 	c.conn.Hold()
 	// If it cannot be written the peer will find the connection closed.
 	_ = c.sender.send(&control.outgoing)
+}
+
+// peerEnded follows the last byte of the peer. Calls over Thrift and TTHeader can still be
+// answered. A peer with streams is gone: it could neither end them nor give them windows, and
+// a handler that waits for it would never learn of its end.
+func (c *serverConn) peerEnded() {
+	c.heardFarewell()
+	if c.http2.Load() != nil || c.streams.Load() != nil {
+		_ = c.conn.CloseWithError(nil)
+	}
 }
 
 // heardFarewell ends what announceStop waits for: the peer has closed its side, or the

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
+	"github.com/fulmar-rpc/fulmar/internal/wire"
 	"github.com/fulmar-rpc/fulmar/internal/wire/grpc"
 )
 
@@ -61,9 +62,16 @@ func (p *Peer) OpenStream(ctx context.Context, request *Request) (ClientStream, 
 	if p.local != nil {
 		return p.local.open(ctx, request)
 	}
-	request.Buffer.Release()
-	if p.grpc == nil {
-		return nil, &CallError{Phase: PhaseAcquire, Err: &grpc.Error{Code: grpc.Unimplemented, Detail: fmt.Sprintf("%v has no streams", request.protocol)}}
+	switch {
+	case p.grpc != nil:
+		return p.grpc.openGRPC(ctx, request)
+	case hasTTHeader(p.config.Protocol) && request.payload == wire.PayloadThrift:
+		return p.ttstreams().openTTStream(ctx, request)
 	}
-	return p.grpc.openGRPC(ctx, request)
+	defer request.Release()
+	detail := fmt.Sprintf("%v has no streams", request.protocol)
+	if hasTTHeader(p.config.Protocol) {
+		detail = "streams over TTHeader carry Thrift, not Protobuf: use gRPC"
+	}
+	return nil, &CallError{Phase: PhaseAcquire, Err: &grpc.Error{Code: grpc.Unimplemented, Detail: detail}}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/fulmar-rpc/fulmar/internal/wire/ttstream"
 )
 
 // streamEnding is the context that a call is served with which is one of several on its
@@ -15,6 +17,8 @@ type streamEnding struct {
 	err    error
 	done   chan struct{}
 	after  map[*func()]struct{}
+	// path is through which services of streams over TTHeader a cancellation came.
+	path string
 }
 
 var _ context.Context = (*streamEnding)(nil)
@@ -23,7 +27,31 @@ var _ context.Context = (*streamEnding)(nil)
 func (e *streamEnding) Deadline() (time.Time, bool) { return e.parent.Deadline() }
 
 // Value implements context.Context.
-func (e *streamEnding) Value(key any) any { return e.parent.Value(key) }
+func (e *streamEnding) Value(key any) any {
+	if key == (endingKey{}) {
+		return e
+	}
+	return e.parent.Value(key)
+}
+
+// endingKey is the key of the streamEnding in a context.
+type endingKey struct{}
+
+// cancelPath returns the path of the cancellation of a call that service made with ctx.
+func cancelPath(ctx context.Context, service string) string {
+	path := ""
+	if e, ok := ctx.Value(endingKey{}).(*streamEnding); ok {
+		e.mu.Lock()
+		if path = e.path; e.err != nil && path == "" {
+			path = ttstream.ForeignPath
+		}
+		e.mu.Unlock()
+	}
+	if service == "" {
+		return path
+	}
+	return ttstream.AppendPath(path, service)
+}
 
 // Err implements context.Context.
 func (e *streamEnding) Err() error {
@@ -71,12 +99,16 @@ func (e *streamEnding) AfterFunc(f func()) (stop func() bool) {
 	}
 }
 
-func (e *streamEnding) cancel() {
+func (e *streamEnding) cancel() { e.cancelFrom("") }
+
+// cancelFrom ends the context. path is how that came here.
+func (e *streamEnding) cancelFrom(path string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.err != nil {
 		return
 	}
+	e.path = path
 	e.err = context.Canceled
 	if e.done != nil {
 		close(e.done)

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -53,6 +54,8 @@ type streamMessages struct {
 	burst atomic.Int32
 	// connection is where the messages go.
 	connection messageCarrier
+	// expiry ends the time of a server's call.
+	expiry *time.Timer
 	// willWait is told that a goroutine is going to wait; nil if nobody wants to know.
 	willWait func()
 
@@ -75,8 +78,8 @@ type streamMessages struct {
 // messageFlow is the state machine of a connection that streams of messages are on. The
 // lock of the connection guards it.
 type messageFlow interface {
-	// unsent returns how many bytes wait to be written.
-	unsent() int
+	// pending reports whether flushNow has something to do.
+	pending() bool
 	// consume says that so many bytes of a stream, in so many messages, were taken.
 	consume(m *streamMessages, bytes, messages int)
 	// pump sends of a message what there is room for: of rest that is left which is not sent.
@@ -118,8 +121,11 @@ const messagePiece = 2 << 10
 
 // appendLocked adds bytes to those that have arrived. Memory follows them, whatever a
 // prefix says.
-func (m *streamMessages) appendLocked(b []byte) error {
-	need := len(m.arrived) + len(b)
+func (m *streamMessages) appendLocked(pieces ...[]byte) error {
+	need := len(m.arrived)
+	for _, piece := range pieces {
+		need += len(piece)
+	}
 	if m.arrived == nil || need > cap(m.arrived) {
 		size := max(need, messagePiece, 2*cap(m.arrived))
 		if m.want > 0 {
@@ -137,7 +143,9 @@ func (m *streamMessages) appendLocked(b []byte) error {
 			m.pool.Put(before)
 		}
 	}
-	m.arrived = append(m.arrived, b...)
+	for _, piece := range pieces {
+		m.arrived = append(m.arrived, piece...)
+	}
 	return nil
 }
 
@@ -233,9 +241,9 @@ func (m *streamMessages) take() (there bool, err error) {
 	default:
 		m.burst.Store(0)
 	}
-	unsent := m.flow.unsent() > 0
+	pending := m.flow.pending()
 	c.Unlock()
-	if there && unsent {
+	if there && pending {
 		c.flushNow()
 	}
 	return there, err
@@ -387,9 +395,24 @@ func (m *streamMessages) await(done bool) error {
 	return err
 }
 
+// expireAt has the call end some time after it has arrived, if that is not 0.
+func (m *streamMessages) expireAt(arrived time.Time, timeout time.Duration) {
+	if timeout <= 0 {
+		return
+	}
+	m.expiry = time.AfterFunc(time.Until(arrived.Add(timeout)), func() {
+		m.connection.Lock()
+		defer m.connection.Unlock()
+		m.breakLocked(context.DeadlineExceeded)
+	})
+}
+
 // giveUpLocked follows the last use of a stream. What a goroutine may have that uses it all
 // the same is left to it, and to the garbage collector.
 func (m *streamMessages) giveUpLocked() {
+	if m.expiry != nil {
+		m.expiry.Stop()
+	}
 	m.breakLocked(errStreamGivenUp)
 	m.givenUp = true
 	m.forgetIfGivenUpLocked()

@@ -415,6 +415,14 @@ func (g *streamPeer) close() {
 	}
 }
 
+// whyFailed returns why a connection failed: the end of the client, if that closed it.
+func (g *streamPeer) whyFailed(err error) error {
+	if g.pool.Closed() && !errors.Is(err, ErrClosed) {
+		return fmt.Errorf("%w (%w)", ErrClosed, err)
+	}
+	return err
+}
+
 // shared returns how many connections take calls.
 func (g *streamPeer) shared() int {
 	g.mu.Lock()

@@ -15,5 +15,5 @@ func TestGRPCAndStreamSuites_PeersPlayTheirCases(t *testing.T) {
 	suite := rpc.GRPCSuite()
 	suite.Cases = append(suite.Cases, rpc.StreamSuite().Cases...)
 	rpctest.SmokeSuite(t, suite, "../../..", "bench/peers",
-		"unary-1k-c1", "bidi-1k-c16", "server-stream-1k", "client-stream-1k")
+		"unary-1k-c1", "bidi-1k-c16", "server-stream-1k", "client-stream-1k", "tts-bidi-1k-c16")
 }

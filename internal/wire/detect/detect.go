@@ -41,6 +41,10 @@ func (d *Decoder) Detected() bool { return d.protocol != wire.Unknown }
 // bytes are not for the Decoder.
 func (d *Decoder) IsHTTP2() bool { return d.protocol == wire.GRPC }
 
+// Restart says that what comes next is the beginning of a message, and what came before was
+// for somebody else.
+func (d *Decoder) Restart() { d.protocol = wire.Unknown }
+
 // Next returns the first message in b and how many bytes it used. used may be
 // more than b holds: the rest is to be thrown away as it arrives. With nothing
 // to return yet, need is how many bytes b must hold, starting with the same

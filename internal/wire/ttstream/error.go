@@ -41,6 +41,8 @@ type Error struct {
 	Code   Code
 	Stream int32
 	Detail string
+	// TooLarge says that a message was longer than it may be.
+	TooLarge bool
 }
 
 // Error returns "ttstream: stream 5: DATA behind TRAILER (12005)".

@@ -12,15 +12,16 @@ import (
 // windowMax is the largest window, and the most credit that a stream can have.
 const windowMax = math.MaxInt32
 
-// congested reports whether nothing more is read: because what is read would be
-// answered, or because nobody uses what was.
-func (c *Conn) congested(now Nanoseconds) bool {
+// Congested reports whether nothing more is read: because nobody uses what was read, or
+// because answers to it wait. Messages that wait do not count: their senders are bounded, and
+// two sides that stopped reading for them would wait for each other.
+func (c *Conn) Congested(now Nanoseconds) bool {
 	full := c.full()
 	if full && !c.paused {
 		c.pausedAt = now
 	}
 	c.paused = full
-	return full || c.out.Len() >= c.config.unsentBytes || c.control >= limits.StreamControlFrames
+	return full || c.control >= limits.StreamControlFrames
 }
 
 // full reports whether streams hold more than they may. A peer that keeps to windows is
@@ -45,12 +46,15 @@ func (c *Conn) full() bool {
 }
 
 // Consume says that a message of n bytes was used.
-func (c *Conn) Consume(id int32, n int) {
+func (c *Conn) Consume(id int32, n int) { c.ConsumeMessages(id, 1, n) }
+
+// ConsumeMessages says that messages of n bytes altogether were used.
+func (c *Conn) ConsumeMessages(id int32, messages, n int) {
 	s := c.streams[id]
 	if s == nil || c.err != nil {
 		return
 	}
-	used := min(cost(n), s.unused)
+	used := min(int64(n)+messageOverhead*int64(messages), s.unused)
 	s.unused -= used
 	c.unused -= used
 	if !s.agreed || s.state == stateClosed || s.state == stateHalfRemote {

@@ -142,34 +142,39 @@ type outgoing struct {
 	pairs   []ttheader.Pair
 	timeout string
 	failure *Failure
-	payload []byte
-	// link says that payload is not to be copied.
-	link bool
+	// length is that of the message that goes with it.
+	length int
+	// fromService and fromMethod say who calls.
+	fromService, fromMethod string
 }
 
 // frameWriter writes frames; it keeps what writing needs.
 type frameWriter struct {
-	ints [3]ttheader.IntPair
+	ints [5]ttheader.IntPair
 }
 
-// write appends a frame, whole or not at all.
-func (w *frameWriter) write(out *linkbuf.Buffer, f *outgoing) error {
-	w.ints[0] = ttheader.IntPair{Key: wire.KeyStreamFrameType, Value: digits[f.kind : f.kind+1]}
-	w.ints[1] = ttheader.IntPair{Key: wire.KeyToMethod, Value: f.method}
-	count := 2
-	if f.timeout != "" {
-		w.ints[2] = ttheader.IntPair{Key: wire.KeyTimeout, Value: f.timeout}
-		count = 3
+// write appends a frame, whole or not at all. The message is not in the frame, or its pieces
+// would be allocated.
+func (w *frameWriter) write(out *linkbuf.Buffer, f *outgoing, message ...[]byte) error {
+	ints := append(w.ints[:0],
+		ttheader.IntPair{Key: wire.KeyStreamFrameType, Value: digits[f.kind : f.kind+1]},
+		ttheader.IntPair{Key: wire.KeyToMethod, Value: f.method})
+	for _, more := range [...]ttheader.IntPair{
+		{Key: wire.KeyTimeout, Value: f.timeout}, {Key: wire.KeyFromService, Value: f.fromService}, {Key: wire.KeyFromMethod, Value: f.fromMethod},
+	} {
+		if more.Value != "" {
+			ints = append(ints, more)
+		}
 	}
 	head := ttheader.Head{
 		Flags: wire.FlagStreaming, Sequence: f.stream, Protocol: ttheader.ProtocolStruct,
-		Strings: f.pairs, Ints: w.ints[:count],
+		Strings: f.pairs, Ints: ints,
 	}
 	size, err := head.Size()
 	if err != nil {
 		return err
 	}
-	payload := len(f.payload)
+	payload := f.length
 	exception := thriftwire.ApplicationException{}
 	if f.failure != nil {
 		exception = thriftwire.ApplicationException{Type: f.failure.Code, Message: thriftwire.CleanMessage(f.failure.Message)}
@@ -179,15 +184,14 @@ func (w *frameWriter) write(out *linkbuf.Buffer, f *outgoing) error {
 		return ErrTooLarge
 	}
 	head.Put(out.Reserve(size), payload)
-	switch {
-	case f.failure != nil:
+	if f.failure != nil {
 		at := thriftwire.AppendedHeaderSize(f.method)
 		thriftwire.PutHeader(out.Reserve(at), thriftwire.Exception, f.method, f.stream)
 		exception.Put(out.Reserve(exception.Size()))
-	case f.link && payload > 0:
-		out.Insert(f.payload[:payload:payload])
-	default:
-		out.Append(f.payload)
+		return nil
+	}
+	for _, piece := range message {
+		out.Append(piece)
 	}
 	return nil
 }

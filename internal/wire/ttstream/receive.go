@@ -21,7 +21,7 @@ func (c *Conn) Next(b []byte, now Nanoseconds) (event Event, used, need int, err
 		event, c.lost = c.lost[0], c.lost[1:]
 		return event, 0, 0, nil
 	}
-	if c.congested(now) {
+	if c.Congested(now) {
 		return Event{Kind: EventCongested}, 0, 0, nil
 	}
 	if c.config.calls {
@@ -213,7 +213,11 @@ func (c *Conn) introduce() {
 func (c *Conn) data(s *stream, f *Frame) (Event, error) {
 	switch {
 	case f.Payload == nil && f.Length > 0:
-		return c.breach(s, CodeBadFrame, "message of %d bytes (limit %d)", f.Length, c.config.messageBytes)
+		event, err := c.breach(s, CodeBadFrame, "message of %d bytes (limit %d)", f.Length, c.config.messageBytes)
+		if event.Problem != nil {
+			event.Problem.TooLarge = true
+		}
+		return event, err
 	case f.Length == 0:
 		return c.breach(s, CodeBadFrame, "DATA without a message")
 	}

@@ -18,6 +18,8 @@ type Request struct {
 	// Timeout is how long the whole stream may take, 0 for as long as it likes. Kitex
 	// does not look at it.
 	Timeout Nanoseconds
+	// FromService and FromMethod say who calls, if they are not empty.
+	FromService, FromMethod string
 }
 
 // CanOpen reports whether Open has room for another stream.
@@ -48,7 +50,7 @@ func (c *Conn) Open(request Request) (id int32, err error) {
 	c.pairs = append(append(c.pairs[:0], request.Pairs...),
 		ttheader.Pair{Key: wire.StreamWindow, Value: c.config.windowText},
 		ttheader.Pair{Key: wire.StreamMessage, Value: c.config.messageSizeText})
-	frame := outgoing{kind: FrameHeader, stream: id, method: s.method, pairs: c.pairs}
+	frame := outgoing{kind: FrameHeader, stream: id, method: s.method, pairs: c.pairs, fromService: request.FromService, fromMethod: request.FromMethod}
 	if request.Timeout > 0 {
 		frame.timeout = strconv.FormatInt(int64((request.Timeout+1e6-1)/1e6), 10)
 	}
@@ -100,27 +102,21 @@ func (c *Conn) Header(id int32, pairs []ttheader.Pair) error {
 	return nil
 }
 
-// Send sends a message, whole or not at all, as its copy. If there was no room for it,
-// in the window of the stream or among what waits to be sent, Writable returns the
-// stream when there is.
-func (c *Conn) Send(id int32, message []byte) (sent bool, err error) {
-	return c.sendMessage(id, message, false)
-}
-
-// Link sends as Send does, without copying. The caller must not change message before
-// the buffer that Swap then returns is released, or the Conn is closed.
-func (c *Conn) Link(id int32, message []byte) (sent bool, err error) {
-	return c.sendMessage(id, message, true)
-}
-
-func (c *Conn) sendMessage(id int32, message []byte, link bool) (sent bool, err error) {
+// Send sends a message, whole or not at all, as its copy. It may be in pieces. If there was
+// no room for it, in the window of the stream or among what waits to be sent, Writable
+// returns the stream when there is.
+func (c *Conn) Send(id int32, message ...[]byte) (sent bool, err error) {
+	length := 0
+	for _, piece := range message {
+		length += len(piece)
+	}
 	s, err := c.sending(id)
 	switch {
 	case err != nil:
 		return false, err
-	case int64(len(message)) > s.message:
-		return false, fmt.Errorf("%w (limit %d, got %d)", ErrTooLarge, s.message, len(message))
-	case len(message) == 0:
+	case int64(length) > s.message:
+		return false, fmt.Errorf("%w (limit %d, got %d)", ErrTooLarge, s.message, length)
+	case length == 0:
 		return false, fmt.Errorf("ttstream: message of 0 bytes on stream %d", id)
 	}
 	if s.limited && s.credit <= 0 || c.out.Len() >= c.config.unsentBytes {
@@ -133,11 +129,11 @@ func (c *Conn) sendMessage(id int32, message []byte, link bool) (sent bool, err 
 			return false, err
 		}
 	}
-	if err := c.writer.write(c.out, &outgoing{kind: FrameData, stream: id, method: s.method, payload: message, link: link}); err != nil {
+	if err := c.writer.write(c.out, &outgoing{kind: FrameData, stream: id, method: s.method, length: length}, message...); err != nil {
 		return false, err
 	}
 	c.unqueue(s)
-	s.credit = max(s.credit-cost(len(message)), -windowMax)
+	s.credit = max(s.credit-cost(length), -windowMax)
 	c.counts.sent++
 	return true, nil
 }

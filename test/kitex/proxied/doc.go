@@ -3,11 +3,12 @@
 // bodies are bytes. Whatever a client is told by a server it must be told through a
 // proxy too.
 //
-// Its streams, which Fulmar's servers and clients do not carry yet, are tested between
-// Kitex and the state machine that will (ADR-0061).
+// Its streams over TTHeader are tested between Kitex and our state machine, whose own tests
+// read what is recorded here, and between Kitex and our clients and servers.
 //
 // Kitex leaves goroutines behind, so each side of it is a process: the test program
 // itself, started again with a role.
 package proxied
 
 //go:generate fulmar gen -o ../gen --namespace test=stock pantry.proto
+//go:generate fulmar gen -o ../gen streams.thrift

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"slices"
 	"strings"
@@ -23,14 +24,27 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/wire/grpc"
 )
 
-// streamPair is a Peer and a Server between which there are streams in gRPC.
+// onEachCarrier runs a test in virtual time over each protocol that carries streams.
+func onEachCarrier(t *testing.T, test func(t *testing.T, protocol wire.Protocol)) {
+	t.Helper()
+	for _, protocol := range []wire.Protocol{wire.GRPC, wire.TTHeader} {
+		t.Run(protocol.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { test(t, protocol) })
+		})
+	}
+}
+
+// streamPair is a Peer and a Server between which there are streams.
 type streamPair struct {
-	peer   *Peer
-	server *Server
+	peer    *Peer
+	server  *Server
+	payload wire.Payload
+	// conns are what the peer has dialled.
+	conns []net.Conn
 }
 
 // newStreamPair returns them. handle answers calls of all methods.
-func newStreamPair(t testing.TB, handle func(ctx context.Context, call *Inbound)) *streamPair {
+func newStreamPair(t testing.TB, protocol wire.Protocol, handle func(ctx context.Context, call *Inbound)) *streamPair {
 	t.Helper()
 	network := simnet.New(simnet.Config{})
 	listener, err := network.Listen("server")
@@ -39,14 +53,16 @@ func newStreamPair(t testing.TB, handle func(ctx context.Context, call *Inbound)
 	}
 	server := NewServer(ServerConfig{
 		ConnectionCalls: limits.ConnectionCalls,
-		Allowed:         wire.SetOf(wire.GRPC), Limits: limits.DefaultMessage(), BufferedBytes: 64 << 20, Logger: slog.New(slog.DiscardHandler),
+		Allowed:         wire.SetOf(wire.GRPC, wire.TTHeader), Limits: limits.DefaultMessage(), BufferedBytes: 64 << 20, Logger: slog.New(slog.DiscardHandler),
 		LookupExact: func(_, method string, _ wire.Payload) any { return method },
+		Lookup:      func(_, method []byte, _ wire.Payload) any { return string(method) },
 		Streams:     func(target any) bool { return target != "unary" },
 		Handle: func(ctx context.Context, call *Inbound) {
 			call.LetGo()
 			handle(ctx, call)
 		},
 	})
+	pair := new(streamPair)
 	serving, err := eventloop.NewListener(listener, server.EventLoop(eventloop.Config{}))
 	if err != nil {
 		t.Fatal(err)
@@ -55,13 +71,14 @@ func newStreamPair(t testing.TB, handle func(ctx context.Context, call *Inbound)
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(ctx, serving) }()
 	peer := NewPeer(PoolConfig{
-		Protocol: wire.GRPC, Waiting: 1000, Authority: "server", Connections: 1, Limits: limits.DefaultMessage(), ConnectTimeout: time.Second,
+		Protocol: protocol, Waiting: 1000, Authority: "server", Connections: 1, Limits: limits.DefaultMessage(), ConnectTimeout: time.Second,
 		Dial: func(ctx context.Context) (*eventloop.Conn, error) {
 			conn, err := network.Dial(ctx, "tcp", "server")
 			if err != nil {
 				return nil, err
 			}
-			return eventloop.NewConn(conn, eventloop.Config{ReadBufferBytes: HTTP2ReadBufferBytes}), nil
+			pair.conns = append(pair.conns, conn)
+			return eventloop.NewConn(conn, eventloop.Config{ReadBufferBytes: max(HTTP2ReadBufferBytes, ReadBufferBytes(limits.DefaultMessage()))}), nil
 		},
 	})
 	t.Cleanup(func() {
@@ -74,12 +91,17 @@ func newStreamPair(t testing.TB, handle func(ctx context.Context, call *Inbound)
 			t.Errorf("the budget counts %d bytes after all", held)
 		}
 	})
-	return &streamPair{peer, server}
+	payload := wire.PayloadThrift
+	if protocol == wire.GRPC {
+		payload = wire.PayloadProtobuf
+	}
+	pair.peer, pair.server, pair.payload = peer, server, payload
+	return pair
 }
 
 func (p *streamPair) open(ctx context.Context, t testing.TB, method string, metadata ...Pair) ClientStream {
 	t.Helper()
-	request, err := p.peer.NewRequest(Method{Name: method, Qualified: method, Payload: wire.PayloadProtobuf}, RequestHead{Service: "s", Metadata: metadata})
+	request, err := p.peer.NewRequest(Method{Name: method, Qualified: method, Payload: p.payload, Streams: true}, RequestHead{Service: "s", Metadata: metadata})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,8 +153,8 @@ func echo(_ context.Context, call *Inbound) {
 }
 
 func TestStream_Echo(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		pair := newStreamPair(t, func(ctx context.Context, call *Inbound) {
+	onEachCarrier(t, func(t *testing.T, protocol wire.Protocol) {
+		pair := newStreamPair(t, protocol, func(ctx context.Context, call *Inbound) {
 			if err := call.Stream.SendHeader([]Pair{{Key: "header", Value: "h"}}); err != nil {
 				t.Error(err)
 			}
@@ -146,6 +168,9 @@ func TestStream_Echo(t *testing.T) {
 			t.Errorf("header %v, %v", header, err)
 		}
 		for _, size := range []int{0, 1, 1000, 16 << 10, 1 << 20, 0, 200_000} {
+			if size == 0 && protocol == wire.TTHeader {
+				continue // there is no struct without bytes
+			}
 			message := bytes.Repeat([]byte("x"), size)
 			if err := sends(stream, string(message)); err != nil {
 				t.Fatal(err)
@@ -183,8 +208,8 @@ func (f waiterFunc) WillWait() { f() }
 
 // TestStream_TellsThatItWaits: a handler that opens a stream is going to wait for it.
 func TestStream_TellsThatItWaits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		pair := newStreamPair(t, echo)
+	onEachCarrier(t, func(t *testing.T, protocol wire.Protocol) {
+		pair := newStreamPair(t, protocol, echo)
 		told := 0
 		pair.open(context.WithValue(t.Context(), WaiterKey{}, waiterFunc(func() { told++ })), t, "m").Release()
 		if told == 0 {
@@ -196,8 +221,8 @@ func TestStream_TellsThatItWaits(t *testing.T) {
 // TestStream_Kinds: many messages in one direction, with nobody waiting for the other.
 func TestStream_Kinds(t *testing.T) {
 	const count = 5000
-	synctest.Test(t, func(t *testing.T) {
-		pair := newStreamPair(t, func(_ context.Context, call *Inbound) {
+	onEachCarrier(t, func(t *testing.T, protocol wire.Protocol) {
+		pair := newStreamPair(t, protocol, func(_ context.Context, call *Inbound) {
 			switch call.Target {
 			case "down":
 				if body, err := call.Stream.Receive(0); err != nil || string(body) != "go" {
@@ -254,14 +279,15 @@ func TestStream_Kinds(t *testing.T) {
 // in both directions, and other streams of the connection go on.
 func TestStream_SenderWaitsForReceiver(t *testing.T) {
 	const size, most = 64 << 10, 16
-	synctest.Test(t, func(t *testing.T) {
+	onEachCarrier(t, func(t *testing.T, protocol wire.Protocol) {
 		go1, sent := make(chan struct{}), make(chan int, 1)
 		message := strings.Repeat("y", size)
-		pair := newStreamPair(t, func(ctx context.Context, call *Inbound) {
+		pair := newStreamPair(t, protocol, func(ctx context.Context, call *Inbound) {
 			if call.Target != "flood" {
 				echo(ctx, call)
 				return
 			}
+			_ = call.Stream.SendHeader(nil)
 			<-go1
 			messages, err := receivesAll(call.Stream)
 			if err != io.EOF {
@@ -271,6 +297,10 @@ func TestStream_SenderWaitsForReceiver(t *testing.T) {
 			_ = call.FinishStream(ReplyHead{})
 		})
 		flood := pair.open(t.Context(), t, "flood")
+		// The first stream over TTHeader has no window before the server has said so.
+		if _, err := flood.Header(); err != nil {
+			t.Error(err)
+		}
 		var mu sync.Mutex
 		count := 0
 		go func() {
@@ -311,8 +341,8 @@ func TestStream_SenderWaitsForReceiver(t *testing.T) {
 
 // TestStream_Status: a status is what the call ended with, behind its messages or alone.
 func TestStream_Status(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		pair := newStreamPair(t, func(_ context.Context, call *Inbound) {
+	onEachCarrier(t, func(t *testing.T, protocol wire.Protocol) {
+		pair := newStreamPair(t, protocol, func(_ context.Context, call *Inbound) {
 			if call.Target == "later" {
 				_ = sends(call.Stream, "one")
 			}
@@ -322,7 +352,7 @@ func TestStream_Status(t *testing.T) {
 			stream := pair.open(t.Context(), t, strings.ReplaceAll(method, " ", ""))
 			messages, err := receivesAll(stream)
 			status, trailer := stream.End()
-			if err != io.EOF || status == nil || status.Code != uint32(grpc.ResourceExhausted) || status.Message != "no" || !slices.Equal(trailer.Metadata, []Pair{{Key: "k", Value: "v"}}) {
+			if err != io.EOF || status == nil || max(status.Code, trailer.Code) != uint32(grpc.ResourceExhausted) || status.Message != "no" || !slices.Equal(trailer.Metadata, []Pair{{Key: "k", Value: "v"}}) {
 				t.Errorf("%s: %q, %v, %+v, %+v", method, messages, err, status, trailer)
 			}
 			stream.Release()
@@ -332,11 +362,11 @@ func TestStream_Status(t *testing.T) {
 
 // TestStream_NoAnswer: a handler that returns without an answer has failed.
 func TestStream_NoAnswer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		pair := newStreamPair(t, func(context.Context, *Inbound) {})
+	onEachCarrier(t, func(t *testing.T, protocol wire.Protocol) {
+		pair := newStreamPair(t, protocol, func(context.Context, *Inbound) {})
 		stream := pair.open(t.Context(), t, "m")
 		_, err := stream.Receive(0)
-		if status, _ := stream.End(); err != io.EOF || status == nil || status.Code != uint32(grpc.Internal) {
+		if status, _ := stream.End(); err != io.EOF || status == nil || status.Code != uint32(grpc.Internal) && !status.IsException {
 			t.Errorf("%v, %+v", err, status)
 		}
 		stream.Release()
@@ -345,9 +375,9 @@ func TestStream_NoAnswer(t *testing.T) {
 
 // TestStream_Canceled: both sides learn it, and the connection goes on.
 func TestStream_Canceled(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	onEachCarrier(t, func(t *testing.T, protocol wire.Protocol) {
 		told := make(chan error, 3)
-		pair := newStreamPair(t, func(ctx context.Context, call *Inbound) {
+		pair := newStreamPair(t, protocol, func(ctx context.Context, call *Inbound) {
 			_, err := call.Stream.Receive(0)
 			told <- err
 			<-ctx.Done()
@@ -373,7 +403,7 @@ func TestStream_Canceled(t *testing.T) {
 			}
 		}
 		stream.Release()
-		if got, err := grpcStreamEcho(t, pair); got != 1 || err != io.EOF {
+		if got, err := streamEcho(t, pair); got != 1 || err != io.EOF {
 			t.Errorf("another call: %d, %v", got, err)
 		}
 	})
@@ -381,9 +411,9 @@ func TestStream_Canceled(t *testing.T) {
 
 // TestStream_Deadline: both sides know it.
 func TestStream_Deadline(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	onEachCarrier(t, func(t *testing.T, protocol wire.Protocol) {
 		told := make(chan error, 1)
-		pair := newStreamPair(t, func(ctx context.Context, call *Inbound) {
+		pair := newStreamPair(t, protocol, func(ctx context.Context, call *Inbound) {
 			_, err := call.Stream.Receive(0)
 			told <- err
 			<-ctx.Done()
@@ -401,8 +431,8 @@ func TestStream_Deadline(t *testing.T) {
 
 // TestStream_ReceiveTimeout: it leaves the stream as it was.
 func TestStream_ReceiveTimeout(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		pair := newStreamPair(t, echo)
+	onEachCarrier(t, func(t *testing.T, protocol wire.Protocol) {
+		pair := newStreamPair(t, protocol, echo)
 		stream := pair.open(t.Context(), t, "m")
 		for range 2 {
 			if _, err := stream.Receive(time.Second); !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -421,9 +451,9 @@ func TestStream_ReceiveTimeout(t *testing.T) {
 
 // TestStream_ConnectionLost: both sides learn it.
 func TestStream_ConnectionLost(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	onEachCarrier(t, func(t *testing.T, protocol wire.Protocol) {
 		told := make(chan error, 1)
-		pair := newStreamPair(t, func(_ context.Context, call *Inbound) {
+		pair := newStreamPair(t, protocol, func(_ context.Context, call *Inbound) {
 			_, err := call.Stream.Receive(0)
 			told <- err
 		})
@@ -442,16 +472,30 @@ func TestStream_ConnectionLost(t *testing.T) {
 
 // TestStream_TooLong: a message above the limit ends what is received, behind those in front of it.
 func TestStream_TooLong(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	onEachCarrier(t, func(t *testing.T, protocol wire.Protocol) {
 		told := make(chan error, 1)
-		pair := newStreamPair(t, func(_ context.Context, call *Inbound) {
+		pair := newStreamPair(t, protocol, func(_ context.Context, call *Inbound) {
+			_ = call.Stream.SendHeader(nil)
 			_, err := receivesAll(call.Stream)
 			told <- err
 			_ = call.SendException("m", thriftwire.ApplicationException{Message: "no"}, ReplyHead{Code: uint32(grpc.ResourceExhausted)})
 		})
 		stream := pair.open(t.Context(), t, "m")
-		go func() { _ = sends(stream, "fine", strings.Repeat("z", limits.DefaultMessage().Bytes+1)) }()
+		if _, err := stream.Header(); err != nil {
+			t.Error(err)
+		}
+		sent := make(chan error, 1)
+		go func() { sent <- sends(stream, "fine", strings.Repeat("z", limits.DefaultMessage().Bytes+1)) }()
 		failed := new(grpc.Error)
+		if protocol == wire.TTHeader {
+			// The server has said what it takes.
+			if err := <-sent; !errors.As(err, &failed) || failed.Code != grpc.ResourceExhausted {
+				t.Errorf("the client was told %v", err)
+			}
+			stream.Release()
+			<-told
+			return
+		}
 		if err := <-told; !errors.As(err, &failed) || failed.Code != grpc.ResourceExhausted {
 			t.Errorf("the handler was told %v", err)
 		}
@@ -462,7 +506,7 @@ func TestStream_TooLong(t *testing.T) {
 	})
 }
 
-func grpcStreamEcho(t *testing.T, pair *streamPair) (messages int, err error) {
+func streamEcho(t *testing.T, pair *streamPair) (messages int, err error) {
 	t.Helper()
 	pair.server.config.Handle = echoInbound
 	stream := pair.open(t.Context(), t, "echo")
@@ -478,4 +522,37 @@ func grpcStreamEcho(t *testing.T, pair *streamPair) (messages int, err error) {
 func echoInbound(ctx context.Context, call *Inbound) {
 	call.LetGo()
 	echo(ctx, call)
+}
+
+// TestStream_PeerVanishes: a client that is killed says nothing of its streams; its system
+// closes the connection.
+func TestStream_PeerVanishes(t *testing.T) {
+	onEachCarrier(t, func(t *testing.T, protocol wire.Protocol) {
+		told := make(chan error, 2)
+		pair := newStreamPair(t, protocol, func(ctx context.Context, call *Inbound) {
+			if call.Target == "half-closed" {
+				<-ctx.Done()
+				told <- ctx.Err()
+				return
+			}
+			_, err := call.Stream.Receive(0)
+			told <- err
+		})
+		half := pair.open(t.Context(), t, "half-closed")
+		if err := half.CloseSend(); err != nil {
+			t.Error(err)
+		}
+		whole := pair.open(t.Context(), t, "open")
+		synctest.Wait()
+		for _, conn := range pair.conns {
+			_ = conn.Close()
+		}
+		for range 2 {
+			if err := <-told; !errors.Is(err, context.Canceled) {
+				t.Errorf("a handler was told %v", err)
+			}
+		}
+		half.Release()
+		whole.Release()
+	})
 }

@@ -1,0 +1,364 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/fulmar-rpc/fulmar/eventloop"
+	"github.com/fulmar-rpc/fulmar/internal/limits"
+	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
+	"github.com/fulmar-rpc/fulmar/internal/wire/grpc"
+	"github.com/fulmar-rpc/fulmar/internal/wire/ttstream"
+)
+
+// ttstreamConn is a connection that streams over TTHeader share. Unary calls have others
+// (ADR-0060).
+//
+//	open -- the server stops, idle, too old --> leaving -- last stream ended --> closed
+//	any -- the socket fails, or bytes that are no frames --> closed
+type ttstreamConn struct {
+	peer *streamPeer
+	lent *ClientConn
+	conn *eventloop.Conn
+	// room is how many more streams there may be, waiting how many there are.
+	room, waiting atomic.Int32
+	// ready is closed: the connection takes streams as soon as it is there.
+	ready chan struct{}
+	// resumes has room for one: what kept the connection from being read has ended.
+	resumes chan struct{}
+
+	mu    sync.Mutex
+	flow  ttstreamFlow
+	calls map[int32]*ttstreamMade
+	// leaving: no stream is added any more. err is why the connection is closed.
+	leaving bool
+	err     error
+	usedAt  time.Time
+	writer  batchWriter
+}
+
+// startTTStream is streamPeer.start.
+func startTTStream(peer *streamPeer, lent *ClientConn) streamConn {
+	now := time.Now()
+	c := &ttstreamConn{
+		peer: peer, lent: lent, conn: lent.conn, usedAt: now, calls: map[int32]*ttstreamMade{},
+		ready: make(chan struct{}), resumes: make(chan struct{}, 1),
+	}
+	close(c.ready)
+	c.flow.base = now
+	c.flow.frames = ttstream.NewConn(ttstream.Config{Client: true, MessageBytes: peer.peer.config.Limits.Bytes}, lent.pool.buffers, 0)
+	c.room.Store(limits.StreamsPerConnection)
+	c.writer.init(lent.conn, c, lent.pool.buffers)
+	peer.pool.toShared(lent, c)
+	go c.read()
+	return c
+}
+
+func (c *ttstreamConn) waitedFor() bool { return c.waiting.Load() > 0 }
+
+func (c *ttstreamConn) load() (room, waiting int32) { return c.room.Load(), c.waiting.Load() }
+
+func (c *ttstreamConn) settled() <-chan struct{} { return c.ready }
+
+// errNoUnary is why a unary call cannot be made on a connection for streams.
+var errNoUnary = errors.New("the connection is for streams")
+
+func (c *ttstreamConn) call(context.Context, *Request) (*Response, error) {
+	return nil, &CallError{Phase: PhaseAcquire, Err: errNoUnary}
+}
+
+// failure returns why the connection takes no streams, nil if it does.
+func (c *ttstreamConn) failure() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err == nil && c.leaving {
+		return errors.New("the server takes no streams")
+	}
+	return c.err
+}
+
+// leave implements streamConn.
+func (c *ttstreamConn) leave() {
+	c.mu.Lock()
+	c.leaving = true
+	c.room.Store(0)
+	c.mu.Unlock()
+	c.peer.drop(c)
+	c.finishIfOver()
+}
+
+// leaveIfDue implements streamConn.
+func (c *ttstreamConn) leaveIfDue(now time.Time, timeout time.Duration) {
+	c.mu.Lock()
+	idle := timeout > 0 && len(c.calls) == 0 && now.Sub(c.usedAt) >= timeout
+	c.mu.Unlock()
+	if idle || c.lent.old(now) {
+		c.leave()
+	}
+}
+
+// finishIfOver closes a connection that takes no streams, when there are none and nothing
+// is left to be written.
+func (c *ttstreamConn) finishIfOver() {
+	c.mu.Lock()
+	over := c.leaving && c.err == nil && len(c.calls) == 0 && !c.writer.writing && c.flow.frames.Unsent() == 0
+	c.mu.Unlock()
+	if over {
+		c.fail(errLeaving)
+	}
+}
+
+// fail closes the connection and ends its streams.
+func (c *ttstreamConn) fail(err error) {
+	err = c.peer.whyFailed(err)
+	c.mu.Lock()
+	if c.err != nil {
+		c.mu.Unlock()
+		return
+	}
+	c.err, c.leaving = err, true
+	c.room.Store(0)
+	c.waiting.Store(0)
+	for _, call := range c.calls {
+		call.settleLocked(waitFailed(PhaseWait, err))
+	}
+	c.calls = nil
+	c.flow.frames.Close()
+	c.writer.closeLocked()
+	c.mu.Unlock()
+	wake(c.resumes)
+	c.peer.drop(c)
+	c.lent.broke = err
+	c.lent.pool.discard(c.lent)
+}
+
+// removeLocked ends a stream's part in the connection.
+func (c *ttstreamConn) removeLocked(call *ttstreamMade) {
+	id := int32(call.id)
+	if c.calls[id] != call {
+		return
+	}
+	delete(c.calls, id)
+	c.flow.frames.Release(id)
+	c.countLocked()
+}
+
+func (c *ttstreamConn) countLocked() {
+	n := int32(len(c.calls))
+	c.waiting.Store(n)
+	if n == 0 {
+		c.usedAt = time.Now()
+	}
+	if !c.leaving {
+		c.room.Store(limits.StreamsPerConnection - n)
+	}
+}
+
+// --- reading ---
+
+// read takes what servers send off the connection until it fails.
+func (c *ttstreamConn) read() {
+	reader := c.conn.Reader()
+	discard := 0
+	for {
+		arrived := reader.Buffered()
+		used, need, congested, err := min(discard, len(arrived)), 0, false, error(nil)
+		if discard == 0 {
+			used, need, congested, err = c.receive(arrived)
+			discard = used
+		}
+		used = min(used, len(arrived))
+		discard -= used
+		if skipErr := reader.Skip(used); err == nil {
+			err = skipErr
+		}
+		if err != nil {
+			c.broken(err)
+			return
+		}
+		c.flushNow()
+		if congested {
+			c.rest()
+			continue
+		}
+		if reader.Len() == 0 {
+			reader.Shrink()
+		}
+		if _, err := reader.Peek(max(need, reader.Len()+1)); err != nil {
+			c.fail(readError(err))
+			return
+		}
+	}
+}
+
+// receive obeys all whole frames of b.
+func (c *ttstreamConn) receive(b []byte) (used, need int, congested bool, err error) {
+	left, ended := false, false
+	c.mu.Lock()
+	now := c.flow.at(time.Now())
+	for used <= len(b) {
+		if c.err != nil {
+			err = c.err
+			break
+		}
+		event, n, more, failed := c.flow.frames.Next(b[used:], now)
+		if err = failed; err != nil {
+			break
+		}
+		used += n
+		switch event.Kind {
+		case ttstream.EventCongested:
+			congested, c.flow.congested = true, true
+		case ttstream.EventGoAway:
+			left = true
+			continue
+		case ttstream.EventNone:
+			if need = more; n > 0 {
+				continue
+			}
+		default:
+			ended = c.obeyLocked(&event) || ended
+			continue
+		}
+		break
+	}
+	if c.err == nil {
+		c.flow.pumpWaiting()
+	}
+	c.mu.Unlock()
+	if left {
+		c.leave()
+	}
+	if ended {
+		c.peer.roomFree()
+		c.finishIfOver()
+	}
+	return used, need, congested, err
+}
+
+// obeyLocked takes what has come for a stream. It reports whether that was the last.
+func (c *ttstreamConn) obeyLocked(event *ttstream.Event) (ended bool) {
+	call := c.calls[event.Stream]
+	if call == nil {
+		if event.Kind == ttstream.EventData {
+			c.flow.frames.Consume(event.Stream, len(event.Data))
+		}
+		return false
+	}
+	switch event.Kind {
+	case ttstream.EventHeader:
+		head, _, _, _ := readReplyHead(event.Info)
+		call.headLocked(head.Metadata)
+		return false
+	case ttstream.EventData:
+		err := call.messageLocked(event.Data)
+		if err == nil {
+			return false
+		}
+		call.settleLocked(&CallError{Phase: PhaseReply, Sent: true, Err: err})
+	case ttstream.EventEnd:
+		call.endLocked(event)
+	default:
+		call.settleLocked(call.resetError(event))
+	}
+	c.removeLocked(call)
+	return true
+}
+
+// rest waits until the connection may be read again.
+func (c *ttstreamConn) rest() {
+	timer := time.NewTimer(limits.StreamPause / 4)
+	defer timer.Stop()
+	select {
+	case <-c.resumes:
+	case <-timer.C:
+		c.mu.Lock()
+		if c.err == nil {
+			c.flow.frames.Tick(c.flow.at(time.Now()))
+		}
+		c.mu.Unlock()
+	}
+}
+
+// broken ends the connection for what was wrong on it.
+func (c *ttstreamConn) broken(err error) {
+	var problem *ttstream.Error
+	if errors.As(err, &problem) {
+		err = &grpc.Error{Code: grpc.Internal, Detail: err.Error()}
+	}
+	c.fail(err)
+}
+
+// --- writing ---
+
+// Lock implements messageCarrier and batchSource.
+func (c *ttstreamConn) Lock() { c.mu.Lock() }
+
+// Unlock implements messageCarrier and batchSource.
+func (c *ttstreamConn) Unlock() { c.mu.Unlock() }
+
+// flushNow implements messageCarrier.
+func (c *ttstreamConn) flushNow() {
+	c.swapped()
+	c.writer.flush()
+}
+
+// flushSoon implements messageCarrier.
+func (c *ttstreamConn) flushSoon() { c.writer.flushSoon() }
+
+func (c *ttstreamConn) waitsLocked() bool { return c.err == nil && c.flow.frames.Unsent() > 0 }
+
+func (c *ttstreamConn) swapLocked(empty *linkbuf.Buffer) *linkbuf.Buffer {
+	full := c.flow.frames.Swap(empty)
+	c.flow.pumpWaiting()
+	return full
+}
+
+// swapped reads on if that has waited for something that has happened.
+func (c *ttstreamConn) swapped() {
+	c.mu.Lock()
+	again := c.err == nil && c.flow.uncongested()
+	c.mu.Unlock()
+	if again {
+		wake(c.resumes)
+	}
+}
+
+func (c *ttstreamConn) writesLocked() {}
+
+func (c *ttstreamConn) rests(err error) {
+	if err != nil {
+		// A moment for what the server has sent before it closed. read notices the end.
+		_ = c.conn.SetReadDeadline(time.Now().Add(limits.LastWordsTimeout))
+	}
+	c.finishIfOver()
+}
+
+func (c *ttstreamConn) crowding() int { return int(c.waiting.Load()) }
+
+// add begins a stream.
+func (c *ttstreamConn) add(call *ttstreamMade, request *ttstream.Request) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.leaving {
+		return &CallError{Phase: PhaseAcquire, Err: errLeaving}
+	}
+	id, err := c.flow.frames.Open(*request)
+	switch {
+	case errors.Is(err, ttstream.ErrStreams):
+		return &CallError{Phase: PhaseAcquire, Err: errFull}
+	case errors.Is(err, ttstream.ErrGoingAway):
+		return &CallError{Phase: PhaseAcquire, Err: errLeaving}
+	case err != nil:
+		return &CallError{Phase: PhaseEncode, Err: fmt.Errorf("the header of the stream: %w", err)}
+	}
+	c.flow.frames.Attach(id, call)
+	call.id = uint32(id)
+	c.calls[id] = call
+	c.countLocked()
+	return nil
+}
