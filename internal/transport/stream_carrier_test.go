@@ -39,6 +39,7 @@ type streamPair struct {
 	peer    *Peer
 	server  *Server
 	payload wire.Payload
+	network *simnet.Network
 	// conns are what the peer has dialled.
 	conns []net.Conn
 }
@@ -62,7 +63,7 @@ func newStreamPair(t testing.TB, protocol wire.Protocol, handle func(ctx context
 			handle(ctx, call)
 		},
 	})
-	pair := new(streamPair)
+	pair := &streamPair{network: network}
 	serving, err := eventloop.NewListener(listener, server.EventLoop(eventloop.Config{}))
 	if err != nil {
 		t.Fatal(err)
@@ -87,6 +88,7 @@ func newStreamPair(t testing.TB, protocol wire.Protocol, handle func(ctx context
 		if err := <-served; err != nil {
 			t.Error(err)
 		}
+		synctest.Wait() // for writers whose connection has closed
 		if held := server.Buffered(); held != 0 {
 			t.Errorf("the budget counts %d bytes after all", held)
 		}
