@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -44,7 +45,10 @@ func (c *grpcConn) read() {
 			c.ended(did.last)
 		}
 		if did.congested {
-			c.awaitRoom(did.turns)
+			if err := c.awaitRoom(did.turns); err != nil {
+				c.fail(err)
+				return
+			}
 			continue
 		}
 		if reader.Len() == 0 {
@@ -58,13 +62,15 @@ func (c *grpcConn) read() {
 	}
 }
 
-// awaitRoom waits until what waits to be sent was taken away once more.
-func (c *grpcConn) awaitRoom(turns uint64) {
+// awaitRoom waits until what waits to be sent was taken away once more. It fails if it
+// never will be.
+func (c *grpcConn) awaitRoom(turns uint64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for c.err == nil && c.writeErr == nil && c.writing && c.turns == turns {
 		c.swapped.Wait()
 	}
+	return cmp.Or(c.err, c.writeErr)
 }
 
 // receive obeys all whole frames of b.

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,8 +38,10 @@ type ttstreamConn struct {
 	// leaving: no stream is added any more. err is why the connection is closed.
 	leaving bool
 	err     error
-	usedAt  time.Time
-	writer  batchWriter
+	// writeErr is why nothing can be written any more.
+	writeErr error
+	usedAt   time.Time
+	writer   batchWriter
 }
 
 // startTTStream is streamPeer.start.
@@ -182,7 +185,10 @@ func (c *ttstreamConn) read() {
 		}
 		c.flushNow()
 		if congested {
-			c.rest()
+			if err := c.rest(); err != nil {
+				c.fail(err)
+				return
+			}
 			continue
 		}
 		if reader.Len() == 0 {
@@ -269,19 +275,22 @@ func (c *ttstreamConn) obeyLocked(event *ttstream.Event) (ended bool) {
 	return true
 }
 
-// rest waits until the connection may be read again.
-func (c *ttstreamConn) rest() {
+// rest waits until the connection may be read again. It fails if it never will be.
+func (c *ttstreamConn) rest() error {
 	timer := time.NewTimer(limits.StreamPause / 4)
 	defer timer.Stop()
+	late := false
 	select {
 	case <-c.resumes:
 	case <-timer.C:
-		c.mu.Lock()
-		if c.err == nil {
-			c.flow.frames.Tick(c.flow.at(time.Now()))
-		}
-		c.mu.Unlock()
+		late = true
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if late && c.err == nil {
+		c.flow.frames.Tick(c.flow.at(time.Now()))
+	}
+	return cmp.Or(c.err, c.writeErr)
 }
 
 // broken ends the connection for what was wrong on it.
@@ -332,6 +341,10 @@ func (c *ttstreamConn) writesLocked() {}
 
 func (c *ttstreamConn) rests(err error) {
 	if err != nil {
+		c.mu.Lock()
+		c.writeErr = err
+		c.mu.Unlock()
+		wake(c.resumes)
 		// A moment for what the server has sent before it closed. read notices the end.
 		_ = c.conn.SetReadDeadline(time.Now().Add(limits.LastWordsTimeout))
 	}

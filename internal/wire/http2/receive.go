@@ -40,9 +40,10 @@ func (c *Conn) Next(b []byte, now Nanoseconds) (event Event, used, need int, err
 }
 
 // congested reports whether so much waits to be sent that nothing more is read: what is
-// read would be answered.
+// read would be answered. A client reads on while its requests wait, which have their
+// bounds: two sides that stopped reading would wait for each other.
 func (c *Conn) congested() bool {
-	return c.out.Len() >= c.config.unsentBytes || c.control >= limits.HTTP2ControlFrames
+	return !c.config.client && c.out.Len() >= c.config.unsentBytes || c.control >= limits.HTTP2ControlFrames
 }
 
 // preface wants the client's (RFC 9113, 3.4).

@@ -32,8 +32,8 @@ type Config struct {
 	// before nothing is read from its connection, 1 MiB (StreamBufferBytes), and
 	// ConnectionBytes the same for all streams together, 16 MiB (StreamConnectionBytes).
 	BufferBytes, ConnectionBytes int
-	// UnsentBytes is how much may wait to be sent before messages are not taken, 1 MiB
-	// (UnsentBytes).
+	// UnsentBytes is how much may wait to be sent before messages are not taken, and a
+	// server reads nothing any more, 1 MiB (UnsentBytes).
 	UnsentBytes int
 }
 

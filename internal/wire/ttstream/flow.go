@@ -13,15 +13,15 @@ import (
 const windowMax = math.MaxInt32
 
 // Congested reports whether nothing more is read: because nobody uses what was read, or
-// because answers to it wait. Messages that wait do not count: their senders are bounded, and
-// two sides that stopped reading for them would wait for each other.
+// because answers to it wait. A client reads on while its messages wait: their senders are
+// bounded, and two sides that stopped reading would wait for each other.
 func (c *Conn) Congested(now Nanoseconds) bool {
 	full := c.full()
 	if full && !c.paused {
 		c.pausedAt = now
 	}
 	c.paused = full
-	return full || c.control >= limits.StreamControlFrames
+	return full || !c.config.client && c.out.Len() >= c.config.unsentBytes || c.control >= limits.StreamControlFrames
 }
 
 // full reports whether streams hold more than they may. A peer that keeps to windows is
