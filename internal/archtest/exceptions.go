@@ -91,7 +91,7 @@ func panicExceptions() []exception {
 			rule: "panic", file: "thrift/methods/clone.go", what: "FailDepth",
 			reason: "a value that contains itself, which no message can be; a copy of it would overflow the stack, and part of one is none",
 		},
-		{rule: "panic", file: "thrift/view/element.go", what: "View.setAt", reason: "an index that is out of range, as of a slice"},
+		{rule: "panic", file: "thrift/view/element.go", what: "View.element", reason: "an index that is out of range, as of a slice"},
 		{rule: "panic", file: "thrift/view/index.go", what: "Indexed.At", reason: "an index that is out of range, as of a slice"},
 		{rule: "panic", file: "thrift/view/list.go", what: "List.At", reason: "an index that is out of range, as of a slice"},
 		{rule: "panic", file: "thrift/uuid.go", what: "MustParseUUID", reason: "the name says so; for constants in source code"},

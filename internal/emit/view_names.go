@@ -14,6 +14,8 @@ type viewNames struct {
 type viewMethods struct {
 	get, set, has, clear, setAt                string
 	appendOne, removeAt, setEntry, deleteEntry string
+	// edit, editAt and editEntry change what is within structs.
+	edit, editAt, editEntry string
 }
 
 // viewedStructs finds the structs that get views: all, or those that are annotated, those
@@ -90,6 +92,18 @@ func nameViewMethods(view *viewNames, s *schema.Struct) {
 		}
 		if hasSettableEntries(field.Type) {
 			m.setEntry, m.deleteEntry = methods.claim("Set"+field.GoName+"Entry"), methods.claim("Delete"+field.GoName+"Entry")
+		}
+		view.fields[field] = m
+	}
+	for _, field := range s.Fields { // behind those as well
+		m := view.fields[field]
+		switch {
+		case field.Type.Kind == schema.KindStruct:
+			m.edit = methods.claim("Edit" + field.GoName)
+		case m.setAt != "" && field.Type.Element.Kind == schema.KindStruct:
+			m.editAt = methods.claim("Edit" + field.GoName + "At")
+		case m.setEntry != "" && field.Type.Element.Kind == schema.KindStruct:
+			m.editEntry = methods.claim("Edit" + field.GoName + "Entry")
 		}
 		view.fields[field] = m
 	}

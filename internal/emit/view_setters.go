@@ -53,6 +53,7 @@ func (p *printer) viewSetters(f viewField) {
 	if f.methods.setEntry != "" {
 		p.viewEntrySetters(f, receiver)
 	}
+	p.viewEditors(f, receiver)
 	if f.methods.has == "" {
 		return
 	}
@@ -85,10 +86,7 @@ func (p *printer) viewElementSetter(f viewField, receiver string) {
 func (p *printer) viewEntrySetters(f viewField, receiver string) {
 	valueType, method, value := p.viewElementArgument(f.Type.Element)
 	keyType := p.viewKeyType(f.Type.Key)
-	key := p.imports.view("NumberKey") + "(" + p.wireType(f.Type.Key) + ", uint64(key))"
-	if f.Type.Key.Kind == schema.KindString || f.Type.Key.Kind == schema.KindBinary {
-		key = p.imports.view("TextKey") + "(key)"
-	}
+	key := p.viewKey(f.Type.Key)
 	p.P()
 	p.doc(sentence(f.methods.setEntry, " makes value that of a key in ", f.methods.get, "."))
 	p.viewPartSetter(f, receiver+f.methods.setEntry+"(key "+keyType+", value "+valueType+") {",

@@ -31,17 +31,32 @@ var _ viewPart = (*viewElements)(nil)
 // setAt makes patch element i of the list that is the value of a field. It panics if
 // there is none.
 func (v *View) setAt(slots []Slot, shape *Shape, number, i int, patch viewPatch) {
+	list, place := v.element(slots, shape, number, i)
+	v.putAt(slots, shape, number, &list, place, patch)
+}
+
+// elementPlace is where an element is: at counts those that were removed.
+type elementPlace struct{ at, from, to int }
+
+// element returns the list that is the value of a field, and where element i of it is. It
+// panics if there is none.
+func (v *View) element(slots []Slot, shape *Shape, number, i int) (viewElements, elementPlace) {
 	list := v.elements(slots, number)
 	at := list.original(i)
 	from, to, ok := list.place(at)
 	if !ok {
 		panic(fmt.Sprintf("thrift: index %d of the list %d of %s, which has not as many elements", i, shape.Fields[number].Key.ID(), shape.Name))
 	}
-	if patch.of, patch.from, patch.to = int32(at), uint32(from), uint32(to); patch.form == patchNone {
+	return list, elementPlace{at, from, to}
+}
+
+// putAt makes patch the element at a place of list, which is the value of a field.
+func (v *View) putAt(slots []Slot, shape *Shape, number int, list *viewElements, place elementPlace, patch viewPatch) {
+	if patch.of, patch.from, patch.to = int32(place.at), uint32(place.from), uint32(place.to); patch.form == patchNone {
 		list.gone++
 	}
 	list.add(&patch)
-	v.SetPart(slots, shape, number, &list)
+	v.SetPart(slots, shape, number, list)
 }
 
 // elements returns what the list that is the value of a field is now.

@@ -69,11 +69,13 @@ func (v *View) entries(slots []Slot, shape *Shape, number int) viewEntries {
 	return entries
 }
 
-// without takes the entries of a key out, and reports whether there was one.
-func (e *viewEntries) without(key Key) (found bool) {
+// take takes the entries of a key out. It reports whether there was one, and the value that
+// counted.
+func (e *viewEntries) take(key Key) (old viewPatch, found bool) {
 	if i := slices.IndexFunc(e.added, func(entry addedEntry) bool { return entry.key == key }); i >= 0 {
+		old = e.added[i].value
 		e.added = slices.Concat(e.added[:i], e.added[i+1:])
-		return true // those of base went when this one was added
+		return old, true // those of base went when this one was added
 	}
 	keyType, valueType := thrift.Type(e.base[0]), thrift.Type(e.base[1])
 	cuts := slices.Clone(e.cuts)
@@ -90,12 +92,13 @@ func (e *viewEntries) without(key Key) (found bool) {
 			at := sort.Search(len(cuts), func(at int) bool { return cuts[at].from >= uint32(p) })
 			if at == len(cuts) || cuts[at].from != uint32(p) {
 				cuts, found = slices.Insert(cuts, at, cutEntry{uint32(p), uint32(end)}), true
+				old = textPatch(patchEncoded, textOf(e.base[value:end]))
 			}
 		}
 		p = end
 	}
 	e.cuts = cuts
-	return found
+	return old, found
 }
 
 // WriteThrift writes the map, with its header.
@@ -122,9 +125,14 @@ func (e *viewEntries) WriteThrift(w *thrift.Writer, b []byte) []byte {
 
 func (v *View) setEntry(slots []Slot, shape *Shape, number int, key Key, patch viewPatch) {
 	entries := v.entries(slots, shape, number)
-	entries.without(key)
+	entries.take(key)
+	v.addEntry(slots, shape, number, &entries, key, patch)
+}
+
+// addEntry puts an entry behind those of the map that is the value of a field.
+func (v *View) addEntry(slots []Slot, shape *Shape, number int, entries *viewEntries, key Key, patch viewPatch) {
 	entries.added = append(slices.Clip(entries.added), addedEntry{key, patch})
-	v.SetPart(slots, shape, number, &entries)
+	v.SetPart(slots, shape, number, entries)
 }
 
 // DeleteEntry removes the entries of a key from the map that is the value of a field.
@@ -132,7 +140,8 @@ func (v *View) DeleteEntry(slots []Slot, shape *Shape, number int, key Key) {
 	if !v.Has(slots[number]) {
 		return
 	}
-	if entries := v.entries(slots, shape, number); entries.without(key) {
+	entries := v.entries(slots, shape, number)
+	if _, found := entries.take(key); found {
 		v.SetPart(slots, shape, number, &entries)
 	}
 }

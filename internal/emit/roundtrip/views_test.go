@@ -178,6 +178,9 @@ func setOne(v, s, donor reflect.Value, random *rand.Rand) {
 		return
 	}
 	number := random.IntN(s.NumField())
+	if random.IntN(3) == 0 && editWithin(v, s.Field(number), s.Type().Field(number).Name, random) {
+		return
+	}
 	field, from, name := s.Field(number), donor.Field(number), s.Type().Field(number).Name
 	union := unions[s.Type()]
 	if setAt := v.MethodByName("Set" + name + "At"); setAt.IsValid() && field.Len() > 0 && random.IntN(2) == 0 {

@@ -149,6 +149,12 @@ func (v *OrderView) AppendParcels(value parcel.ParcelView) {
 // RemoveParcelsAt removes element i of Parcels. It panics if there is none.
 func (v *OrderView) RemoveParcelsAt(i int) { v.view.RemoveAt(v.slots[:], &orderViewShape, 2, i) }
 
+// EditParcelsAt changes what is in element i of Parcels: edit is called with
+// it, and must neither keep it nor change v. It panics if there is none.
+func (v *OrderView) EditParcelsAt(i int, edit func(value *parcel.ParcelView)) {
+	view.EditAt(&v.view, v.slots[:], &orderViewShape, 2, i, edit)
+}
+
 // HasParcels reports whether Parcels is there.
 func (v *OrderView) HasParcels() bool { return v.view.Has(v.slots[2]) }
 

@@ -345,6 +345,12 @@ func (v *PlainView) ALeaf() LeafView {
 // SetALeaf changes ALeaf.
 func (v *PlainView) SetALeaf(value LeafView) { v.view.SetPart(v.slots[:], &plainViewShape, 10, &value) }
 
+// EditALeaf changes what is in ALeaf: edit is called with it, and must neither
+// keep it nor change v.
+func (v *PlainView) EditALeaf(edit func(value *LeafView)) {
+	view.Edit(&v.view, v.slots[:], &plainViewShape, 10, edit)
+}
+
 // HasALeaf reports whether ALeaf is there.
 func (v *PlainView) HasALeaf() bool { return v.view.Has(v.slots[10]) }
 
@@ -643,6 +649,15 @@ func (v *PresetView) SetALeaf(value LeafView) {
 	v.view.SetPart(v.slots[:], &presetViewShape, 10, &value)
 }
 
+// EditALeaf changes what is in ALeaf: edit is called with it, and must neither
+// keep it nor change v.
+func (v *PresetView) EditALeaf(edit func(value *LeafView)) {
+	if !v.view.Has(v.slots[10]) {
+		v.SetALeaf(v.ALeaf())
+	}
+	view.Edit(&v.view, v.slots[:], &presetViewShape, 10, edit)
+}
+
 // HasALeaf reports whether ALeaf is there.
 func (v *PresetView) HasALeaf() bool { return v.view.Has(v.slots[10]) }
 
@@ -873,6 +888,15 @@ func (v *PresetView) Other() LeafView {
 // SetOther changes Other.
 func (v *PresetView) SetOther(value LeafView) {
 	v.view.SetPart(v.slots[:], &presetViewShape, 16, &value)
+}
+
+// EditOther changes what is in Other: edit is called with it, and must neither
+// keep it nor change v.
+func (v *PresetView) EditOther(edit func(value *LeafView)) {
+	if !v.view.Has(v.slots[16]) {
+		v.SetOther(v.Other())
+	}
+	view.Edit(&v.view, v.slots[:], &presetViewShape, 16, edit)
 }
 
 // HasOther reports whether Other is there.
@@ -1145,6 +1169,12 @@ func (v *OptionalView) SetALeaf(value LeafView) {
 	v.view.SetPart(v.slots[:], &optionalViewShape, 10, &value)
 }
 
+// EditALeaf changes what is in ALeaf: edit is called with it, and must neither
+// keep it nor change v.
+func (v *OptionalView) EditALeaf(edit func(value *LeafView)) {
+	view.Edit(&v.view, v.slots[:], &optionalViewShape, 10, edit)
+}
+
 // HasALeaf reports whether ALeaf is there.
 func (v *OptionalView) HasALeaf() bool { return v.view.Has(v.slots[10]) }
 
@@ -1226,6 +1256,13 @@ func (v *OptionalView) DeleteLeavesEntry(key string) {
 	v.view.DeleteEntry(v.slots[:], &optionalViewShape, 12, view.TextKey(key))
 }
 
+// EditLeavesEntry changes what is in the value of a key in Leaves: edit is
+// called with it, and must neither keep it nor change v. It reports whether the
+// key is there.
+func (v *OptionalView) EditLeavesEntry(key string, edit func(value *LeafView)) bool {
+	return view.EditEntry(&v.view, v.slots[:], &optionalViewShape, 12, view.TextKey(key), edit)
+}
+
 // HasLeaves reports whether Leaves is there.
 func (v *OptionalView) HasLeaves() bool { return v.view.Has(v.slots[12]) }
 
@@ -1243,6 +1280,12 @@ func (v *OptionalView) SetChoice(value ChoiceView) {
 	v.view.SetPart(v.slots[:], &optionalViewShape, 13, &value)
 }
 
+// EditChoice changes what is in Choice: edit is called with it, and must
+// neither keep it nor change v.
+func (v *OptionalView) EditChoice(edit func(value *ChoiceView)) {
+	view.Edit(&v.view, v.slots[:], &optionalViewShape, 13, edit)
+}
+
 // HasChoice reports whether Choice is there.
 func (v *OptionalView) HasChoice() bool { return v.view.Has(v.slots[13]) }
 
@@ -1258,6 +1301,12 @@ func (v *OptionalView) Failure() FailureView {
 // SetFailure changes Failure.
 func (v *OptionalView) SetFailure(value FailureView) {
 	v.view.SetPart(v.slots[:], &optionalViewShape, 14, &value)
+}
+
+// EditFailure changes what is in Failure: edit is called with it, and must
+// neither keep it nor change v.
+func (v *OptionalView) EditFailure(edit func(value *FailureView)) {
+	view.Edit(&v.view, v.slots[:], &optionalViewShape, 14, edit)
 }
 
 // HasFailure reports whether Failure is there.
@@ -1393,6 +1442,12 @@ func (v *StrictView) Leaf() LeafView {
 // SetLeaf changes Leaf.
 func (v *StrictView) SetLeaf(value LeafView) { v.view.SetPart(v.slots[:], &strictViewShape, 0, &value) }
 
+// EditLeaf changes what is in Leaf: edit is called with it, and must neither
+// keep it nor change v.
+func (v *StrictView) EditLeaf(edit func(value *LeafView)) {
+	view.Edit(&v.view, v.slots[:], &strictViewShape, 0, edit)
+}
+
 func (v *StrictView) Leaves() view.Map[int32, LeafView] {
 	b := v.view.Value(v.slots[5])
 	return view.MapOf(b, thrift.I32, thrift.StructType, view.Number[int32], func(b []byte) (value LeafView, size int) {
@@ -1428,6 +1483,13 @@ func (v *StrictView) DeleteLeavesEntry(key int32) {
 	v.view.DeleteEntry(v.slots[:], &strictViewShape, 5, view.NumberKey(thrift.I32, uint64(key)))
 }
 
+// EditLeavesEntry changes what is in the value of a key in Leaves: edit is
+// called with it, and must neither keep it nor change v. It reports whether the
+// key is there.
+func (v *StrictView) EditLeavesEntry(key int32, edit func(value *LeafView)) bool {
+	return view.EditEntry(&v.view, v.slots[:], &strictViewShape, 5, view.NumberKey(thrift.I32, uint64(key)), edit)
+}
+
 func (v *StrictView) Inner() StrictView {
 	var value StrictView
 	value.BindThrift(v.view.Value(v.slots[1]))
@@ -1437,6 +1499,12 @@ func (v *StrictView) Inner() StrictView {
 // SetInner changes Inner.
 func (v *StrictView) SetInner(value StrictView) {
 	v.view.SetPart(v.slots[:], &strictViewShape, 1, &value)
+}
+
+// EditInner changes what is in Inner: edit is called with it, and must neither
+// keep it nor change v.
+func (v *StrictView) EditInner(edit func(value *StrictView)) {
+	view.Edit(&v.view, v.slots[:], &strictViewShape, 1, edit)
 }
 
 // HasInner reports whether Inner is there.
@@ -1477,6 +1545,12 @@ func (v *StrictView) AppendChildren(value StrictView) {
 
 // RemoveChildrenAt removes element i of Children. It panics if there is none.
 func (v *StrictView) RemoveChildrenAt(i int) { v.view.RemoveAt(v.slots[:], &strictViewShape, 2, i) }
+
+// EditChildrenAt changes what is in element i of Children: edit is called with
+// it, and must neither keep it nor change v. It panics if there is none.
+func (v *StrictView) EditChildrenAt(i int, edit func(value *StrictView)) {
+	view.EditAt(&v.view, v.slots[:], &strictViewShape, 2, i, edit)
+}
 
 // HasChildren reports whether Children is there.
 func (v *StrictView) HasChildren() bool { return v.view.Has(v.slots[2]) }
@@ -1639,6 +1713,12 @@ func (v *ChoiceView) Leaf() LeafView {
 // SetLeaf changes Leaf.
 func (v *ChoiceView) SetLeaf(value LeafView) { v.view.SetPart(v.slots[:], &choiceViewShape, 3, &value) }
 
+// EditLeaf changes what is in Leaf: edit is called with it, and must neither
+// keep it nor change v.
+func (v *ChoiceView) EditLeaf(edit func(value *LeafView)) {
+	view.Edit(&v.view, v.slots[:], &choiceViewShape, 3, edit)
+}
+
 // HasLeaf reports whether Leaf is there.
 func (v *ChoiceView) HasLeaf() bool { return v.view.Has(v.slots[3]) }
 
@@ -1654,6 +1734,12 @@ func (v *ChoiceView) Strict() StrictView {
 // SetStrict changes Strict.
 func (v *ChoiceView) SetStrict(value StrictView) {
 	v.view.SetPart(v.slots[:], &choiceViewShape, 4, &value)
+}
+
+// EditStrict changes what is in Strict: edit is called with it, and must
+// neither keep it nor change v.
+func (v *ChoiceView) EditStrict(edit func(value *StrictView)) {
+	view.Edit(&v.view, v.slots[:], &choiceViewShape, 4, edit)
 }
 
 // HasStrict reports whether Strict is there.
@@ -1767,6 +1853,12 @@ func (v *FailureView) Cause() FailureView {
 // SetCause changes Cause.
 func (v *FailureView) SetCause(value FailureView) {
 	v.view.SetPart(v.slots[:], &failureViewShape, 1, &value)
+}
+
+// EditCause changes what is in Cause: edit is called with it, and must neither
+// keep it nor change v.
+func (v *FailureView) EditCause(edit func(value *FailureView)) {
+	view.Edit(&v.view, v.slots[:], &failureViewShape, 1, edit)
 }
 
 // HasCause reports whether Cause is there.
@@ -2257,6 +2349,12 @@ func (v *ContainersView) RemoveLeavesAt(i int) {
 	v.view.RemoveAt(v.slots[:], &containersViewShape, 10, i)
 }
 
+// EditLeavesAt changes what is in element i of Leaves: edit is called with it,
+// and must neither keep it nor change v. It panics if there is none.
+func (v *ContainersView) EditLeavesAt(i int, edit func(value *LeafView)) {
+	view.EditAt(&v.view, v.slots[:], &containersViewShape, 10, i, edit)
+}
+
 // HasLeaves reports whether Leaves is there.
 func (v *ContainersView) HasLeaves() bool { return v.view.Has(v.slots[10]) }
 
@@ -2296,6 +2394,12 @@ func (v *ContainersView) AppendChoices(value ChoiceView) {
 // RemoveChoicesAt removes element i of Choices. It panics if there is none.
 func (v *ContainersView) RemoveChoicesAt(i int) {
 	v.view.RemoveAt(v.slots[:], &containersViewShape, 11, i)
+}
+
+// EditChoicesAt changes what is in element i of Choices: edit is called with
+// it, and must neither keep it nor change v. It panics if there is none.
+func (v *ContainersView) EditChoicesAt(i int, edit func(value *ChoiceView)) {
+	view.EditAt(&v.view, v.slots[:], &containersViewShape, 11, i, edit)
 }
 
 // HasChoices reports whether Choices is there.
@@ -2458,6 +2562,13 @@ func (v *ContainersView) SetByBinaryEntry(key string, value LeafView) {
 // DeleteByBinaryEntry removes a key from ByBinary, if it is there.
 func (v *ContainersView) DeleteByBinaryEntry(key string) {
 	v.view.DeleteEntry(v.slots[:], &containersViewShape, 15, view.TextKey(key))
+}
+
+// EditByBinaryEntry changes what is in the value of a key in ByBinary: edit is
+// called with it, and must neither keep it nor change v. It reports whether the
+// key is there.
+func (v *ContainersView) EditByBinaryEntry(key string, edit func(value *LeafView)) bool {
+	return view.EditEntry(&v.view, v.slots[:], &containersViewShape, 15, view.TextKey(key), edit)
 }
 
 // HasByBinary reports whether ByBinary is there.
@@ -2624,6 +2735,12 @@ func (v *ContainersView) RemoveNodesAt(i int) {
 	v.view.RemoveAt(v.slots[:], &containersViewShape, 20, i)
 }
 
+// EditNodesAt changes what is in element i of Nodes: edit is called with it,
+// and must neither keep it nor change v. It panics if there is none.
+func (v *ContainersView) EditNodesAt(i int, edit func(value *NodeView)) {
+	view.EditAt(&v.view, v.slots[:], &containersViewShape, 20, i, edit)
+}
+
 // HasNodes reports whether Nodes is there.
 func (v *ContainersView) HasNodes() bool { return v.view.Has(v.slots[20]) }
 
@@ -2772,6 +2889,12 @@ func (v *NodeView) Next() NodeView {
 // SetNext changes Next.
 func (v *NodeView) SetNext(value NodeView) { v.view.SetPart(v.slots[:], &nodeViewShape, 1, &value) }
 
+// EditNext changes what is in Next: edit is called with it, and must neither
+// keep it nor change v.
+func (v *NodeView) EditNext(edit func(value *NodeView)) {
+	view.Edit(&v.view, v.slots[:], &nodeViewShape, 1, edit)
+}
+
 // HasNext reports whether Next is there.
 func (v *NodeView) HasNext() bool { return v.view.Has(v.slots[1]) }
 
@@ -2810,6 +2933,12 @@ func (v *NodeView) AppendChildren(value NodeView) {
 
 // RemoveChildrenAt removes element i of Children. It panics if there is none.
 func (v *NodeView) RemoveChildrenAt(i int) { v.view.RemoveAt(v.slots[:], &nodeViewShape, 2, i) }
+
+// EditChildrenAt changes what is in element i of Children: edit is called with
+// it, and must neither keep it nor change v. It panics if there is none.
+func (v *NodeView) EditChildrenAt(i int, edit func(value *NodeView)) {
+	view.EditAt(&v.view, v.slots[:], &nodeViewShape, 2, i, edit)
+}
 
 // HasChildren reports whether Children is there.
 func (v *NodeView) HasChildren() bool { return v.view.Has(v.slots[2]) }
@@ -2852,6 +2981,13 @@ func (v *NodeView) DeleteNamedEntry(key string) {
 	v.view.DeleteEntry(v.slots[:], &nodeViewShape, 3, view.TextKey(key))
 }
 
+// EditNamedEntry changes what is in the value of a key in Named: edit is called
+// with it, and must neither keep it nor change v. It reports whether the key is
+// there.
+func (v *NodeView) EditNamedEntry(key string, edit func(value *NodeView)) bool {
+	return view.EditEntry(&v.view, v.slots[:], &nodeViewShape, 3, view.TextKey(key), edit)
+}
+
 // HasNamed reports whether Named is there.
 func (v *NodeView) HasNamed() bool { return v.view.Has(v.slots[3]) }
 
@@ -2867,6 +3003,12 @@ func (v *NodeView) Place() other.PlaceView {
 // SetPlace changes Place.
 func (v *NodeView) SetPlace(value other.PlaceView) {
 	v.view.SetPart(v.slots[:], &nodeViewShape, 4, &value)
+}
+
+// EditPlace changes what is in Place: edit is called with it, and must neither
+// keep it nor change v.
+func (v *NodeView) EditPlace(edit func(value *other.PlaceView)) {
+	view.Edit(&v.view, v.slots[:], &nodeViewShape, 4, edit)
 }
 
 // HasPlace reports whether Place is there.
@@ -2907,6 +3049,12 @@ func (v *NodeView) AppendPlaces(value other.PlaceView) {
 
 // RemovePlacesAt removes element i of Places. It panics if there is none.
 func (v *NodeView) RemovePlacesAt(i int) { v.view.RemoveAt(v.slots[:], &nodeViewShape, 5, i) }
+
+// EditPlacesAt changes what is in element i of Places: edit is called with it,
+// and must neither keep it nor change v. It panics if there is none.
+func (v *NodeView) EditPlacesAt(i int, edit func(value *other.PlaceView)) {
+	view.EditAt(&v.view, v.slots[:], &nodeViewShape, 5, i, edit)
+}
 
 // HasPlaces reports whether Places is there.
 func (v *NodeView) HasPlaces() bool { return v.view.Has(v.slots[5]) }
@@ -3218,6 +3366,12 @@ func (v *NamesView_2) NamesView() NamesViewView {
 // SetNamesView changes NamesView.
 func (v *NamesView_2) SetNamesView(value NamesViewView) {
 	v.view.SetPart(v.slots[:], &namesView_2Shape, 11, &value)
+}
+
+// EditNamesView changes what is in NamesView: edit is called with it, and must
+// neither keep it nor change v.
+func (v *NamesView_2) EditNamesView(edit func(value *NamesViewView)) {
+	view.Edit(&v.view, v.slots[:], &namesView_2Shape, 11, edit)
 }
 
 // HasNamesView reports whether NamesView is there.
