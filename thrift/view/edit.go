@@ -2,6 +2,7 @@ package view
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 	"slices"
 	"sort"
@@ -87,8 +88,12 @@ func (v *View) patches() []viewPatch {
 	return v.few[:v.count]
 }
 
-// patchOf returns the patch of a field that has one.
+// patchOf returns the patch of a field that has one. It panics if LoadUntil was not asked
+// for the field.
 func (v *View) patchOf(s Slot) *viewPatch {
+	if s.start&slotUnread != 0 {
+		panic(fmt.Sprintf("thrift: field %d of a view is used, for which LoadUntil was not asked", int16(s.start>>slotStates)))
+	}
 	patches := v.patches()
 	number := int32(s.start >> slotStates)
 	for i := range patches {
@@ -149,7 +154,7 @@ func (v *View) set(slots []Slot, shape *Shape, number int, patch viewPatch) {
 	case s.end != 0:
 		const header = 3
 		patch.from, patch.to = s.start-header, s.end
-	case s.start&(slotPatched|slotCleared) != 0:
+	case s.start&(slotPatched|slotCleared|slotUnread) != 0:
 		before := v.patchOf(s)
 		patch.from, patch.to = before.from, before.to
 	default:
@@ -281,7 +286,9 @@ func (v *View) Write(w *thrift.Writer, b []byte, slots []Slot, shape *Shape) []b
 	if !w.BeginStruct() {
 		return b
 	}
-	if levels < int(v.depth) || v.depth == 0 {
+	if v.partly {
+		v.checkRest(w, levels)
+	} else if levels < int(v.depth) || v.depth == 0 {
 		w.CheckLevels(v.buf, thrift.StructType, levels)
 	}
 	if v.buf == nil {

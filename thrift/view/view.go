@@ -32,6 +32,8 @@ type View struct {
 	depth int32
 	// repeated: a field is there more than once, or in a form that does not count.
 	repeated bool
+	// partly: LoadUntil has not looked at all of buf.
+	partly bool
 }
 
 // Slot says where the value of a field is. The zero Slot says that there is none.
@@ -45,7 +47,8 @@ type Slot struct {
 const (
 	slotPatched = 1 // a patch has its value
 	slotCleared = 2 // a patch removes it
-	slotStates  = 2 // how many bits these take
+	slotUnread  = 4 // LoadUntil was not asked for it
+	slotStates  = 3 // how many bits these take
 )
 
 // reset makes v the zero View. Patches are most of it, and are zero unless there are some:
@@ -55,7 +58,7 @@ func (v *View) reset() {
 		*v = View{}
 		return
 	}
-	v.buf, v.depth, v.repeated = nil, 0, false
+	v.buf, v.depth, v.repeated, v.partly = nil, 0, false, false
 }
 
 // Load makes v a view of b, which is one struct of the shape and nothing else, within
@@ -157,7 +160,9 @@ func (v *View) SameBytes(other *View) bool {
 func (v *View) changed() bool { return v.count > 0 }
 
 // Has reports whether there is a field.
-func (v *View) Has(s Slot) bool { return s.end != 0 || s.start&slotPatched != 0 }
+func (v *View) Has(s Slot) bool {
+	return s.end != 0 || s.start&(slotPatched|slotUnread) != 0 && v.patchOf(s).form != patchNone
+}
 
 // The methods below return the value of a field, or what is given for when there is none.
 
@@ -211,7 +216,7 @@ func (v *View) Double(s Slot, absent float64) float64 {
 
 // number returns the patch of a number, or absent.
 func (v *View) number(s Slot, absent uint64) uint64 {
-	if s.start&slotPatched == 0 {
+	if s.start&(slotPatched|slotUnread) == 0 {
 		return absent
 	}
 	return v.patchOf(s).number
@@ -222,7 +227,7 @@ func (v *View) Text(s Slot, absent string) string {
 	if s.end != 0 {
 		return textOf(v.buf[s.start+stringHeader : s.end])
 	}
-	if s.start&slotPatched == 0 {
+	if s.start&(slotPatched|slotUnread) == 0 {
 		return absent
 	}
 	return v.patchOf(s).text()
@@ -233,7 +238,7 @@ func (v *View) Binary(s Slot) []byte {
 	if s.end != 0 {
 		return v.buf[s.start+stringHeader : s.end : s.end]
 	}
-	if s.start&slotPatched == 0 {
+	if s.start&(slotPatched|slotUnread) == 0 {
 		return nil
 	}
 	text := v.patchOf(s).text()
@@ -257,7 +262,7 @@ func (v *View) Value(s Slot) []byte {
 	if s.end != 0 {
 		return v.buf[s.start:s.end:s.end]
 	}
-	if s.start&slotPatched == 0 {
+	if s.start&(slotPatched|slotUnread) == 0 {
 		return nil
 	}
 	patch := v.patchOf(s)

@@ -4,6 +4,7 @@ import (
 	"math"
 	"reflect"
 
+	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/thrift"
 )
 
@@ -166,10 +167,18 @@ func (w *walk) goKey(v *planValue, b []byte) any {
 	return v.integer(b)
 }
 
-// current returns the bytes of what v is now.
+// current returns the bytes of what v is now. All of them are checked.
 func (v *View) current(slots []Slot, shape *Shape) ([]byte, error) {
-	if v.buf != nil && !v.changed() {
-		return v.buf, nil
+	b := v.buf
+	if b == nil || v.changed() {
+		encoded, err := v.encoded(slots, shape)
+		if err != nil {
+			return nil, err
+		}
+		b = encoded
 	}
-	return v.encoded(slots, shape)
+	if v.partly && shape.checked(b, 0, limits.Depth) != len(b) {
+		return nil, shape.explain(b)
+	}
+	return b, nil
 }

@@ -259,24 +259,32 @@ func compareFields(v view, s thrift.Struct) string {
 // compareView compares a pointer to a view and one to a struct.
 func compareView(v, s reflect.Value) string {
 	for i := range s.Elem().NumField() {
-		declared := s.Elem().Type().Field(i)
-		get := v.MethodByName(declared.Name)
-		if !get.IsValid() {
-			return declared.Name + ": there is no method"
+		if problem := compareField(v, s, i); problem != "" {
+			return problem
 		}
-		got, want := get.Call(nil)[0], s.Elem().Field(i)
-		if omitted := strings.Contains(declared.Tag.Get("json"), "omitzero"); omitted {
-			set := !want.IsZero()
-			if has := v.MethodByName("Has" + declared.Name).Call(nil)[0].Bool(); has != set {
-				return fmt.Sprintf("%s: Has is %v", declared.Name, has)
-			}
-			if getter := s.MethodByName("Get" + declared.Name); getter.IsValid() {
-				want = getter.Call(nil)[0]
-			}
+	}
+	return ""
+}
+
+// compareField compares a field of a view with field i of a struct.
+func compareField(v, s reflect.Value, i int) string {
+	declared := s.Elem().Type().Field(i)
+	get := v.MethodByName(declared.Name)
+	if !get.IsValid() {
+		return declared.Name + ": there is no method"
+	}
+	got, want := get.Call(nil)[0], s.Elem().Field(i)
+	if omitted := strings.Contains(declared.Tag.Get("json"), "omitzero"); omitted {
+		set := !want.IsZero()
+		if has := v.MethodByName("Has" + declared.Name).Call(nil)[0].Bool(); has != set {
+			return fmt.Sprintf("%s: Has is %v", declared.Name, has)
 		}
-		if problem := compareValue(got, want); problem != "" {
-			return declared.Name + ": " + problem
+		if getter := s.MethodByName("Get" + declared.Name); getter.IsValid() {
+			want = getter.Call(nil)[0]
 		}
+	}
+	if problem := compareValue(got, want); problem != "" {
+		return declared.Name + ": " + problem
 	}
 	return ""
 }
@@ -435,6 +443,9 @@ func FuzzView(f *testing.F) {
 			t.Fatalf("%T: forwarded it is %x, %v", s, again, err)
 		}
 		random := rand.New(rand.NewPCG(seed, 3))
+		if problem := loadPartly(test.view(), s, kept, random); problem != "" {
+			t.Fatalf("%T: %s", s, problem)
+		}
 		if _, problem := editBoth(v, s, newFilled(test.prototype, seed), random); problem != "" {
 			t.Fatalf("%T: %s", s, problem)
 		}

@@ -39,6 +39,13 @@ func NewOrderView(s *Order) (v OrderView, err error) {
 // b.
 func (v *OrderView) Load(b []byte) error { return v.view.Load(b, v.slots[:], &orderViewShape) }
 
+// LoadUntil is Load that stops behind the fields with the ids, which alone may
+// be used then. What is behind is not checked: see view.View.LoadUntil for what
+// that risks.
+func (v *OrderView) LoadUntil(b []byte, ids ...int16) error {
+	return v.view.LoadUntil(b, v.slots[:], &orderViewShape, ids)
+}
+
 // Struct decodes what v is now.
 func (v *OrderView) Struct() (*Order, error) {
 	s := NewOrder()
@@ -208,6 +215,13 @@ func NewChoiceView(s *Choice) (v ChoiceView, err error) {
 // Load makes v a view of b, which belongs to it from now on. It checks all of
 // b.
 func (v *ChoiceView) Load(b []byte) error { return v.view.Load(b, v.slots[:], &choiceViewShape) }
+
+// LoadUntil is Load that stops behind the fields with the ids, which alone may
+// be used then. What is behind is not checked: see view.View.LoadUntil for what
+// that risks.
+func (v *ChoiceView) LoadUntil(b []byte, ids ...int16) error {
+	return v.view.LoadUntil(b, v.slots[:], &choiceViewShape, ids)
+}
 
 // Struct decodes what v is now.
 func (v *ChoiceView) Struct() (*Choice, error) {

@@ -41,6 +41,13 @@ func NewLeafView(s *Leaf) (v LeafView, err error) {
 // b.
 func (v *LeafView) Load(b []byte) error { return v.view.Load(b, v.slots[:], &leafViewShape) }
 
+// LoadUntil is Load that stops behind the fields with the ids, which alone may
+// be used then. What is behind is not checked: see view.View.LoadUntil for what
+// that risks.
+func (v *LeafView) LoadUntil(b []byte, ids ...int16) error {
+	return v.view.LoadUntil(b, v.slots[:], &leafViewShape, ids)
+}
+
 // Struct decodes what v is now.
 func (v *LeafView) Struct() (*Leaf, error) {
 	s := NewLeaf()
@@ -158,6 +165,13 @@ func NewPlainView(s *Plain) (v PlainView, err error) {
 // Load makes v a view of b, which belongs to it from now on. It checks all of
 // b.
 func (v *PlainView) Load(b []byte) error { return v.view.Load(b, v.slots[:], &plainViewShape) }
+
+// LoadUntil is Load that stops behind the fields with the ids, which alone may
+// be used then. What is behind is not checked: see view.View.LoadUntil for what
+// that risks.
+func (v *PlainView) LoadUntil(b []byte, ids ...int16) error {
+	return v.view.LoadUntil(b, v.slots[:], &plainViewShape, ids)
+}
 
 // Struct decodes what v is now.
 func (v *PlainView) Struct() (*Plain, error) {
@@ -447,6 +461,13 @@ func NewPresetView(s *Preset) (v PresetView, err error) {
 // Load makes v a view of b, which belongs to it from now on. It checks all of
 // b.
 func (v *PresetView) Load(b []byte) error { return v.view.Load(b, v.slots[:], &presetViewShape) }
+
+// LoadUntil is Load that stops behind the fields with the ids, which alone may
+// be used then. What is behind is not checked: see view.View.LoadUntil for what
+// that risks.
+func (v *PresetView) LoadUntil(b []byte, ids ...int16) error {
+	return v.view.LoadUntil(b, v.slots[:], &presetViewShape, ids)
+}
 
 // Struct decodes what v is now.
 func (v *PresetView) Struct() (*Preset, error) {
@@ -969,6 +990,13 @@ func NewOptionalView(s *Optional) (v OptionalView, err error) {
 // b.
 func (v *OptionalView) Load(b []byte) error { return v.view.Load(b, v.slots[:], &optionalViewShape) }
 
+// LoadUntil is Load that stops behind the fields with the ids, which alone may
+// be used then. What is behind is not checked: see view.View.LoadUntil for what
+// that risks.
+func (v *OptionalView) LoadUntil(b []byte, ids ...int16) error {
+	return v.view.LoadUntil(b, v.slots[:], &optionalViewShape, ids)
+}
+
 // Struct decodes what v is now.
 func (v *OptionalView) Struct() (*Optional, error) {
 	s := NewOptional()
@@ -1349,6 +1377,13 @@ func NewStrictView(s *Strict) (v StrictView, err error) {
 // b.
 func (v *StrictView) Load(b []byte) error { return v.view.Load(b, v.slots[:], &strictViewShape) }
 
+// LoadUntil is Load that stops behind the fields with the ids, which alone may
+// be used then. What is behind is not checked: see view.View.LoadUntil for what
+// that risks.
+func (v *StrictView) LoadUntil(b []byte, ids ...int16) error {
+	return v.view.LoadUntil(b, v.slots[:], &strictViewShape, ids)
+}
+
 // Struct decodes what v is now.
 func (v *StrictView) Struct() (*Strict, error) {
 	s := NewStrict()
@@ -1591,6 +1626,13 @@ func NewChoiceView(s *Choice) (v ChoiceView, err error) {
 // b.
 func (v *ChoiceView) Load(b []byte) error { return v.view.Load(b, v.slots[:], &choiceViewShape) }
 
+// LoadUntil is Load that stops behind the fields with the ids, which alone may
+// be used then. What is behind is not checked: see view.View.LoadUntil for what
+// that risks.
+func (v *ChoiceView) LoadUntil(b []byte, ids ...int16) error {
+	return v.view.LoadUntil(b, v.slots[:], &choiceViewShape, ids)
+}
+
 // Struct decodes what v is now.
 func (v *ChoiceView) Struct() (*Choice, error) {
 	s := NewChoice()
@@ -1778,6 +1820,13 @@ func NewFailureView(s *Failure) (v FailureView, err error) {
 // b.
 func (v *FailureView) Load(b []byte) error { return v.view.Load(b, v.slots[:], &failureViewShape) }
 
+// LoadUntil is Load that stops behind the fields with the ids, which alone may
+// be used then. What is behind is not checked: see view.View.LoadUntil for what
+// that risks.
+func (v *FailureView) LoadUntil(b []byte, ids ...int16) error {
+	return v.view.LoadUntil(b, v.slots[:], &failureViewShape, ids)
+}
+
 // Struct decodes what v is now.
 func (v *FailureView) Struct() (*Failure, error) {
 	s := NewFailure()
@@ -1917,6 +1966,13 @@ func NewContainersView(s *Containers) (v ContainersView, err error) {
 // b.
 func (v *ContainersView) Load(b []byte) error {
 	return v.view.Load(b, v.slots[:], &containersViewShape)
+}
+
+// LoadUntil is Load that stops behind the fields with the ids, which alone may
+// be used then. What is behind is not checked: see view.View.LoadUntil for what
+// that risks.
+func (v *ContainersView) LoadUntil(b []byte, ids ...int16) error {
+	return v.view.LoadUntil(b, v.slots[:], &containersViewShape, ids)
 }
 
 // Struct decodes what v is now.
@@ -2814,6 +2870,13 @@ func NewNodeView(s *Node) (v NodeView, err error) {
 // b.
 func (v *NodeView) Load(b []byte) error { return v.view.Load(b, v.slots[:], &nodeViewShape) }
 
+// LoadUntil is Load that stops behind the fields with the ids, which alone may
+// be used then. What is behind is not checked: see view.View.LoadUntil for what
+// that risks.
+func (v *NodeView) LoadUntil(b []byte, ids ...int16) error {
+	return v.view.LoadUntil(b, v.slots[:], &nodeViewShape, ids)
+}
+
 // Struct decodes what v is now.
 func (v *NodeView) Struct() (*Node, error) {
 	s := NewNode()
@@ -3101,6 +3164,13 @@ func NewNamesView_2(s *Names) (v NamesView_2, err error) {
 // Load makes v a view of b, which belongs to it from now on. It checks all of
 // b.
 func (v *NamesView_2) Load(b []byte) error { return v.view.Load(b, v.slots[:], &namesView_2Shape) }
+
+// LoadUntil is Load that stops behind the fields with the ids, which alone may
+// be used then. What is behind is not checked: see view.View.LoadUntil for what
+// that risks.
+func (v *NamesView_2) LoadUntil(b []byte, ids ...int16) error {
+	return v.view.LoadUntil(b, v.slots[:], &namesView_2Shape, ids)
+}
 
 // Struct decodes what v is now.
 func (v *NamesView_2) Struct() (*Names, error) {
@@ -3409,6 +3479,13 @@ func NewNamesViewView(s *NamesView) (v NamesViewView, err error) {
 // b.
 func (v *NamesViewView) Load(b []byte) error { return v.view.Load(b, v.slots[:], &namesViewViewShape) }
 
+// LoadUntil is Load that stops behind the fields with the ids, which alone may
+// be used then. What is behind is not checked: see view.View.LoadUntil for what
+// that risks.
+func (v *NamesViewView) LoadUntil(b []byte, ids ...int16) error {
+	return v.view.LoadUntil(b, v.slots[:], &namesViewViewShape, ids)
+}
+
 // Struct decodes what v is now.
 func (v *NamesViewView) Struct() (*NamesView, error) {
 	s := NewNamesView()
@@ -3510,6 +3587,13 @@ func (v *NamesView_View) Load(b []byte) error {
 	return v.view.Load(b, v.slots[:], &namesView_ViewShape)
 }
 
+// LoadUntil is Load that stops behind the fields with the ids, which alone may
+// be used then. What is behind is not checked: see view.View.LoadUntil for what
+// that risks.
+func (v *NamesView_View) LoadUntil(b []byte, ids ...int16) error {
+	return v.view.LoadUntil(b, v.slots[:], &namesView_ViewShape, ids)
+}
+
 // Struct decodes what v is now.
 func (v *NamesView_View) Struct() (*NamesView_, error) {
 	s := NewNamesView_()
@@ -3606,6 +3690,13 @@ func NewEmptyView(s *Empty) (v EmptyView, err error) {
 // b.
 func (v *EmptyView) Load(b []byte) error { return v.view.Load(b, v.slots[:], &emptyViewShape) }
 
+// LoadUntil is Load that stops behind the fields with the ids, which alone may
+// be used then. What is behind is not checked: see view.View.LoadUntil for what
+// that risks.
+func (v *EmptyView) LoadUntil(b []byte, ids ...int16) error {
+	return v.view.LoadUntil(b, v.slots[:], &emptyViewShape, ids)
+}
+
 // Struct decodes what v is now.
 func (v *EmptyView) Struct() (*Empty, error) {
 	s := NewEmpty()
@@ -3689,6 +3780,13 @@ func NewTypedView(s *Typed) (v TypedView, err error) {
 // Load makes v a view of b, which belongs to it from now on. It checks all of
 // b.
 func (v *TypedView) Load(b []byte) error { return v.view.Load(b, v.slots[:], &typedViewShape) }
+
+// LoadUntil is Load that stops behind the fields with the ids, which alone may
+// be used then. What is behind is not checked: see view.View.LoadUntil for what
+// that risks.
+func (v *TypedView) LoadUntil(b []byte, ids ...int16) error {
+	return v.view.LoadUntil(b, v.slots[:], &typedViewShape, ids)
+}
 
 // Struct decodes what v is now.
 func (v *TypedView) Struct() (*Typed, error) {

@@ -38,6 +38,13 @@ func NewParcelView(s *Parcel) (v ParcelView, err error) {
 // b.
 func (v *ParcelView) Load(b []byte) error { return v.view.Load(b, v.slots[:], &parcelViewShape) }
 
+// LoadUntil is Load that stops behind the fields with the ids, which alone may
+// be used then. What is behind is not checked: see view.View.LoadUntil for what
+// that risks.
+func (v *ParcelView) LoadUntil(b []byte, ids ...int16) error {
+	return v.view.LoadUntil(b, v.slots[:], &parcelViewShape, ids)
+}
+
 // Struct decodes what v is now.
 func (v *ParcelView) Struct() (*Parcel, error) {
 	s := NewParcel()

@@ -37,6 +37,13 @@ func NewPlaceView(s *Place) (v PlaceView, err error) {
 // b.
 func (v *PlaceView) Load(b []byte) error { return v.view.Load(b, v.slots[:], &placeViewShape) }
 
+// LoadUntil is Load that stops behind the fields with the ids, which alone may
+// be used then. What is behind is not checked: see view.View.LoadUntil for what
+// that risks.
+func (v *PlaceView) LoadUntil(b []byte, ids ...int16) error {
+	return v.view.LoadUntil(b, v.slots[:], &placeViewShape, ids)
+}
+
 // Struct decodes what v is now.
 func (v *PlaceView) Struct() (*Place, error) {
 	s := NewPlace()

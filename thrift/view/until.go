@@ -1,0 +1,106 @@
+package view
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/fulmar-rpc/fulmar/internal/limits"
+	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
+	"github.com/fulmar-rpc/fulmar/thrift"
+)
+
+// LoadUntil is Load that stops behind the last of the fields with the ids: what follows is
+// not looked at. Only these fields may be read and changed: other getters and setters
+// panic. It is as Load where that is not possible: if one of the fields is not there, is
+// there twice or as another type, in unions, and without ids.
+//
+// What is behind may hold such a field once more, which the next one who reads the message
+// takes for the one that counts; see decision 50.
+func (v *View) LoadUntil(b []byte, slots []Slot, shape *Shape, ids []int16) error {
+	v.reset()
+	for i, field := range shape.Fields {
+		slots[i] = Slot{start: uint32(uint16(field.Key.ID()))<<slotStates | slotUnread}
+	}
+	wanted := 0
+	for _, id := range ids {
+		number := shape.numberOf(id)
+		if number < 0 {
+			clear(slots)
+			return fmt.Errorf("view of %s: LoadUntil is asked for field %d, which it does not have", shape.Name, id)
+		}
+		if slots[number] != (Slot{}) {
+			slots[number] = Slot{}
+			wanted++
+		}
+	}
+	if wanted > 0 && !shape.Union && len(b) <= math.MaxInt32 && shape.scanUntil(b, slots, wanted) {
+		v.buf, v.depth, v.partly = b, limits.Depth, true
+		return nil
+	}
+	return v.Load(b, slots, shape)
+}
+
+// numberOf returns the number of the field with an id, -1 if there is none.
+func (s *Shape) numberOf(id int16) int {
+	for number := range s.Fields {
+		if s.Fields[number].Key.ID() == id {
+			return number
+		}
+	}
+	return -1
+}
+
+// scanUntil looks for the fields of which slots are zero, of which there are as many as
+// wanted. It reports false if it has not found each of them once.
+func (s *Shape) scanUntil(b []byte, slots []Slot, wanted int) bool {
+	next := 0
+	for p := 0; len(b)-p >= 4; {
+		const header = 3
+		key := thrift.KeyAt(b, p)
+		if key.IsStop() {
+			return false
+		}
+		start := p + header
+		number := s.find(key, next)
+		if number < 0 || slots[number].start&slotUnread != 0 && slots[number].end == 0 {
+			// Of another type, of another definition, or not asked for: what is in it is
+			// checked no more than what is behind.
+			if p = pass(b, start, key.Type(), limits.Depth-1); p < 0 || number < 0 && s.isWanted(key.ID(), slots) {
+				return false
+			}
+			continue
+		}
+		next = number + 1
+		end, fits := s.Fields[number].Value.pass(b, start, key.Type(), limits.Depth-1)
+		if end < 0 || !fits || slots[number].end != 0 {
+			return false
+		}
+		slots[number] = Slot{start: uint32(start), end: uint32(end)}
+		p = end
+		if wanted--; wanted == 0 {
+			return p < len(b) && b[len(b)-1] == byte(thriftwire.Stop)
+		}
+	}
+	return false
+}
+
+// isWanted reports whether LoadUntil was asked for the field with an id.
+func (s *Shape) isWanted(id int16, slots []Slot) bool {
+	number := s.numberOf(id)
+	return number >= 0 && (slots[number].end != 0 || slots[number].start&slotUnread == 0)
+}
+
+// checkRest fails if a view of which not all was looked at is not one struct: within a
+// message it would end elsewhere than the bytes of the view do, and what is behind it would
+// be other fields, or other messages.
+func (v *View) checkRest(w *thrift.Writer, levels int) {
+	if pass(v.buf, 0, thrift.StructType, levels) == len(v.buf) {
+		return
+	}
+	detail := "more than one struct in the bytes of a view that LoadUntil has made"
+	end, err := thriftwire.Skip(v.buf, thriftwire.Struct, levels, levels)
+	if err != nil {
+		end, detail = 0, "what LoadUntil has not looked at is no part of a struct: "+err.Error()
+	}
+	w.Fail(&thrift.Error{Kind: thriftwire.Malformed, Offset: end, Detail: detail})
+}
