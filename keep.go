@@ -19,13 +19,34 @@ func (m *MethodDesc) keeps(message any) bool {
 	return ok && codec.Keeps(message)
 }
 
+// lender is implemented by codecs of which some messages refer to bytes that are only lent,
+// and must be told when that ends.
+type lender interface {
+	Lends(body any) bool
+	EndLease(body any)
+}
+
+// lends reports whether request may refer to bytes until endLease.
+func (m *MethodDesc) lends(request any) bool {
+	codec, ok := m.Codec.(lender)
+	return ok && codec.Lends(request)
+}
+
+// endLease is called when the bytes that request was read from are about to become
+// something else.
+func (m *MethodDesc) endLease(request any) {
+	if codec, ok := m.Codec.(lender); ok {
+		codec.EndLease(request)
+	}
+}
+
 // requestBody returns the body of a request, and whether what is read from it may refer to
 // it.
 //
 // From LinkedStringBytes on strings are sent from where they are, and may be in use when
 // the call has ended: nothing refers to a body as long, unless it is kept. A shorter one
-// is lent, but not to a view, which is the handler's for ever: a copy takes as much memory
-// as there are bytes, what is kept as much as was made for it.
+// is lent, but not to a view, which is the handler's for ever unless its method lends it: a
+// copy takes as much memory as there are bytes, what is kept as much as was made for it.
 func (m *MethodDesc) requestBody(in *transport.Inbound, request any) (body []byte, mayRefer bool) {
 	long := len(in.Body) >= limits.LinkedStringBytes
 	switch {
@@ -34,6 +55,6 @@ func (m *MethodDesc) requestBody(in *transport.Inbound, request any) (body []byt
 	case long:
 		return in.KeepBody(), true
 	default:
-		return in.Body, m.isRaw()
+		return in.Body, m.isRaw() || m.lends(request)
 	}
 }

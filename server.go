@@ -305,6 +305,7 @@ func (s *Server) handle(ctx context.Context, in *transport.Inbound) {
 	err = s.next(ctx, Unary{state})
 	s.answer(in, state, call, err)
 	finished = true
+	state.method.endLease(state.request)
 	if !s.intercepted {
 		// A quarter of the memory that an echo of 1 KB takes.
 		*state = unaryState{}
@@ -403,6 +404,7 @@ const (
 // panicked logs a panic and fails its call. A nil cause is runtime.Goexit,
 // which goes on after this. The peer learns neither cause nor stack.
 func (s *Server) panicked(in *transport.Inbound, state *unaryState, call *servedCall, cause any) {
+	state.method.endLease(state.request) // before the connection may go on
 	if cause == nil {
 		in.EndsGoroutine()
 		cause = goexit

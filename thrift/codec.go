@@ -38,21 +38,26 @@ func (Codec) AppendBody(out *linkbuf.Buffer, body any, m limits.Message) error {
 // ReadBody reads all of in into body, which must be a Struct. If mayRefer, strings with
 // StringsScoped refer to in afterwards, and it reports whether there are some;
 // otherwise it keeps no reference to in. A body that holds views refers to in for ever if
-// it may refer to it.
+// it may refer to it, or until EndLease if it Lends.
 func (c Codec) ReadBody(in []byte, body any, m limits.Message, mayRefer bool) (refers bool, err error) {
 	s, ok := body.(Struct)
 	if !ok {
 		return false, fmt.Errorf("thrift: %T is not a generated Thrift struct", body)
 	}
 	lease := copied
-	if mayRefer {
+	var views *Lease
+	switch {
+	case !mayRefer:
+	case c.Lends(body):
+		lease, views = c.lend(body.(lender), len(in))
+	case c.Keeps(body):
+		lease = owned
+	default:
 		lease = lent
-		if c.Keeps(body) {
-			lease = owned
-		}
 	}
 	t := takeTools(m)
 	t.reader = newReader(in, m, c.Strings, lease)
+	t.reader.views = views
 	err = t.reader.read(s)
 	refers = err == nil && (t.reader.strings.refers || lease == owned)
 	t.giveBack(m)

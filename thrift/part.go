@@ -90,14 +90,28 @@ func (r *Reader) PassString(p int) int {
 }
 
 // Keep returns the n bytes at p where they stay as they are, as those of a string, but
-// never in memory that is only lent; nil after an error.
+// never in memory that is only lent without a Lease; nil after an error.
 func (r *Reader) Keep(p, n int) []byte {
-	if r.strings.lease != lent {
+	switch {
+	case r.strings.lease != lent:
 		kept, _ := r.bytesElsewhere(p, n)
 		return kept
-	}
-	if !r.charge(p, int64(n)) {
+	case r.views != nil:
+		r.strings.refers = true
+		return r.buf[p : p+n : p+n]
+	case !r.charge(p, int64(n)):
 		return nil
 	}
 	return append([]byte(nil), r.buf[p:p+n]...)
+}
+
+// Lease returns how long views of what is read may be used, nil if for ever.
+func (r *Reader) Lease() *Lease { return r.views }
+
+// Copied is Part for bytes that will change.
+func (w *Writer) Copied(b, part []byte) []byte {
+	if b = w.Room(b, len(part)); w.err != nil {
+		return b
+	}
+	return append(b, part...)
 }

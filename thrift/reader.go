@@ -31,7 +31,9 @@ type Reader struct {
 	reuse bool
 	// singles is how many structs have been made one by one; see Structs.
 	singles uint8
-	err     *Error
+	// views is how long views may refer to the message, nil if for ever or not at all.
+	views *Lease
+	err   *Error
 }
 
 // memory is what a Reader has taken and not given away yet.

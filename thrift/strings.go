@@ -32,7 +32,8 @@ const (
 	// live longer must be cloned, see Clone and Detach of generated structs. It saves
 	// the copy of the message. Elsewhere it is StringsMessage: in replies, and in
 	// requests of 32 KiB (LinkedStringBytes) and more, whose strings may still be on
-	// their way when the handler has returned.
+	// their way when the handler has returned. Views that a method takes are lent as well:
+	// what they return is a copy, and they panic when they are used later.
 	StringsScoped
 )
 

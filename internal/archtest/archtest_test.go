@@ -42,7 +42,7 @@ func exportsMax(folder string) int {
 	case ".":
 		return 76 // ADR-0062
 	case "thrift":
-		return 42 // two thirds are for generated code, and no user looks for them
+		return 43 // two thirds are for generated code, and no user looks for them
 	default:
 		return 40
 	}

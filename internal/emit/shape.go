@@ -35,7 +35,10 @@ type record struct {
 	// that is dropped.
 	unknown string
 	// reuse: reading can take the memory of what the record was before.
-	reuse   bool
+	reuse bool
+	// lends is the method, as texts name it, of which these are the arguments, if views in
+	// them refer to bytes that are lent; "" otherwise.
+	lends   string
 	members []member
 	// presets are the indexes of members that hold something in a new struct,
 	// largePresets of those what is written once only.
@@ -135,6 +138,9 @@ func (g *generator) argumentRecord(method *schema.Method) *record {
 		m := member{Field: argument, required: argument.Requiredness == schema.RequirednessRequired}
 		if g.isViewedArgument(method, argument) {
 			m.viewed = true
+			if stringPolicy(method.Annotations, method.Service.Annotations) == "StringsScoped" {
+				r.lends = fullName(method)
+			}
 		} else if argument.Type.Kind == schema.KindStruct {
 			m.form, m.absence, m.filled = formPointer, absenceRefused, true
 		}

@@ -163,6 +163,9 @@ func (p *printer) fields(r *record, s *schema.Struct) {
 		p.P(m.GoName, " ", p.memberType(m), " ", p.tag(m))
 	}
 	p.declareUnknown(r)
+	if r.lends != "" {
+		p.P("lease ", p.imports.thrift("Lease"))
+	}
 	p.insert(StructFields, s)
 	p.P("}")
 }

@@ -2,6 +2,7 @@ package emit
 
 import (
 	"slices"
+	"strconv"
 
 	"github.com/fulmar-rpc/fulmar/gen/schema"
 )
@@ -108,5 +109,13 @@ func (p *printer) keepMethod(r *record) {
 	p.P()
 	p.doc(sentence("KeepsThrift tells that views in it keep the bytes that they were read from."))
 	p.P("func (s *", r.goName, ") KeepsThrift() {")
+	p.P("}")
+	if r.lends == "" {
+		return
+	}
+	p.P()
+	p.doc(sentence("LeaseThrift tells the codec how long these may be used."))
+	p.P("func (s *", r.goName, ") LeaseThrift() (lease *", p.imports.thrift("Lease"), ", method string) {")
+	p.P("return &s.lease, ", strconv.Quote(r.lends))
 	p.P("}")
 }

@@ -193,6 +193,7 @@ func (v *View) prepare(slots []Slot, shape *Shape) {
 		}
 		p = end
 	}
+	v.lease.Check() // which v then has no more
 	depth := v.depth
 	v.Bind(append(kept, byte(thriftwire.Stop)), slots, shape)
 	v.depth = depth
@@ -282,6 +283,7 @@ func (v *View) Clear(slots []Slot, shape *Shape, number int) {
 // Write appends what v is now to b, the chunk that w fills, and returns that, or the next
 // one.
 func (v *View) Write(w *thrift.Writer, b []byte, slots []Slot, shape *Shape) []byte {
+	v.lease.Check()
 	levels := w.Levels()
 	if !w.BeginStruct() {
 		return b
@@ -297,10 +299,10 @@ func (v *View) Write(w *thrift.Writer, b []byte, slots []Slot, shape *Shape) []b
 	at := 0
 	for _, patch := range v.patches() {
 		if patch.from != behindAll {
-			b = w.Part(b, v.buf[at:patch.from])
+			b = v.part(w, b, at, int(patch.from))
 			at = int(patch.to)
 		} else if at < len(v.buf) {
-			b = w.Part(b, v.buf[at:len(v.buf)-1])
+			b = v.part(w, b, at, len(v.buf)-1)
 			at = len(v.buf)
 		}
 		if patch.form != patchNone {
@@ -310,7 +312,7 @@ func (v *View) Write(w *thrift.Writer, b []byte, slots []Slot, shape *Shape) []b
 	}
 	if at < len(v.buf) { // with the end mark
 		w.PastStop()
-		return w.Part(b, v.buf[at:])
+		return v.part(w, b, at, len(v.buf))
 	}
 	return w.EndStruct(b)
 }
@@ -385,5 +387,7 @@ func (v *View) AppendTo(dst []byte, shape *Shape) (appended []byte, ok bool) {
 			b = patch.appendNumber(b, key.Type())
 		}
 	}
-	return append(b, v.buf[at:]...), true
+	b = append(b, v.buf[at:]...)
+	v.lease.Check()
+	return b, true
 }

@@ -22,6 +22,8 @@ import (
 type View struct {
 	// buf is the struct with its end mark, nil if it was never loaded.
 	buf []byte
+	// lease is how long buf may be used, nil if for ever.
+	lease *thrift.Lease
 	// few are the first patches, of which there are count, in the order of where they
 	// stand; many holds all of them when there are more. It is never changed but copied,
 	// so that copies of the view can share it.
@@ -58,7 +60,7 @@ func (v *View) reset() {
 		*v = View{}
 		return
 	}
-	v.buf, v.depth, v.repeated, v.partly = nil, 0, false, false
+	v.buf, v.lease, v.depth, v.repeated, v.partly = nil, nil, 0, false, false
 }
 
 // Load makes v a view of b, which is one struct of the shape and nothing else, within
@@ -101,7 +103,7 @@ func (v *View) Read(r *thrift.Reader, p int, slots []Slot, shape *Shape) int {
 		clear(slots)
 		return len(r.Bytes())
 	}
-	v.repeated = repeated
+	v.repeated, v.lease = repeated, r.Lease()
 	return p + end
 }
 
@@ -128,7 +130,7 @@ func (v *View) Bind(b []byte, slots []Slot, shape *Shape) int {
 // Decode reads what v is now into s.
 func (v *View) Decode(slots []Slot, shape *Shape, s thrift.Struct) error {
 	b := v.buf
-	if b == nil || v.changed() {
+	if b == nil || v.changed() || v.lease != nil {
 		encoded, err := v.encoded(slots, shape)
 		if err != nil {
 			return err
@@ -154,7 +156,10 @@ func (v *View) encoded(slots []Slot, shape *Shape) ([]byte, error) {
 // SameBytes reports whether two views are of the same bytes and unchanged. If they are
 // not, they may be equal all the same.
 func (v *View) SameBytes(other *View) bool {
-	return !v.changed() && !other.changed() && bytes.Equal(v.buf, other.buf)
+	same := !v.changed() && !other.changed() && bytes.Equal(v.buf, other.buf)
+	v.lease.Check()
+	other.lease.Check()
+	return same
 }
 
 func (v *View) changed() bool { return v.count > 0 }
@@ -168,7 +173,7 @@ func (v *View) Has(s Slot) bool {
 
 // Bool returns a bool.
 func (v *View) Bool(s Slot, absent bool) bool {
-	if s.end != 0 {
+	if s.end != 0 && v.lease == nil {
 		return v.buf[s.start] == 1
 	}
 	return v.number(s, boolBits(absent)) == 1
@@ -176,7 +181,7 @@ func (v *View) Bool(s Slot, absent bool) bool {
 
 // I8 returns an i8.
 func (v *View) I8(s Slot, absent int8) int8 {
-	if s.end != 0 {
+	if s.end != 0 && v.lease == nil {
 		return int8(v.buf[s.start])
 	}
 	return int8(v.number(s, uint64(absent)))
@@ -184,7 +189,7 @@ func (v *View) I8(s Slot, absent int8) int8 {
 
 // I16 returns an i16.
 func (v *View) I16(s Slot, absent int16) int16 {
-	if s.end != 0 {
+	if s.end != 0 && v.lease == nil {
 		return thrift.I16At(v.buf, int(s.start))
 	}
 	return int16(v.number(s, uint64(absent)))
@@ -192,7 +197,7 @@ func (v *View) I16(s Slot, absent int16) int16 {
 
 // I32 returns an i32, or the number of an enum.
 func (v *View) I32(s Slot, absent int32) int32 {
-	if s.end != 0 {
+	if s.end != 0 && v.lease == nil {
 		return thrift.I32At(v.buf, int(s.start))
 	}
 	return int32(v.number(s, uint64(absent)))
@@ -200,7 +205,7 @@ func (v *View) I32(s Slot, absent int32) int32 {
 
 // I64 returns an i64.
 func (v *View) I64(s Slot, absent int64) int64 {
-	if s.end != 0 {
+	if s.end != 0 && v.lease == nil {
 		return thrift.I64At(v.buf, int(s.start))
 	}
 	return int64(v.number(s, uint64(absent)))
@@ -208,26 +213,37 @@ func (v *View) I64(s Slot, absent int64) int64 {
 
 // Double returns a double.
 func (v *View) Double(s Slot, absent float64) float64 {
-	if s.end != 0 {
+	if s.end != 0 && v.lease == nil {
 		return thrift.DoubleAt(v.buf, int(s.start))
 	}
 	return math.Float64frombits(v.number(s, math.Float64bits(absent)))
 }
 
-// number returns the patch of a number, or absent.
+// number returns the patch of a number, one in bytes that are lent, or absent.
 func (v *View) number(s Slot, absent uint64) uint64 {
+	if s.end != 0 {
+		return v.lentNumber(s)
+	}
 	if s.start&(slotPatched|slotUnread) == 0 {
 		return absent
 	}
 	return v.patchOf(s).number
 }
 
-// Text returns a string. It refers to the bytes.
+// Text returns a string. It refers to the bytes, unless these are lent.
 func (v *View) Text(s Slot, absent string) string {
-	if s.end != 0 {
+	if s.end != 0 && v.lease == nil {
 		return textOf(v.buf[s.start+stringHeader : s.end])
 	}
-	if s.start&(slotPatched|slotUnread) == 0 {
+	return v.otherText(s, absent)
+}
+
+// otherText is Text for what is not in bytes of the view's own.
+func (v *View) otherText(s Slot, absent string) string {
+	switch {
+	case s.end != 0:
+		return textOf(v.lent(s.start+stringHeader, s.end))
+	case s.start&(slotPatched|slotUnread) == 0:
 		return absent
 	}
 	return v.patchOf(s).text()
@@ -236,7 +252,10 @@ func (v *View) Text(s Slot, absent string) string {
 // Binary returns a binary, which must not be changed. Its capacity is its length.
 func (v *View) Binary(s Slot) []byte {
 	if s.end != 0 {
-		return v.buf[s.start+stringHeader : s.end : s.end]
+		if v.lease == nil {
+			return v.buf[s.start+stringHeader : s.end : s.end]
+		}
+		return v.lent(s.start+stringHeader, s.end)
 	}
 	if s.start&(slotPatched|slotUnread) == 0 {
 		return nil
@@ -260,7 +279,10 @@ func (v *View) UUID(s Slot, absent thrift.UUID) thrift.UUID {
 // of which only a part was changed is put together anew each time.
 func (v *View) Value(s Slot) []byte {
 	if s.end != 0 {
-		return v.buf[s.start:s.end:s.end]
+		if v.lease == nil {
+			return v.buf[s.start:s.end:s.end]
+		}
+		return v.lent(s.start, s.end)
 	}
 	if s.start&(slotPatched|slotUnread) == 0 {
 		return nil

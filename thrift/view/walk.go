@@ -170,7 +170,7 @@ func (w *walk) goKey(v *planValue, b []byte) any {
 // current returns the bytes of what v is now. All of them are checked.
 func (v *View) current(slots []Slot, shape *Shape) ([]byte, error) {
 	b := v.buf
-	if b == nil || v.changed() {
+	if b == nil || v.changed() || v.lease != nil {
 		encoded, err := v.encoded(slots, shape)
 		if err != nil {
 			return nil, err

@@ -20,6 +20,7 @@ type gate struct {
 	closed error
 	orders []viewmethods.OrderView
 	stored string
+	lend   func(ctx context.Context, order viewmethods.OrderView, key string) (viewmethods.OrderView, error)
 }
 
 func (g *gate) Pass(_ context.Context, order viewmethods.OrderView) (viewmethods.OrderView, error) {
@@ -57,6 +58,13 @@ func (g *gate) Name(_ context.Context, choice viewmethods.ChoiceView) (string, e
 }
 
 func (g *gate) All(context.Context) ([]viewmethods.Order, error) { return nil, g.closed }
+
+func (g *gate) Lend(ctx context.Context, order viewmethods.OrderView, key string) (viewmethods.OrderView, error) {
+	if g.lend == nil {
+		return order, g.closed
+	}
+	return g.lend(ctx, order, key)
+}
 
 func (g *gate) Weigh(_ context.Context, p parcel.ParcelView) (parcel.ParcelView, error) {
 	p.SetGrams(5)

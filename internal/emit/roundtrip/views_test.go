@@ -13,6 +13,7 @@ import (
 
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/views/golden/views"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/views/golden/views/other"
+	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/thrift"
 )
 
@@ -445,6 +446,11 @@ func FuzzView(f *testing.F) {
 		random := rand.New(rand.NewPCG(seed, 3))
 		if problem := loadPartly(test.view(), s, kept, random); problem != "" {
 			t.Fatalf("%T: %s", s, problem)
+		}
+		if len(kept) < limits.LinkedStringBytes {
+			if problem := useLent(test.view(), s, newFilled(test.prototype, seed+1), kept, rand.New(rand.NewPCG(seed, 5))); problem != "" {
+				t.Fatalf("%T: %s", s, problem)
+			}
 		}
 		if _, problem := editBoth(v, s, newFilled(test.prototype, seed), random); problem != "" {
 			t.Fatalf("%T: %s", s, problem)

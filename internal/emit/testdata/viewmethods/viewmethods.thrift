@@ -30,4 +30,6 @@ service Gate extends parcel.Depot {
   oneway void seen(1: Order order)
   string name(1: Choice choice)
   list<Order> all()
+  /** The view is the handler's until it returns. */
+  Order lend(1: Order order, 2: string key) throws (1: Closed closed) (go.strings = "scoped")
 } (go.views = "both")

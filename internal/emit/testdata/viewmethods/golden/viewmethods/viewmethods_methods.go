@@ -189,3 +189,13 @@ func (s *GateAllArgs) String() string {
 func (s *GateAllResult) String() string {
 	return methods.Text(s)
 }
+
+// String returns a text for logs.
+func (s *GateLendArgs) String() string {
+	return methods.Text(s)
+}
+
+// String returns a text for logs.
+func (s *GateLendResult) String() string {
+	return methods.Text(s)
+}

@@ -39,6 +39,8 @@ const (
 	GateNameFullMethodName = "Gate.name"
 	// GateAllFullMethodName is the full name of its method all.
 	GateAllFullMethodName = "Gate.all"
+	// GateLendFullMethodName is the full name of its method lend.
+	GateLendFullMethodName = "Gate.lend"
 )
 
 // GateServer is what a server of the service Gate does.
@@ -54,6 +56,8 @@ type GateServer interface {
 	Seen(ctx context.Context, order OrderView) error
 	Name(ctx context.Context, choice ChoiceView) (string, error)
 	All(ctx context.Context) ([]Order, error)
+	// The view is the handler's until it returns.
+	Lend(ctx context.Context, order OrderView, key string) (OrderView, error)
 }
 
 // RegisterGateServer makes implementation answer the calls of the service Gate.
@@ -74,6 +78,8 @@ type GateClient interface {
 	Seen(ctx context.Context, order OrderView, options ...fulmar.CallOption) error
 	Name(ctx context.Context, choice ChoiceView, options ...fulmar.CallOption) (string, error)
 	All(ctx context.Context, options ...fulmar.CallOption) ([]Order, error)
+	// The view is the handler's until it returns.
+	Lend(ctx context.Context, order OrderView, key string, options ...fulmar.CallOption) (OrderView, error)
 }
 
 // NewGateClient returns a client that calls through caller, which usually is a
@@ -181,6 +187,18 @@ func (c *gateClient) All(ctx context.Context, options ...fulmar.CallOption) ([]O
 	return both.result.Success, nil
 }
 
+func (c *gateClient) Lend(ctx context.Context, order OrderView, key string, options ...fulmar.CallOption) (OrderView, error) {
+	var both struct {
+		args   GateLendArgs
+		result GateLendResult
+	}
+	both.args = GateLendArgs{Order: order, Key: key}
+	if err := c.caller.Call(ctx, gateLendMethod, &both.args, &both.result, options...); err != nil {
+		return OrderView{}, err
+	}
+	return *both.result.Success, nil
+}
+
 // GateServiceDesc describes the service Gate to the runtime.
 var GateServiceDesc = &fulmar.ServiceDesc{
 	Name: GateServiceName,
@@ -194,6 +212,7 @@ var GateServiceDesc = &fulmar.ServiceDesc{
 		gateSeenMethod,
 		gateNameMethod,
 		gateAllMethod,
+		gateLendMethod,
 	},
 }
 
@@ -348,6 +367,27 @@ var gateAllMethod = &fulmar.MethodDesc{
 	},
 }
 
+var gateLendMethod = &fulmar.MethodDesc{
+	Service:    GateServiceName,
+	Name:       "lend",
+	Codec:      thrift.Codec{Strings: thrift.StringsScoped},
+	NewRequest: func() any { return &GateLendArgs{} },
+	Invoke: func(ctx context.Context, implementation, request any) (any, error) {
+		args := request.(*GateLendArgs)
+		success, err := implementation.(GateServer).Lend(ctx, args.Order, args.Key)
+		if err != nil {
+			return nil, err
+		}
+		return &GateLendResult{Success: &success}, nil
+	},
+	Exception: func(err error) any {
+		if exception, ok := errors.AsType[*Closed](err); ok && exception != nil {
+			return &GateLendResult{Closed: exception}
+		}
+		return nil
+	},
+}
+
 // GatePassArgs are the arguments of Gate.pass.
 type GatePassArgs struct {
 	Order OrderView `json:"order"`
@@ -487,6 +527,31 @@ type GateAllResult struct {
 func (s *GateAllResult) ReplyError() error {
 	if s.Success == nil {
 		return fulmar.MissingReply(GateAllFullMethodName)
+	}
+	return nil
+}
+
+// GateLendArgs are the arguments of Gate.lend.
+type GateLendArgs struct {
+	Order OrderView `json:"order"`
+	Key   string    `json:"key"`
+	lease thrift.Lease
+}
+
+// GateLendResult is the reply of Gate.lend. At most one of its fields is set.
+type GateLendResult struct {
+	Success *OrderView `json:"success,omitzero"`
+	Closed  *Closed    `json:"closed,omitzero"`
+}
+
+// ReplyError returns the exception that the reply holds, or an error if a
+// result is missing.
+func (s *GateLendResult) ReplyError() error {
+	if s.Closed != nil {
+		return s.Closed
+	}
+	if s.Success == nil {
+		return fulmar.MissingReply(GateLendFullMethodName)
 	}
 	return nil
 }

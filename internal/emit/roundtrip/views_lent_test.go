@@ -1,0 +1,215 @@
+package roundtrip_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/viewmethods/golden/viewmethods"
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/viewmethods/golden/viewmethods/parcel"
+	"github.com/fulmar-rpc/fulmar/internal/limits"
+	"github.com/fulmar-rpc/fulmar/internal/testkit"
+	"github.com/fulmar-rpc/fulmar/thrift"
+)
+
+// lentArguments are arguments that are a view and nothing else.
+type lentArguments struct {
+	view
+	lease thrift.Lease
+}
+
+func (*lentArguments) KeepsThrift() {}
+
+func (a *lentArguments) LeaseThrift() (*thrift.Lease, string) { return &a.lease, "Service.method" }
+
+// readLent makes v a view of a message that is lent, and returns what ends that.
+func readLent(v view, message []byte) (end func(), err error) {
+	arguments := &lentArguments{view: v}
+	codec := thrift.Codec{Strings: thrift.StringsScoped}
+	if refers, err := codec.ReadBody(message, arguments, limits.DefaultMessage(), true); err != nil || !refers {
+		return nil, fmt.Errorf("it refers to the message: %v, %w", refers, err)
+	}
+	return func() { codec.EndLease(arguments) }, nil
+}
+
+// useLent compares a view of a message that is lent with a struct, and changes both. What
+// getters have returned is the same when the memory has become something else.
+func useLent(v view, s, donor thrift.Struct, message []byte, random *rand.Rand) string {
+	message = bytes.Clone(message)
+	end, err := readLent(v, message)
+	if err != nil {
+		return err.Error()
+	}
+	if problem := compareFields(v, s); problem != "" {
+		return "lent: " + problem
+	}
+	fields := reflect.TypeOf(s).Elem()
+	values := map[int]reflect.Value{}
+	for i := range fields.NumField() {
+		values[i] = reflect.ValueOf(v).MethodByName(fields.Field(i).Name).Call(nil)[0]
+	}
+	written, err := thrift.Marshal(v)
+	if err != nil || !bytes.Equal(written, message) {
+		return fmt.Sprintf("lent and written it is %x, %v", written, err)
+	}
+	decoded := s
+	if structure := reflect.ValueOf(v).MethodByName("Struct"); fields.NumField() > 0 {
+		decoded = structure.Call(nil)[0].Interface().(thrift.Struct)
+	}
+	before := fmt.Sprint(decoded)
+	edited := reflect.New(reflect.TypeOf(v).Elem())
+	edited.Elem().Set(reflect.ValueOf(v).Elem())
+	if _, problem := editBoth(edited.Interface().(view), newLoaded(s, message), donor, random); problem != "" {
+		return "lent: " + problem
+	}
+	end()
+	for i := range message {
+		message[i] = 0xa5
+	}
+	for i, value := range values {
+		want := reflect.ValueOf(s).Elem().Field(i)
+		if want.Kind() == reflect.Struct && strings.HasPrefix(want.Type().Name(), "Opt[") {
+			if want.IsZero() {
+				continue
+			}
+			want = want.Addr().MethodByName("Get").Call(nil)[0]
+		}
+		if strings.Contains(fields.Field(i).Tag.Get("json"), "omitzero") && want.IsZero() {
+			continue
+		}
+		if problem := compareValue(value, want); problem != "" {
+			return fmt.Sprintf("%s has changed with the memory: %s", fields.Field(i).Name, problem)
+		}
+	}
+	if after := fmt.Sprint(decoded); after != before {
+		return fmt.Sprintf("the struct has changed with the memory: %s, it was %s", after, before)
+	}
+	if text := panicOf(func() { v.AppendTo(nil) }); !strings.Contains(text, "request of Service.method is used when its call has ended") {
+		return "written too late: " + text
+	}
+	return ""
+}
+
+// newLoaded returns a new struct like s, of a message.
+func newLoaded(s thrift.Struct, message []byte) thrift.Struct {
+	loaded := newZero(s)
+	if err := thrift.Unmarshal(message, loaded); err != nil {
+		panic(err)
+	}
+	return loaded
+}
+
+// panicOf returns what f panics with, "" if it does not.
+func panicOf(f func()) (text string) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			text = fmt.Sprint(cause)
+		}
+	}()
+	f()
+	return ""
+}
+
+func TestView_LentHasTheFieldsOfTheStruct(t *testing.T) {
+	for _, test := range viewed {
+		for seed := range uint64(60) {
+			s := newFilled(test.prototype, seed)
+			message, err := thrift.Marshal(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(message) >= limits.LinkedStringBytes {
+				continue
+			}
+			if problem := useLent(test.view(), s, newFilled(test.prototype, seed+1000), message, rand.New(rand.NewPCG(seed, 5))); problem != "" {
+				t.Fatalf("%T, seed %d: %s", s, seed, problem)
+			}
+		}
+	}
+}
+
+// TestView_LentPanicsWhenItIsUsedTooLate in each way in which it can be, whether the bytes
+// were lent or, because there are many, kept.
+func TestView_LentPanicsWhenItIsUsedTooLate(t *testing.T) {
+	for _, parcels := range []int{1, 3_000} {
+		message, err := thrift.Marshal(orderOf("north", parcels))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if long := len(message) >= limits.LinkedStringBytes; long != (parcels > 1) {
+			t.Fatalf("%d bytes", len(message))
+		}
+		var v viewmethods.OrderView
+		if _, err := readLent(&v, message); err != nil {
+			t.Fatal(err)
+		}
+		changed, fresh := v, viewOf(t, orderOf("north", 1))
+		changed.SetID(8)
+		first := v.Parcels().At(0)
+		uses := map[string]func(){
+			"number": func() { v.ID() }, "text": func() { v.Region() }, "binary": func() { v.Image() }, "list": func() { v.Parcels() },
+			"append": func() { v.AppendTo(nil) }, "append of a changed one": func() { changed.AppendTo(nil) },
+			"marshal": func() { thrift.Marshal(&v) }, "struct": func() { v.Struct() }, "string": func() { _ = v.String() },
+			"JSON": func() { v.MarshalJSON() }, "equal": func() { v.Equal(&fresh) }, "equal to": func() { fresh.Equal(&v) },
+			"set at": func() { v.SetParcelsAt(0, first) }, "remove at": func() { v.RemoveParcelsAt(0) }, "add": func() { v.AppendParcels(first) },
+			"edit at": func() { v.EditParcelsAt(0, func(value *parcel.ParcelView) { value.SetGrams(1) }) },
+		}
+		for name, use := range uses {
+			if strings.HasPrefix(name, "remove") {
+				continue // there would be none for the others
+			}
+			if text := panicOf(use); text != "" {
+				t.Errorf("%d parcels, %s: it panics while it is lent: %s", parcels, name, text)
+			}
+		}
+		end, err := readLent(&v, message) // without the changes
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed = v
+		changed.SetID(8)
+		end()
+		for name, use := range uses {
+			if text := panicOf(use); !strings.Contains(text, "Service.method") {
+				t.Errorf("%d parcels, %s: used too late it panics with %q", parcels, name, text)
+			}
+		}
+		if changed.ID() != 8 || first.Address() != "somewhere in north" || !v.HasImage() {
+			t.Error("what does not read what was lent has changed")
+		}
+		if err := v.Load(message); err != nil || v.Region() != "north" {
+			t.Errorf("loaded again it is %v", err)
+		}
+	}
+}
+
+// TestView_LentIsNotCopied allocates for what is read, not for what came.
+func TestView_LentIsNotCopied(t *testing.T) {
+	const most = 4 << 10
+	message, err := thrift.Marshal(orderOf("north", 300))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(message) < 2*most || len(message) >= limits.LinkedStringBytes {
+		t.Fatalf("%d bytes", len(message))
+	}
+	room := make([]byte, 0, 2*len(message))
+	if n := testkit.Allocated(most, func() {
+		var v viewmethods.OrderView
+		if _, err := readLent(&v, message); err != nil {
+			t.Fatal(err)
+		}
+		if region := v.Region(); region != "north" {
+			t.Fatal(region)
+		}
+		v.SetID(9)
+		if _, err := v.AppendTo(room); err != nil {
+			t.Fatal(err)
+		}
+	}); n > most {
+		t.Errorf("%d bytes are allocated for a message of %d", n, len(message))
+	}
+}
