@@ -122,6 +122,9 @@ func (p *printer) viewTypeLiteral(t *schema.Type) string {
 	case isContainer(t):
 		text += ", Element: " + p.viewTypeLiteral(t.Element)
 	}
+	if p.holdsPlain(t) {
+		text += ", Plain: true"
+	}
 	return text + "}"
 }
 
@@ -146,6 +149,12 @@ func (p *printer) isPlain(s *schema.Struct) bool {
 		}
 	}
 	return true
+}
+
+// holdsPlain says that there are structs in a container, and that all of them are plain.
+func (p *printer) holdsPlain(t *schema.Type) bool {
+	structs := structsWithin(nil, t)
+	return isContainer(t) && len(structs) > 0 && !slices.ContainsFunc(structs, func(s *schema.Struct) bool { return !p.isPlain(s) })
 }
 
 // viewOf is the type of the view of a struct.

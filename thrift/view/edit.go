@@ -127,7 +127,9 @@ func (v *View) add(patch *viewPatch) {
 		v.few, v.count = [fewPatches]viewPatch{}, int32(len(v.many))
 		return
 	default:
-		copy(v.few[at+1:], v.few[at:count])
+		if at < count {
+			copy(v.few[at+1:], v.few[at:count])
+		}
 		v.count++
 	}
 	v.few[at] = *patch
@@ -348,15 +350,20 @@ func (patch *viewPatch) appendNumber(b []byte, t thrift.Type) []byte {
 	return append(b, number[len(number)-fixedSize(t):]...)
 }
 
+// patchBytes is how long a patch is at most, beside its text: a field's header and a number.
+const patchBytes = 3 + 8
+
 // AppendTo appends what v is now to dst without a writer, and so without memory for one.
 // It reports false where it takes one: other views are among the patches, or nobody knows
 // whether all of it is within the default limits.
 func (v *View) AppendTo(dst []byte, shape *Shape) (appended []byte, ok bool) {
-	size := len(v.buf)
-	for i := range v.patches() {
-		const header = 8
-		patch := &v.patches()[i]
-		if size += header + len(patch.text()); patch.form == patchNested {
+	patches := v.patches()
+	size := len(v.buf) + len(patches)*patchBytes
+	for i := range patches {
+		switch patches[i].form {
+		case patchText, patchEncoded:
+			size += int(patches[i].number)
+		case patchNested:
 			return dst, false
 		}
 	}
@@ -365,29 +372,37 @@ func (v *View) AppendTo(dst []byte, shape *Shape) (appended []byte, ok bool) {
 	}
 	b := slices.Grow(dst, size)
 	at := 0
-	for i := range v.patches() {
-		patch := &v.patches()[i]
+	for i := range patches {
+		patch := &patches[i]
 		next, after := len(v.buf)-1, len(v.buf)-1 // where the end mark is
 		if patch.from != behindAll {
 			next, after = int(patch.from), int(patch.to)
 		}
 		b = append(b, v.buf[at:next]...)
 		at = after
-		if patch.form == patchNone {
-			continue
-		}
-		key := shape.Fields[patch.of].Key
-		b = append(b, byte(key>>16), byte(key>>8), byte(key))
-		switch patch.form {
-		case patchText:
-			b = append(binary.BigEndian.AppendUint32(b, uint32(len(patch.text()))), patch.text()...)
-		case patchEncoded:
-			b = append(b, patch.text()...)
-		default:
-			b = patch.appendNumber(b, key.Type())
+		if patch.form != patchNone {
+			b = patch.appendTo(b, shape.Fields[patch.of].Key)
 		}
 	}
 	b = append(b, v.buf[at:]...)
 	v.lease.Check()
 	return b, true
+}
+
+// appendTo appends a field to b, which has room for it.
+func (patch *viewPatch) appendTo(b []byte, key thrift.FieldKey) []byte {
+	const header = 3
+	n := len(b)
+	b = b[:n+patchBytes]
+	binary.BigEndian.PutUint32(b[n:], uint32(key)<<8)
+	switch patch.form {
+	case patchText:
+		binary.BigEndian.PutUint32(b[n+header:], uint32(patch.number))
+		return append(b[:n+header+stringHeader], patch.text()...)
+	case patchEncoded:
+		return append(b[:n+header], patch.text()...)
+	}
+	size := fixedSize(key.Type())
+	binary.BigEndian.PutUint64(b[n+header:], patch.number<<(64-8*size))
+	return b[:n+header+size]
 }

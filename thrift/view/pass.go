@@ -26,16 +26,18 @@ func wordAt(b []byte, p int) uint {
 // stringHeader is how many bytes there are in front of what is in a string.
 const stringHeader = 4
 
-// stringEnd returns where the string at p ends, -1 if it is not there.
+// stringEnd returns where the string at p ends, -1 if it is not there. p may be behind the
+// end, but is not negative.
 func stringEnd(b []byte, p int) int {
-	if p < 0 || len(b)-p < stringHeader {
+	rest := len(b) - p - stringHeader
+	if rest < 0 {
 		return -1
 	}
 	n := wordAt(b, p)
-	if p += stringHeader; n > uint(len(b)-p) {
+	if p += stringHeader + int(n); n > uint(rest) {
 		return -1
 	}
-	return p + int(n)
+	return p
 }
 
 // fixedSizes has the sizes of values by type, 0 for those that vary and for what is no
@@ -75,86 +77,137 @@ func pass(b []byte, p int, t thrift.Type, depth int) int {
 // passStruct is pass for a struct.
 func passStruct(b []byte, p, depth int) int { return passStructs(b, p, 1, depth) }
 
-// frame is what comes behind the structs that are being passed over: structs as they were
-// before, and how many levels are left again.
-type frame struct{ left, levels int }
+// frame is what comes behind the structs that are being passed over: how many structs
+// there were left, and in the last bits how many levels are left again.
+type frame uint64
+
+const (
+	frameLevels = 3 // what the last bits are
+	frameLeft   = 2 // how many these are
+)
 
 // passFrames is how many levels are passed over without recursion, which costs about as
-// much as three fields. More would have to be cleared each time.
+// much as three fields. More would have to be cleared each time. It is a power of two, so
+// that an index needs no check.
 const passFrames = 8
+
+// fieldHeader is how many bytes there are in front of the value of a field.
+const fieldHeader = 3
+
+// pop returns what a frame has, and depth with the levels that are left again.
+func (f frame) pop(depth int) (left, levels int) {
+	return int(f >> frameLeft), depth + int(f&frameLevels)
+}
 
 // passStructs passes over n structs that follow each other. It is one loop for structs in
 // structs and in lists as well, and for what is most often in them: what is a call for
-// each value, or where to go on is looked up, takes twice the time.
+// each value, or where to go on is looked up, takes twice the time. All calls are behind
+// the loop, which is entered once more then: with one in it, what is counted here would be
+// stored for each field, in case that there is a call.
+//
+// Sizes that are written here, and not looked up, are known to a processor that foresees the
+// branch before it has seen the byte: structs alike follow each other. What is added may
+// lead behind the end, where the loop ends. What comes behind it are count values of type t
+// that may nest levels, or one if that is 0.
 func passStructs(b []byte, p, n, depth int) int {
-	const header = 3
 	if depth--; depth < 0 {
 		return -1
 	}
-	var outer [passFrames]frame
-	nested, left := 0, n-1
-	for uint(p) < uint(len(b)) {
-		// Sizes that are written here, and not looked up, are known to a processor that
-		// foresees the branch before it has seen the byte: structs alike follow each other.
-		// What is added may lead behind the end.
-		switch t := thrift.Type(b[p]); t {
-		case 0: // the end mark
-			p++
-			if left > 0 {
-				left--
-				continue
+	outer, nested, left := [passFrames]frame{}, uint(0), n-1
+	for t, count, levels := thrift.Type(0), 0, 0; ; {
+	fields:
+		for {
+			if uint(p) >= uint(len(b)) {
+				return -1
 			}
-			if nested == 0 {
-				return p
-			}
-			nested--
-			left, depth = outer[nested].left, depth+outer[nested].levels
-		case thrift.Bool, thrift.I8:
-			p += header + 1
-		case thrift.I16:
-			p += header + 2
-		case thrift.I32:
-			p += header + 4
-		case thrift.I64, thrift.Double:
-			p += header + 8
-		case thrift.UUIDType:
-			p += header + 16
-		case thrift.String:
-			p = stringEnd(b, p+header)
-		case thrift.StructType:
-			if p += header; depth == 0 || nested == len(outer) {
-				p = passStructs(b, p, 1, depth)
-				continue
-			}
-			outer[nested] = frame{left, 1}
-			nested++
-			left, depth = 0, depth-1
-		case thrift.List, thrift.Set:
-			t, n := startOfList(b, p+header, depth)
-			p += header + listHeader
-			switch {
-			case n <= 0:
-				if n < 0 {
-					return -1
+			switch t = thrift.Type(b[p]); t {
+			case 0: // the end mark
+				if p++; left > 0 {
+					left--
+					continue
 				}
-			case t == thrift.String:
-				for ; n > 0 && p >= 0; n-- {
-					p = stringEnd(b, p)
+				if nested == 0 {
+					return p
 				}
-			case t == thrift.I64 || t == thrift.Double:
-				p = endOfFixed(b, p, n, 3)
-			case t == thrift.StructType && depth >= 2 && nested < len(outer):
-				outer[nested] = frame{left, 2}
-				nested++
-				left, depth = n-1, depth-2
+				nested--
+				left, depth = outer[nested&(passFrames-1)].pop(depth)
+			case thrift.Bool, thrift.I8:
+				p += fieldHeader + 1
+			case thrift.I16:
+				p += fieldHeader + 2
+			case thrift.I32:
+				p += fieldHeader + 4
+			case thrift.I64, thrift.Double:
+				p += fieldHeader + 8
+			case thrift.UUIDType:
+				p += fieldHeader + 16
+			case thrift.String:
+				p = stringEnd(b, p+fieldHeader)
+			case thrift.StructType:
+				if p += fieldHeader; depth == 0 || nested == passFrames {
+					count, levels = 1, depth
+					break fields
+				}
+				outer[nested&(passFrames-1)] = frame(left)<<frameLeft | 1
+				nested, left, depth = nested+1, 0, depth-1
+			case thrift.List, thrift.Set:
+				t, count = listField(b, p, depth)
+				p += fieldHeader + listHeader
+				switch {
+				case count <= 0:
+					p |= count // is -1 if that is
+				case t == thrift.String:
+					p = passTexts(b, p, count)
+				case t == thrift.I64 || t == thrift.Double:
+					p = endOfFixed(b, p, count, 3)
+				case t == thrift.StructType && depth >= 2 && nested < passFrames:
+					outer[nested&(passFrames-1)] = frame(left)<<frameLeft | 2
+					nested, left, depth = nested+1, count-1, depth-2
+				default:
+					levels = depth - 1
+					break fields
+				}
 			default:
-				p = passAll(b, p, n, t, depth-1)
+				p, count, levels = p+fieldHeader, 0, depth
+				break fields
 			}
-		default:
-			p = pass(b, p+header, t, depth)
+		}
+		if count > 0 {
+			p = passAll(b, p, count, t, levels)
+		} else {
+			p = pass(b, p, t, levels)
 		}
 	}
-	return -1
+}
+
+// listField is startOfList for a field at p.
+func listField(b []byte, p, depth int) (t thrift.Type, n int) {
+	const size = fieldHeader + listHeader
+	rest := len(b) - p - size
+	if rest < 0 || depth == 0 {
+		return 0, -1
+	}
+	// Type, id, type of elements and count are eight bytes.
+	head := binary.BigEndian.Uint64((*[size]byte)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(b)), p))[:])
+	if n = int(uint32(head)); n > rest {
+		return 0, -1
+	}
+	return thrift.Type(head >> 32), n
+}
+
+// passTexts passes over n strings that follow each other.
+func passTexts(b []byte, p, n int) int {
+	for ; n > 0; n-- {
+		rest := len(b) - p - stringHeader
+		if rest < 0 {
+			return -1
+		}
+		size := wordAt(b, p)
+		if p += stringHeader + int(size); size > uint(rest) {
+			return -1
+		}
+	}
+	return p
 }
 
 // startOfList returns what the list at p has, and how many; -1 if that is not there, are
@@ -183,10 +236,7 @@ func passList(b []byte, p, depth int) int {
 func passAll(b []byte, p, n int, t thrift.Type, depth int) int {
 	switch t { // in which sizes are written; see passStructs
 	case thrift.String:
-		for ; n > 0 && p >= 0; n-- {
-			p = stringEnd(b, p)
-		}
-		return p
+		return passTexts(b, p, n)
 	case thrift.StructType:
 		if n > 0 {
 			p = passStructs(b, p, n, depth)

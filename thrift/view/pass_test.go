@@ -113,3 +113,38 @@ func TestPass_NestsWithoutRecursionAndWith(t *testing.T) {
 		}
 	}
 }
+
+// TestPass_GivesLevelsBack has fields of every kind one behind the other, in front of one
+// that nests as deep as it may: who has not come back as far as he went, or remembers
+// something of a field before, refuses it or ends elsewhere.
+func TestPass_GivesLevelsBack(t *testing.T) {
+	fields := map[string]string{
+		"structs in a list":  "\x0f\x00\x01\x0c\x00\x00\x00\x02\x00\x00",
+		"a struct":           "\x0c\x00\x01\x00",
+		"texts in a list":    "\x0f\x00\x01\x0b\x00\x00\x00\x02\x00\x00\x00\x01a\x00\x00\x00\x00",
+		"numbers in a list":  "\x0f\x00\x01\x06\x00\x00\x00\x02\x00\x01\x00\x02",
+		"words in a set":     "\x0e\x00\x01\x0a\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x07",
+		"nothing in a list":  "\x0f\x00\x01\x0c\x00\x00\x00\x00",
+		"lists in a list":    "\x0f\x00\x01\x0f\x00\x00\x00\x01\x02\x00\x00\x00\x01\x01",
+		"a map":              "\x0d\x00\x01\x0b\x08\x00\x00\x00\x01\x00\x00\x00\x01k\x00\x00\x00\x07",
+		"a map of nothing":   "\x0d\x00\x01\x00\x00\x00\x00\x00\x00",
+		"a uuid":             "\x10\x00\x010123456789abcdef",
+		"structs in structs": "\x0c\x00\x01\x0f\x00\x01\x0c\x00\x00\x00\x01\x00\x00",
+	}
+	const levels = passFrames + 3
+	deep := "\x00"
+	for range levels - 1 {
+		deep = "\x0c\x00\x02" + deep + "\x00"
+	}
+	for first, a := range fields {
+		for second, b := range fields {
+			value := []byte(a + b + deep)
+			if got := passStruct(value, 0, levels); got != len(value) {
+				t.Errorf("%s, %s: it ends at %d, want %d", first, second, got, len(value))
+			}
+			if got := passStruct(value, 0, levels-1); got != -1 {
+				t.Errorf("%s, %s: with one level less it ends at %d", first, second, got)
+			}
+		}
+	}
+}

@@ -55,6 +55,8 @@ type Type struct {
 	// Struct returns the shape of a struct: a function, because shapes can contain
 	// themselves.
 	Struct func() *Shape
+	// Plain: it is a container, and all structs in it are Plain.
+	Plain bool
 }
 
 // ShapeOf returns the shape of a generated view.
@@ -165,7 +167,9 @@ func (s *Shape) scan(b []byte, p int, slots []Slot, depth int) (end int, repeate
 			repeated = true
 			continue
 		}
-		seen.add(field.Required)
+		if field.Required > 0 {
+			seen.add(field.Required)
+		}
 		if number >= len(slots) {
 			continue
 		}
@@ -176,7 +180,7 @@ func (s *Shape) scan(b []byte, p int, slots []Slot, depth int) (end int, repeate
 		repeated = repeated || slots[number].end != 0
 		slots[number] = Slot{start: uint32(start), end: uint32(p)}
 	}
-	if p >= len(b) || b[p] != 0 || !s.hasAll(b[begin:], &seen) {
+	if p >= len(b) || b[p] != 0 || len(s.Required) > 0 && !s.hasAll(b[begin:], &seen) {
 		return -1, false
 	}
 	return p + 1, repeated
@@ -246,7 +250,7 @@ func (v *Type) pass(b []byte, p int, t thrift.Type, depth int) (end int, fits bo
 	if t == thrift.StructType {
 		return v.Struct().checked(b, p, depth), true
 	}
-	if v.Key == nil && v.Element.isSimple() {
+	if v.Key == nil && (v.Plain || v.Element.isSimple()) {
 		t, n := startOfList(b, p, depth)
 		if n < 0 {
 			return -1, true
@@ -305,7 +309,7 @@ func (v *Type) fits(b []byte, p int) (end int, fits bool) {
 // holdsChecked reports whether there may be structs in a value that cannot be passed over
 // without looking at their fields.
 func (v *Type) holdsChecked() bool {
-	for ; v != nil; v = v.Element {
+	for ; v != nil && !v.Plain; v = v.Element {
 		if v.Struct != nil && !v.Struct().Plain || v.Key != nil && v.Key.holdsChecked() {
 			return true
 		}

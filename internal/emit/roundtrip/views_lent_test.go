@@ -115,7 +115,7 @@ func panicOf(f func()) (text string) {
 
 func TestView_LentHasTheFieldsOfTheStruct(t *testing.T) {
 	for _, test := range viewed {
-		for seed := range uint64(60) {
+		for seed := range uint64(20) {
 			s := newFilled(test.prototype, seed)
 			message, err := thrift.Marshal(s)
 			if err != nil {
