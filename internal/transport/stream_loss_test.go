@@ -1,0 +1,106 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fulmar-rpc/fulmar/internal/wire"
+)
+
+// TestStream_PeerVanishes: a client that is killed says nothing of its streams; its system
+// closes the connection.
+func TestStream_PeerVanishes(t *testing.T) {
+	onEachCarrier(t, func(t *testing.T, protocol wire.Protocol) {
+		told := make(chan error, 2)
+		pair := newStreamPair(t, protocol, func(ctx context.Context, call *Inbound) {
+			if call.Target == "half-closed" {
+				<-ctx.Done()
+				told <- ctx.Err()
+				return
+			}
+			_, err := call.Stream.Receive(0)
+			told <- err
+		})
+		half := pair.open(t.Context(), t, "half-closed")
+		if err := half.CloseSend(); err != nil {
+			t.Error(err)
+		}
+		whole := pair.open(t.Context(), t, "open")
+		synctest.Wait()
+		for _, conn := range pair.conns {
+			_ = conn.Close()
+		}
+		for range 2 {
+			if err := <-told; !errors.Is(err, context.Canceled) {
+				t.Errorf("a handler was told %v", err)
+			}
+		}
+		half.Release()
+		whole.Release()
+	})
+}
+
+// TestStream_MuchInBothDirections: two sides that each have more to send than the other one
+// reads do not wait for each other.
+func TestStream_MuchInBothDirections(t *testing.T) {
+	const streams, messages, size = 48, 12, 200 << 10
+	onEachCarrier(t, func(t *testing.T, protocol wire.Protocol) {
+		pair := newStreamPair(t, protocol, echo)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		var all sync.WaitGroup
+		message := strings.Repeat("m", size)
+		for range streams {
+			stream := pair.open(ctx, t, "echo")
+			all.Go(func() {
+				if err := sends(stream, slices.Repeat([]string{message}, messages)...); err != nil {
+					t.Error(err)
+				}
+				_ = stream.CloseSend()
+			})
+			all.Go(func() {
+				got, err := receivesAll(stream)
+				if len(got) != messages || err != io.EOF {
+					t.Errorf("%d messages, %v", len(got), err)
+				}
+			})
+			t.Cleanup(stream.Release)
+		}
+		all.Wait()
+	})
+}
+
+// TestStream_RestOnABrokenConnection: a connection that is not read, because answers wait to
+// be written, ends when they never will be.
+func TestStream_RestOnABrokenConnection(t *testing.T) {
+	onEachCarrier(t, func(t *testing.T, protocol wire.Protocol) {
+		pair := newStreamPair(t, protocol, echo)
+		stream := pair.open(t.Context(), t, "echo")
+		synctest.Wait()
+		broken := errors.New("nobody takes it")
+		var err error
+		if protocol == wire.GRPC {
+			c := pair.peer.grpc.conns[0].(*grpcConn)
+			c.mu.Lock()
+			c.writeErr = broken
+			turns := c.turns
+			c.mu.Unlock()
+			err = c.awaitRoom(turns)
+		} else {
+			c := pair.peer.streams.conns[0].(*ttstreamConn)
+			c.rests(broken)
+			err = c.rest()
+		}
+		if !errors.Is(err, broken) {
+			t.Errorf("the connection goes on after %v", err)
+		}
+		stream.Release()
+	})
+}
