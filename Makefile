@@ -27,7 +27,7 @@ demo: bin/kitex-shop $(VENV)/ready ## From an IDL file to served calls, from Go,
 	@$(MAKE) --no-print-directory generate GENERATED_MODULES="examples/orders examples/gateway examples/quotes"
 	$(GO) -C examples/orders run ./cmd/demo -python $(VENV_PYTHON) -kitex $(ROOT)/bin/kitex-shop
 	$(GO) -C examples/gateway run ./cmd/demo
-	$(GO) -C examples/quotes run . -demo
+	$(GO) -C examples/quotes run . -demo -python $(VENV_PYTHON)
 
 # Does not depend on generate: the first step generates, and fails if a committed
 # file was stale.

@@ -5,6 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/fulmar-rpc/fulmar"
@@ -17,7 +22,7 @@ const patience = 30 * time.Second
 
 // demo serves on a free port, makes calls of all kinds in gRPC, and one in Thrift on the
 // same port, and checks what comes back.
-func demo(ctx context.Context, out io.Writer) (err error) {
+func demo(ctx context.Context, out io.Writer, python string) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	serving, stop := context.WithCancel(ctx)
@@ -66,7 +71,8 @@ func demo(ctx context.Context, out io.Writer) (err error) {
 		}
 		fmt.Fprintf(out, "  %-20s %s\n", step.what, got)
 	}
-	report, err := audit.NewAuditClient(inThrift).Report(ctx)
+	inBooks := audit.NewAuditClient(inThrift)
+	report, err := inBooks.Report(ctx)
 	if err != nil {
 		return err
 	}
@@ -74,6 +80,47 @@ func demo(ctx context.Context, out io.Writer) (err error) {
 		return fmt.Errorf("the report in Thrift says %d trades, %d cents; want 5, 12520", report.Trades, report.Cents)
 	}
 	fmt.Fprintf(out, "  %-20s %d trades, %d cents\n", "Thrift", report.Trades, report.Cents)
+	trades, err := inBooks.Trades(ctx, &audit.Since{Trades: 3})
+	if err != nil {
+		return err
+	}
+	var cents []int64
+	for trade, err := range trades.All() {
+		if err != nil {
+			return err
+		}
+		cents = append(cents, trade.Cents)
+	}
+	if !slices.Equal(cents, []int64{4600, 1980}) {
+		return fmt.Errorf("the last trades in Thrift are %d, want 4600 and 1980", cents)
+	}
+	fmt.Fprintf(out, "  %-20s the last trades were %d\n", "a stream in Thrift", cents)
+	return callFromPython(ctx, out, python, address)
+}
+
+// callFromPython has grpcio make calls of the same server.
+func callFromPython(ctx context.Context, out io.Writer, python, address string) error {
+	if python == "" {
+		fmt.Fprintln(out, "No Python was given (-python): Python is left out.")
+		return nil
+	}
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return err
+	}
+	command := exec.CommandContext(ctx, python, "python/client.py", port)
+	command.Stderr = os.Stderr
+	said, err := command.Output()
+	if err != nil {
+		return fmt.Errorf("%s: %w", command, err)
+	}
+	const want = "TEA costs 460\nit has cost [450, 455, 460]\norders cost [460, 1980]\nNOT_FOUND no symbol \"gold\"\n"
+	if string(said) != want {
+		return fmt.Errorf("grpcio in Python got\n%swant\n%s", said, want)
+	}
+	for line := range strings.Lines(string(said)) {
+		fmt.Fprintf(out, "  %-20s %s", "grpcio in Python", line)
+	}
 	return nil
 }
 

@@ -25,11 +25,12 @@ import (
 func main() {
 	listen := flag.String("listen", "127.0.0.1:8888", "where to listen; port 0 picks a free one")
 	show := flag.Bool("demo", false, "call the service in every way, print what happened, and end")
+	python := flag.String("python", "", "with -demo: Python with grpcio and protobuf, to call from there too")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if *show {
-		if err := demo(ctx, os.Stdout); err != nil {
+		if err := demo(ctx, os.Stdout, *python); err != nil {
 			fmt.Fprintln(os.Stderr, "demo:", err)
 			os.Exit(1)
 		}
@@ -151,6 +152,7 @@ func (m *market) Trade(stream fulmar.BidiStreamingServer[quotes.Order, quotes.Qu
 type books struct {
 	mu     sync.Mutex
 	report audit.Report
+	trades []int64
 }
 
 var _ audit.AuditServer = (*books)(nil)
@@ -160,6 +162,7 @@ func (b *books) write(cents int64) {
 	defer b.mu.Unlock()
 	b.report.Trades++
 	b.report.Cents += cents
+	b.trades = append(b.trades, cents)
 }
 
 // Report implements AuditServer.
@@ -168,4 +171,21 @@ func (b *books) Report(context.Context) (*audit.Report, error) {
 	defer b.mu.Unlock()
 	report := b.report
 	return &report, nil
+}
+
+// Trades implements AuditServer.
+func (b *books) Trades(since *audit.Since, stream fulmar.ServerStreamingServer[audit.Trade]) error {
+	b.mu.Lock()
+	trades := b.trades
+	b.mu.Unlock()
+	skipped := int(since.Trades)
+	if skipped < 0 || skipped > len(trades) {
+		return fmt.Errorf("there are %d trades, not %d", len(trades), skipped)
+	}
+	for _, cents := range trades[skipped:] {
+		if err := stream.Send(&audit.Trade{Cents: cents}); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -11,3 +11,4 @@ package interop
 
 //go:generate fulmar gen -o gen everything.thrift everything_apache.thrift courier.thrift
 //go:generate fulmar gen --view-methods both -o gen/views everything.thrift
+//go:generate fulmar gen -o gen notes.proto

@@ -415,5 +415,5 @@ func examples(ctx context.Context, v *verifier, log *log) error {
 	if err := v.command(ctx, log, "examples/gateway", "go", "run", "./cmd/demo").Run(); err != nil {
 		return err
 	}
-	return v.command(ctx, log, "examples/quotes", "go", "run", ".", "-demo").Run()
+	return v.command(ctx, log, "examples/quotes", "go", "run", ".", "-demo", "-python", v.python).Run()
 }

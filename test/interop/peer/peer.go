@@ -100,7 +100,7 @@ func command(name, action, transport string) *exec.Cmd {
 func Interpreter(t testing.TB) string {
 	t.Helper()
 	interpreter := interpreter()
-	output, err := exec.Command(interpreter, "-c", "import thriftpy2, thrift").CombinedOutput()
+	output, err := exec.Command(interpreter, "-c", "import thriftpy2, thrift, grpc").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s cannot import the peers: %v\n%sRun \"make test\", which installs them into .venv, or set FULMAR_PYTHON; test/interop/README.md has the commands.",
 			interpreter, err, output)
