@@ -94,10 +94,11 @@ func CallFrom(ctx context.Context) (call Call, ok bool) {
 	return found.Call, true
 }
 
-// CallOption changes one call; Timeout and ReceiveMetadata make one.
+// CallOption changes one call; Timeout, ReceiveMetadata and Compression make one.
 type CallOption struct {
-	timeout time.Duration
-	receive *map[string]string
+	timeout     time.Duration
+	receive     *map[string]string
+	compression string
 }
 
 // Timeout limits a call to d, in place of ClientConfig.Timeout. A negative d
@@ -108,6 +109,11 @@ func Timeout(d time.Duration) CallOption {
 	}
 	return CallOption{timeout: d}
 }
+
+// Compression compresses the messages that a call sends with "gzip", or with "identity"
+// not at all, in place of ClientConfig.Compression. With another name, or with gzip in a
+// protocol that is not gRPC, the call fails before it is sent, with code InvalidArgument.
+func Compression(name string) CallOption { return CallOption{compression: name} }
 
 // explicitZero stands for a timeout of 0 that was asked for, a deadline that has passed;
 // 0 itself is the default.

@@ -254,6 +254,7 @@ func (c *Client) Call(ctx context.Context, method *MethodDesc, request, reply an
 	}
 	timeout := c.timeout
 	var receive *map[string]string
+	compression := c.config.Compression
 	for _, option := range options {
 		switch option.timeout {
 		case 0:
@@ -264,6 +265,9 @@ func (c *Client) Call(ctx context.Context, method *MethodDesc, request, reply an
 		}
 		if option.receive != nil {
 			receive = option.receive
+		}
+		if option.compression != "" {
+			compression = option.compression
 		}
 	}
 	if receive != nil {
@@ -281,6 +285,7 @@ func (c *Client) Call(ctx context.Context, method *MethodDesc, request, reply an
 	state.side, state.start, state.limit = SideClient, start, limit
 	state.method, state.peer, state.protocol = method, c.target, c.protocol
 	state.receive, state.request, state.reply = receive, request, reply
+	state.compression = compression
 	state.fresh = len(c.config.Interceptors) == 0
 	// Also for a call without a deadline of its own: ctx may be that of another call,
 	// whose end nobody would look at if it were this one's.
@@ -379,7 +384,7 @@ func (c *Client) attempt(ctx context.Context, peer *transport.Peer, state *unary
 		return callFailure(err, state.limit)
 	}
 	method := transport.Method{Name: state.method.Name, Qualified: c.nameOf(state.method), Oneway: state.method.Oneway, Path: c.pathOf(state.method), Payload: wire.Payload(state.method.payload()), KeepsReply: state.method.keeps(state.reply)}
-	request, err := peer.NewRequest(method, c.requestHead(ctx, state.method, now))
+	request, err := peer.NewRequest(method, c.requestHead(ctx, state.method, now, state.compression))
 	if err != nil {
 		return &Error{code: encodeCode(err), message: err.Error(), phase: PhaseEncode, executed: ExecutedNo, cause: err}
 	}
@@ -422,12 +427,13 @@ func (u *unaryState) clock() time.Time {
 }
 
 // requestHead returns what a request tells besides its arguments.
-func (c *Client) requestHead(ctx context.Context, method *MethodDesc, now time.Time) transport.RequestHead {
+func (c *Client) requestHead(ctx context.Context, method *MethodDesc, now time.Time, compression string) transport.RequestHead {
 	head := transport.RequestHead{
 		Service:     method.Service,
 		ToService:   c.config.Service,
 		FromService: c.config.Caller,
 		Metadata:    OutgoingMetadata(ctx).pairs,
+		Encoding:    compression,
 	}
 	if deadline, ok := ctx.Deadline(); ok {
 		head.Timeout, head.At = deadline.Sub(now), now

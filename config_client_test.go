@@ -72,6 +72,10 @@ func clientCalls() map[string]field[fulmar.ClientConfig] {
 			},
 			settings: []setting{{nil, 3}, {true, 1}},
 		},
+		"Compression": {
+			observe:  compresses,
+			settings: []setting{{nil, false}, {"identity", false}, {"gzip", true}},
+		},
 		"ShortConnections": {
 			observe:  connectionsOfThreeCalls,
 			settings: []setting{{nil, 1}, {true, 3}},
@@ -113,6 +117,36 @@ func streamed(t *testing.T, config fulmar.ClientConfig) string {
 		_, err = fill.CloseAndRecv()
 	}
 	return fulmar.CodeOf(err).String()
+}
+
+// compresses reports whether a long request is sent in fewer bytes than it has.
+func compresses(t *testing.T, config fulmar.ClientConfig) any {
+	config.Protocol = fulmar.GRPC
+	config.Target = serve(t, fulmar.ServerConfig{}, &testservice.Stub{}).address
+	var sent atomic.Int64
+	config.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return &countedConn{conn, &sent}, nil
+	}
+	const length = 20_000
+	if _, err := dial(t, config).Echo(context.Background(), &testservice.Message{Text: strings.Repeat("x", length)}); err != nil {
+		t.Error(err)
+	}
+	return sent.Load() < length
+}
+
+// countedConn counts what is written.
+type countedConn struct {
+	net.Conn
+	sent *atomic.Int64
+}
+
+func (c *countedConn) Write(b []byte) (int, error) {
+	c.sent.Add(int64(len(b)))
+	return c.Conn.Write(b)
 }
 
 // observeTarget returns what is dialled.

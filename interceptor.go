@@ -46,6 +46,8 @@ type unaryState struct {
 	fresh      bool
 	mayHaveRun bool
 	receive    *map[string]string
+	// compression is what the request is compressed with.
+	compression string
 	// On the server: whether the handler was called.
 	handled bool
 	request any

@@ -38,7 +38,9 @@ type clientStream struct {
 	start   time.Time
 	limit   time.Duration
 	receive *map[string]string
-	timeout atomic.Int64
+	// compression is what messages are compressed with.
+	compression string
+	timeout     atomic.Int64
 
 	// One goroutine at a time sends, and one receives: these make sure of it.
 	sending, receiving sync.Mutex
@@ -58,7 +60,7 @@ func (c *Client) OpenStream(ctx context.Context, method *MethodDesc, options ...
 	}
 	m := new(ClientMessages)
 	s := &m.clientStream
-	s.client, s.start = c, time.Now()
+	s.client, s.start, s.compression = c, time.Now(), c.config.Compression
 	var timeout time.Duration
 	for _, option := range options {
 		switch option.timeout {
@@ -71,6 +73,9 @@ func (c *Client) OpenStream(ctx context.Context, method *MethodDesc, options ...
 		if option.receive != nil {
 			s.receive = option.receive
 			*s.receive = nil
+		}
+		if option.compression != "" {
+			s.compression = option.compression
 		}
 	}
 	s.limit = max(timeout, 0)
@@ -178,7 +183,7 @@ func (s *clientStream) open(ctx context.Context, peer *transport.Peer) error {
 	}
 	request, err := peer.NewRequest(transport.Method{
 		Name: method.Name, Qualified: c.nameOf(method), Path: c.pathOf(method), Payload: wire.Payload(method.payload()), Streams: true,
-	}, c.requestHead(ctx, method, now))
+	}, c.requestHead(ctx, method, now, s.compression))
 	if err != nil {
 		return &Error{code: encodeCode(err), message: err.Error(), phase: PhaseEncode, executed: ExecutedNo, cause: err}
 	}

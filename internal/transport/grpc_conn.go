@@ -107,6 +107,7 @@ var errFull = errors.New("the server takes no more streams on this connection")
 // call makes one call.
 func (c *grpcConn) call(ctx context.Context, request *Request) (*Response, error) {
 	parent, deadline := source(ctx)
+	request.grpc.pack(request)
 	call := &request.call
 	call.began, call.deadline, call.taken = request.now(), deadline, false
 	fields := request.grpc.address(ctx, c.scheme, c.peer.peer.config.Authority, call.began)
@@ -200,7 +201,10 @@ func (c *grpcConn) add(call *muxCall, fields []http2.Field) error {
 	c.calls[id] = call
 	if call.messages == nil {
 		c.gathering.messages++
-		g.rest = request.slices(request.parts[:0])
+		g.rest = append(request.parts[:0], g.packed)
+		if g.packed == nil {
+			g.rest = request.slices(request.parts[:0])
+		}
 		c.sendLocked(call)
 	} else {
 		call.messages.id = id

@@ -17,8 +17,11 @@ import (
 type grpcCall struct {
 	path string
 	head RequestHead
-	// gzip is the peer's.
-	gzip *gzipCodec
+	// gzip is the peer's. packs: messages are sent with it, where they are shorter then;
+	// packed is the one of the request.
+	gzip   *gzipCodec
+	packs  bool
+	packed []byte
 	// fields are those of the request, and memory for them.
 	fields []http2.Field
 	// id is the stream, on the connection that the call is on.
@@ -35,6 +38,7 @@ type grpcCall struct {
 func (g *grpcCall) reset() {
 	clear(g.fields)
 	g.path, g.head, g.fields, g.rest = "", RequestHead{}, g.fields[:0], nil
+	g.packs, g.packed = false, nil
 	g.id, g.end = 0, 0
 	g.reply.reset()
 }
@@ -78,6 +82,10 @@ func (g *grpcCall) prepare(method Method, head RequestHead, payload wire.Payload
 		http2.Field{Name: "user-agent", Value: "fulmar"},
 		http2.Field{Name: "grpc-accept-encoding", Value: "gzip"},
 	)
+	if head.Encoding == gzipName {
+		g.packs = true
+		g.fields = append(g.fields, http2.Field{Name: "grpc-encoding", Value: gzipName})
+	}
 	if head.FromService != "" {
 		g.fields = append(g.fields, http2.Field{Name: "source-service", Value: head.FromService})
 	}
@@ -90,6 +98,31 @@ func (g *grpcCall) prepare(method Method, head RequestHead, payload wire.Payload
 			return err
 		}
 		g.fields = append(g.fields, field)
+	}
+	return nil
+}
+
+// pack compresses the message of a request, once, if that makes it shorter. What is sent
+// without is marked so, whatever the header says.
+func (g *grpcCall) pack(request *Request) {
+	if !g.packs || g.packed != nil || request.Len() < deflateLeast {
+		return
+	}
+	g.packed = g.gzip.deflate(request.slices(nil), request.Len())
+	if len(g.packed) >= request.Len() {
+		g.packs, g.packed = false, nil
+	}
+}
+
+// checkEncoding refuses what a request cannot be compressed with.
+func checkEncoding(protocol wire.Protocol, encoding string) error {
+	switch {
+	case encoding == "" || encoding == identityName:
+		return nil
+	case protocol != wire.GRPC:
+		return fmt.Errorf("compression %.40q: protocol %v has none, only gRPC has", encoding, protocol)
+	case encoding != gzipName:
+		return fmt.Errorf("compression %.40q is not known (known: %s, %s)", encoding, gzipName, identityName)
 	}
 	return nil
 }

@@ -25,6 +25,8 @@ type clientMessages struct {
 	reply grpcReply
 	// unwatch ends the watching of the context.
 	unwatch func() bool
+	// packs: messages are compressed.
+	packs bool
 }
 
 var _ ClientStream = (*clientMessages)(nil)
@@ -36,7 +38,7 @@ func (g *streamPeer) openGRPC(ctx context.Context, request *Request) (ClientStre
 	m := &clientMessages{headed: make(chan struct{})}
 	m.init(p.pool.buffers)
 	m.limit, m.gzip = p.config.Limits.Bytes, &p.gzip
-	m.call = &muxCall{request: request, messages: m}
+	m.call, m.packs = &muxCall{request: request, messages: m}, request.grpc.packs
 	if _, err := g.do(ctx, request, m); err != nil {
 		return nil, err
 	}
@@ -136,7 +138,7 @@ func (m *clientMessages) settleLocked(err error) {
 
 // Send implements Stream.
 func (m *clientMessages) Send(last bool) error {
-	pieces := m.message(false)
+	pieces := m.message(m.packs)
 	m.conn.mu.Lock()
 	m.conn.gathering.messages++
 	done, err := m.sendLocked(pieces, last)

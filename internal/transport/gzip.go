@@ -16,6 +16,9 @@ import (
 // it in headers, acceptsGzip and gzipCodec.
 const gzipName = "gzip"
 
+// identityName is what no encoding is called.
+const identityName = "identity"
+
 // acceptsGzip reports whether a grpc-accept-encoding has it.
 func acceptsGzip(list string) bool {
 	for word := range strings.SplitSeq(list, ",") {

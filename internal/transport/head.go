@@ -40,6 +40,8 @@ type RequestHead struct {
 	At      time.Time
 	// Metadata are persistent and transient pairs, with their prefixes.
 	Metadata []Pair
+	// Encoding is what messages are compressed with, "" or "identity" for nothing.
+	Encoding string
 }
 
 // ReplyHead is what a reply tells besides its result, where the protocol can

@@ -74,6 +74,11 @@ type Method struct {
 // protocol cannot carry.
 func (p *Peer) NewRequest(method Method, head RequestHead) (*Request, error) {
 	protocol := p.config.Protocol
+	if head.Encoding != "" {
+		if err := checkEncoding(protocol, head.Encoding); err != nil {
+			return nil, err
+		}
+	}
 	if method.Payload == wire.PayloadProtobuf {
 		switch protocol {
 		case wire.Bare:
