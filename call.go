@@ -94,11 +94,13 @@ func CallFrom(ctx context.Context) (call Call, ok bool) {
 	return found.Call, true
 }
 
-// CallOption changes one call; Timeout, ReceiveMetadata and Compression make one.
+// CallOption changes one call; Timeout, ReceiveMetadata, Compression and WaitForReady
+// make one.
 type CallOption struct {
 	timeout     time.Duration
 	receive     *map[string]string
 	compression string
+	ready       readiness
 }
 
 // Timeout limits a call to d, in place of ClientConfig.Timeout. A negative d

@@ -254,7 +254,7 @@ func (c *Client) Call(ctx context.Context, method *MethodDesc, request, reply an
 	}
 	timeout := c.timeout
 	var receive *map[string]string
-	compression := c.config.Compression
+	compression, ready := c.config.Compression, readyDefault
 	for _, option := range options {
 		switch option.timeout {
 		case 0:
@@ -268,6 +268,9 @@ func (c *Client) Call(ctx context.Context, method *MethodDesc, request, reply an
 		}
 		if option.compression != "" {
 			compression = option.compression
+		}
+		if option.ready != readyDefault {
+			ready = option.ready
 		}
 	}
 	if receive != nil {
@@ -285,7 +288,7 @@ func (c *Client) Call(ctx context.Context, method *MethodDesc, request, reply an
 	state.side, state.start, state.limit = SideClient, start, limit
 	state.method, state.peer, state.protocol = method, c.target, c.protocol
 	state.receive, state.request, state.reply = receive, request, reply
-	state.compression = compression
+	state.compression, state.waits = compression, ready.waits(c.config.WaitForReady)
 	state.fresh = len(c.config.Interceptors) == 0
 	// Also for a call without a deadline of its own: ctx may be that of another call,
 	// whose end nobody would look at if it were this one's.
@@ -349,13 +352,15 @@ func (c *Client) invoke(ctx context.Context, call Unary) error {
 	}
 	state.invoked = true
 	address := c.address
-	var err error
-	if c.instances == nil {
-		state.picked(address)
-		err = c.attempt(ctx, c.peer, state)
-	} else {
-		address, err = c.attemptAtOne(ctx, state)
-	}
+	err := whenReady(ctx, state.waits, state.limit, func() (err error) {
+		if c.instances == nil {
+			state.picked(address)
+			err = c.attempt(ctx, c.peer, state)
+		} else {
+			address, err = c.attemptAtOne(ctx, state)
+		}
+		return withAddress(err, address)
+	})
 	e, ok := err.(*Error)
 	if o := state.observed; o != nil {
 		o.err = err

@@ -309,6 +309,10 @@ type ClientConfig struct {
 	// that the call has left if the target is a list. Default 500 ms
 	// (ConnectTimeout).
 	ConnectTimeout time.Duration
+	// WaitForReady has calls wait for a connection until their time is over, unless the
+	// option WaitForReady says otherwise, where they would fail at once because no server
+	// can be reached. Default: they fail.
+	WaitForReady bool
 	// IdleTimeout closes pooled connections that are not used. Keep it below
 	// the server's. Default 30 s (ClientIdleTimeout).
 	IdleTimeout time.Duration

@@ -91,6 +91,23 @@ func clientCalls() map[string]field[fulmar.ClientConfig] {
 	}
 }
 
+// clientWaits are the fields that say for what a client waits.
+func clientWaits() map[string]field[fulmar.ClientConfig] {
+	return map[string]field[fulmar.ClientConfig]{
+		"WaitForReady": {
+			observe: func(t *testing.T, config fulmar.ClientConfig) (code any) {
+				simulate(t, simnet.Config{}, fulmar.ServerConfig{}, config, adder(), func(s *simulation) {
+					s.network.Refuse(simAddress, true)
+					_, err := s.api.Add(context.Background(), 1, 2)
+					code = fulmar.CodeOf(err)
+				})
+				return code
+			},
+			settings: []setting{{nil, fulmar.Unavailable}, {true, fulmar.DeadlineExceeded}},
+		},
+	}
+}
+
 // clientStreams are the fields that are for streams.
 func clientStreams() map[string]field[fulmar.ClientConfig] {
 	return map[string]field[fulmar.ClientConfig]{

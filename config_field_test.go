@@ -26,7 +26,7 @@ func TestServerConfig_EveryFieldHasAnEffect(t *testing.T) {
 
 func TestClientConfig_EveryFieldHasAnEffect(t *testing.T) {
 	fields := map[string]field[fulmar.ClientConfig]{}
-	for _, group := range []map[string]field[fulmar.ClientConfig]{clientCalls(), clientStreams(), clientTimeouts(), clientBounds(), clientMessageLimits(), clientHooks(), clientSecurity()} {
+	for _, group := range []map[string]field[fulmar.ClientConfig]{clientCalls(), clientWaits(), clientStreams(), clientTimeouts(), clientBounds(), clientMessageLimits(), clientHooks(), clientSecurity()} {
 		maps.Copy(fields, group)
 	}
 	checkFields(t, fields)

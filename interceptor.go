@@ -48,6 +48,8 @@ type unaryState struct {
 	receive    *map[string]string
 	// compression is what the request is compressed with.
 	compression string
+	// waits: the call waits for a connection.
+	waits bool
 	// On the server: whether the handler was called.
 	handled bool
 	request any

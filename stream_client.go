@@ -40,6 +40,7 @@ type clientStream struct {
 	receive *map[string]string
 	// compression is what messages are compressed with.
 	compression string
+	ready       readiness
 	timeout     atomic.Int64
 
 	// One goroutine at a time sends, and one receives: these make sure of it.
@@ -76,6 +77,9 @@ func (c *Client) OpenStream(ctx context.Context, method *MethodDesc, options ...
 		}
 		if option.compression != "" {
 			s.compression = option.compression
+		}
+		if option.ready != readyDefault {
+			s.ready = option.ready
 		}
 	}
 	s.limit = max(timeout, 0)
@@ -141,12 +145,14 @@ func (c *Client) openStream(ctx context.Context, call Stream) error {
 		return &Error{code: Internal, message: "an interceptor opened the stream twice", executed: ExecutedNo}
 	}
 	s.address = c.address
-	var err error
-	if c.instances == nil {
-		err = s.open(ctx, c.peer)
-	} else {
-		err = c.openAtOne(ctx, s)
-	}
+	err := whenReady(ctx, s.ready.waits(c.config.WaitForReady), s.limit, func() (err error) {
+		if c.instances == nil {
+			err = s.open(ctx, c.peer)
+		} else {
+			err = c.openAtOne(ctx, s)
+		}
+		return withAddress(err, s.address)
+	})
 	if e, ok := err.(*Error); ok {
 		e.method, e.address, e.elapsed = s.state.method.fullName(), s.address, time.Since(s.start)
 	}

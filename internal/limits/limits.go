@@ -7,11 +7,7 @@
 // switches the limit off; Or applies that rule.
 package limits
 
-import (
-	"math"
-	"runtime/debug"
-	"time"
-)
+import "time"
 
 // Messages and what decoding them may cost.
 const (
@@ -340,6 +336,12 @@ const (
 	EjectPauseMin = time.Second
 	EjectPauseMax = 30 * time.Second
 
+	// ReadyPauseMin and ReadyPauseMax bound the pause after which a call that waits for
+	// a connection asks for one again. It doubles: calls of a server that restarts lose
+	// little, and one that is gone is asked once a second.
+	ReadyPauseMin = 20 * time.Millisecond
+	ReadyPauseMax = time.Second
+
 	// DialPatience is how long a connection attempt must have lasted to count
 	// against an instance when it ended because half of the call's time was over.
 	// With less time it says more about the call than about the instance. Kitex
@@ -588,13 +590,4 @@ func Or[T ~int | ~int64](value, fallback, off T) T {
 	default:
 		return value
 	}
-}
-
-// BufferedBytes returns how many bytes of messages a server of this process may
-// hold for its peers.
-func BufferedBytes() int64 {
-	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 {
-		return max(limit/BufferedShare, 1)
-	}
-	return BufferedBytesMax
 }
