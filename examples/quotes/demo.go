@@ -71,7 +71,14 @@ func demo(ctx context.Context, out io.Writer, python string) (err error) {
 		}
 		fmt.Fprintf(out, "  %-20s %s\n", step.what, got)
 	}
-	inBooks := audit.NewAuditClient(inThrift)
+	if err := callInThrift(ctx, out, audit.NewAuditClient(inThrift)); err != nil {
+		return err
+	}
+	return callFromPython(ctx, out, python, address)
+}
+
+// callInThrift calls the other service of the same server.
+func callInThrift(ctx context.Context, out io.Writer, inBooks audit.AuditClient) error {
 	report, err := inBooks.Report(ctx)
 	if err != nil {
 		return err
@@ -95,7 +102,7 @@ func demo(ctx context.Context, out io.Writer, python string) (err error) {
 		return fmt.Errorf("the last trades in Thrift are %d, want 4600 and 1980", cents)
 	}
 	fmt.Fprintf(out, "  %-20s the last trades were %d\n", "a stream in Thrift", cents)
-	return callFromPython(ctx, out, python, address)
+	return nil
 }
 
 // callFromPython has grpcio make calls of the same server.

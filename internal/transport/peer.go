@@ -24,7 +24,7 @@ import (
 type Peer struct {
 	config PoolConfig
 	pool   *Pool
-	// gzip is for replies in gRPC.
+	// gzip is for requests and replies in gRPC.
 	gzip gzipCodec
 
 	mu sync.Mutex
