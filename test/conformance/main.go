@@ -1,7 +1,9 @@
-// Command conformance runs the suites of others that need a server to talk to: h2spec, all
-// cases, against a server of Fulmar. It ends with what the suite says of itself, and fails if
-// a case did.
+// Command conformance runs the tools of others that need a server to talk to: h2spec, all
+// cases, and grpcurl, which lists, describes and calls what reflection tells it. It ends with
+// what they say, and fails if something is not as it should be.
 package main
+
+//go:generate fulmar gen -o gen -I ../../examples/quotes/proto ../../examples/quotes/proto/quotes.proto
 
 import (
 	"context"
@@ -17,6 +19,8 @@ import (
 	"time"
 
 	"github.com/fulmar-rpc/fulmar"
+	"github.com/fulmar-rpc/fulmar/reflection"
+	"github.com/fulmar-rpc/fulmar/test/conformance/gen/quotes"
 )
 
 // patience bounds a suite: h2spec takes a tenth of a second where all cases pass, and up to
@@ -34,13 +38,21 @@ func main() {
 	}
 }
 
-// run serves on a free port for as long as the suite takes, which writes to out.
-func run(ctx context.Context, out io.Writer) (err error) {
-	// What the suite sends is wrong on purpose: nobody needs a line for each.
+// run runs all of them.
+func run(ctx context.Context, out io.Writer) error {
+	return errors.Join(serving(ctx, func(ctx context.Context, address string) error { return h2spec(ctx, address, out) }),
+		serving(ctx, func(ctx context.Context, address string) error { return grpcurl(ctx, address, out) }))
+}
+
+// serving serves on a free port for as long as do takes.
+func serving(ctx context.Context, do func(ctx context.Context, address string) error) (err error) {
+	// What h2spec sends is wrong on purpose: nobody needs a line for each.
 	server, err := fulmar.NewServer(fulmar.ServerConfig{Address: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}
+	quotes.RegisterQuotesServer(server, market{})
+	reflection.Register(server)
 	address, err := server.Listen()
 	if err != nil {
 		return err
@@ -52,7 +64,12 @@ func run(ctx context.Context, out io.Writer) (err error) {
 		stop()
 		err = errors.Join(err, <-served)
 	}()
-	host, port, err := net.SplitHostPort(address.String())
+	return do(ctx, address.String())
+}
+
+// h2spec runs all of its cases.
+func h2spec(ctx context.Context, address string, out io.Writer) error {
+	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"strings"
 	"testing"
 
@@ -14,7 +15,8 @@ func TestMain(m *testing.M) { testkit.Main(m) }
 // body.
 func TestH2spec_AllCasesPass(t *testing.T) {
 	var out bytes.Buffer
-	if err := run(t.Context(), &out); err != nil {
+	err := serving(t.Context(), func(ctx context.Context, address string) error { return h2spec(ctx, address, &out) })
+	if err != nil {
 		t.Errorf("%v\n%s", err, out.String())
 	}
 	if want := "145 tests, 145 passed, 0 skipped, 0 failed"; !strings.Contains(out.String(), want) {
