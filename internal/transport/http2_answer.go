@@ -229,8 +229,13 @@ func (h *http2Server) releaseLocked(s *serverStream) {
 		return
 	}
 	delete(h.streams, s.id)
-	if !h.gone {
-		h.http2.Release(s.id, h.at(time.Now()))
+	if h.gone {
+		return
+	}
+	now := time.Now()
+	h.http2.Release(s.id, h.at(now))
+	if len(h.streams) == 0 {
+		h.idle = now
 	}
 }
 

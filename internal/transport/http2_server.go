@@ -42,6 +42,9 @@ type http2Server struct {
 	// stops: the peer was told that no more streams are taken. why is the reason.
 	stops, ended bool
 	why          error
+	// idle is when the last stream ended, or the connection began. Frames that are of no
+	// stream do not change it: a peer could keep a connection for ever with pings.
+	idle time.Time
 	// fields is memory for headers that are sent.
 	fields    []http2.Field
 	gathering gathering
@@ -54,6 +57,7 @@ type http2Server struct {
 func newHTTP2Server(c *serverConn) *http2Server {
 	config := http2.Config{Streams: min(c.server.config.ConnectionCalls, limits.HTTP2Streams)}
 	h := &http2Server{conn: c, began: time.Now(), streams: map[uint32]*serverStream{}}
+	h.idle = h.began
 	h.http2 = http2.NewConn(config, c.server.buffers, 0)
 	h.flow = http2Flow{h.http2, h.began}
 	h.spare = linkbuf.New(c.server.buffers)
@@ -163,7 +167,7 @@ func (h *http2Server) awaitLocked(partial bool, need int) {
 		c.awaitRest(need)
 	case len(h.streams) == 0:
 		c.started = time.Time{}
-		c.await(awaitMessage, time.Now(), c.server.config.IdleTimeout)
+		c.await(awaitMessage, h.idle, c.server.config.IdleTimeout)
 	default:
 		c.started = time.Time{}
 		c.await(awaitMessage, h.began, 0)

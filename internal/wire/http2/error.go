@@ -46,6 +46,8 @@ type Error struct {
 	Code   ErrorCode
 	Stream uint32
 	Detail string
+	// told is what a GOAWAY says in place of Detail, for peers that compare it.
+	told string
 }
 
 // Error returns "http2: stream 5: STREAM_CLOSED: data after the end of the stream".

@@ -1,6 +1,10 @@
 package http2
 
-import "github.com/fulmar-rpc/fulmar/internal/limits"
+import (
+	"cmp"
+
+	"github.com/fulmar-rpc/fulmar/internal/limits"
+)
 
 // Next takes the first frame in b. It returns what that means and how many bytes were
 // used, or how many b must hold for the next step. The caller goes on until nothing
@@ -70,7 +74,8 @@ func (c *Conn) fail(err error) error {
 	if !c.config.client {
 		last = c.history.newest
 	}
-	appendGoAway(c.out, last, problem.Code, problem.Detail[:min(len(problem.Detail), goAwayTextBytes)])
+	told := cmp.Or(problem.told, problem.Detail)
+	appendGoAway(c.out, last, problem.Code, told[:min(len(told), goAwayTextBytes)])
 	c.block.release(c.pool)
 	return problem
 }
