@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fulmar-rpc/fulmar"
+	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/simnet"
 	"github.com/fulmar-rpc/fulmar/internal/testservice"
 	"github.com/fulmar-rpc/fulmar/internal/wire/http2"
@@ -13,6 +14,42 @@ import (
 
 func stubOfNothing() *testservice.Stub {
 	return &testservice.Stub{OnNothing: func(context.Context) error { return nil }}
+}
+
+// TestGRPC_Bombs has a peer send messages that take long to inflate and are too long then:
+// each is refused, and a few more end the connection.
+func TestGRPC_Bombs(t *testing.T) {
+	config := fulmar.ServerConfig{MaxMessageBytes: 300 << 10}
+	simulate(t, simnet.Config{}, config, fulmar.ClientConfig{}, stubOfNothing(), func(s *simulation) {
+		peer := s.http2Peer(http2.Config{})
+		peer.listen(time.Second)
+		bomb := packed(make([]byte, 1<<20))
+		send := func() (id uint32, closed bool) {
+			id = peer.send(grpcMessage(bomb, true), true, http2.Field{Name: "grpc-encoding", Value: "gzip"})
+			return id, peer.listen(time.Second)
+		}
+		// What says how long it is costs nothing.
+		for range 30 {
+			if id, closed := send(); closed || peer.status[id]["grpc-status"] != "8" {
+				t.Fatalf("a bomb that says so: %v, closed %v", peer.status[id], closed)
+			}
+		}
+		copy(bomb[len(bomb)-4:], []byte{9, 0, 0, 0})
+		refused, closed := 0, false
+		for !closed && refused < 100 {
+			var id uint32
+			if id, closed = send(); !closed && peer.status[id]["grpc-status"] != "8" {
+				t.Fatalf("a bomb: %v", peer.status[id])
+			}
+			refused++
+		}
+		if want := limits.HTTP2PeerErrors/limits.GRPCBombErrors + 1; !closed || !peer.goAway || refused != want {
+			t.Errorf("closed %v, GOAWAY %v after %d bombs, want that after %d", closed, peer.goAway, refused, want)
+		}
+		if held := s.server.Stats().BufferedBytes; held != 0 {
+			t.Errorf("behind them, the budget counts %d bytes", held)
+		}
+	})
 }
 
 // TestGRPC_PingsKeepNoIdleConnection has a peer that makes one call and then nothing but

@@ -426,6 +426,10 @@ const (
 	// HTTP2AnswerTimeout is how long our settings and pings wait for an answer.
 	HTTP2AnswerTimeout = 10 * time.Second
 
+	// GRPCBombErrors is how many of HTTP2PeerErrors a message counts as that is 256 KiB and
+	// more when it is inflated, and then too long or no gzip: inflating 16 MiB takes 30 ms.
+	GRPCBombErrors = 10
+
 	// GRPCRetries is how often a call is made again that its gRPC server certainly did not see.
 	GRPCRetries = 5
 )
@@ -578,16 +582,3 @@ const (
 	// PluginOptions bounds the options of one plugin.
 	PluginOptions = 64
 )
-
-// Or returns fallback for 0, value if it is positive, and off if it is
-// negative: the rule of all configuration structs.
-func Or[T ~int | ~int64](value, fallback, off T) T {
-	switch {
-	case value == 0:
-		return fallback
-	case value < 0:
-		return off
-	default:
-		return value
-	}
-}

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -252,7 +253,7 @@ func (r *grpcReply) inflate(response *Response, request *Request, limit int) (*R
 	if !strings.EqualFold(r.encoding, gzipName) {
 		return nil, &grpc.Error{Code: grpc.Internal, Detail: fmt.Sprintf("the message is compressed with %.40q (known: %s)", r.encoding, gzipName)}
 	}
-	body, err := request.grpc.gzip.inflate(r.body, limit, r.buffers)
+	body, _, err := request.grpc.gzip.inflate(context.Background(), r.body, limit, r.buffers, nil)
 	if err != nil {
 		return nil, err
 	}

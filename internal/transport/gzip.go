@@ -3,6 +3,8 @@ package transport
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"strings"
@@ -35,42 +37,120 @@ type gzipCodec struct {
 	// readers holds *gzip.Reader, writers *gzip.Writer.
 	readers sync.Pool
 	writers sync.Pool
+	// turns has room for as many messages as may be inflated beyond inflateAtOnce at a time;
+	// nil for any number.
+	turns chan struct{}
 }
+
+// inflateAtOnce is how much of a message is inflated whatever others do. Beyond it there are
+// as many at a time as processors: it is done no later for that, and a few kilobytes that
+// become 16 MiB (MessageBytes) each do not all become that at once.
+const inflateAtOnce = 256 << 10
 
 // inflatePiece is how much memory what comes out of a message gets at first.
 const inflatePiece = 4 << 10
 
+// inflation is a message that is being inflated.
+type inflation struct {
+	codec   *gzipCodec
+	limit   int
+	buffers *linkbuf.Pool
+	// budget counts what it takes, charged so far; nil for none.
+	budget  *budget
+	charged int
+	// turn: it has one of the codec's.
+	turn bool
+	out  []byte
+}
+
+// wastedError is why a message was inflated in vain, at some length.
+type wastedError struct{ error }
+
+// Unwrap returns what is wrong with the message.
+func (e *wastedError) Unwrap() error { return e.error }
+
 // inflate returns what a message was, in memory of buffers. That follows what comes out,
-// which is no more than limit bytes.
-func (c *gzipCodec) inflate(message []byte, limit int, buffers *linkbuf.Pool) ([]byte, error) {
-	reader, ok := c.readers.Get().(*gzip.Reader)
+// which is no more than limit bytes. It returns what of that budget has counted, which its
+// caller gives back. ctx ends when nobody wants to know any more.
+func (c *gzipCodec) inflate(ctx context.Context, message []byte, limit int, buffers *linkbuf.Pool, budget *budget) (out []byte, charged int, err error) {
+	// The last four bytes are how long it was (RFC 1952), or its last part. Who tells the
+	// truth need not be tried.
+	if n := len(message); n >= 18 && message[0] == 0x1f && message[1] == 0x8b && int64(binary.LittleEndian.Uint32(message[n-4:])) > int64(limit) {
+		return nil, 0, tooLongInflated(limit)
+	}
+	i := inflation{codec: c, limit: limit, buffers: buffers, budget: budget}
+	i.out = buffers.Get(min(max(inflatePiece, 2*len(message)), limit+1))
+	err = i.run(ctx, message)
+	if i.turn {
+		<-c.turns
+	}
+	if err == nil {
+		return i.out, i.charged, nil
+	}
+	if len(i.out) >= inflateAtOnce {
+		err = &wastedError{err}
+	}
+	buffers.Put(i.out)
+	if i.charged > 0 {
+		budget.give(i.charged)
+	}
+	return nil, 0, err
+}
+
+func (i *inflation) run(ctx context.Context, message []byte) error {
+	reader, ok := i.codec.readers.Get().(*gzip.Reader)
 	if !ok {
 		reader = new(gzip.Reader)
 	}
+	// One that has failed is as good as new once it is reset.
+	defer i.codec.readers.Put(reader)
 	if err := reader.Reset(bytes.NewReader(message)); err != nil {
-		return nil, badGzip(err)
+		return badGzip(err)
 	}
-	out := buffers.Get(min(max(inflatePiece, 2*len(message)), limit+1))
 	for {
-		if len(out) == cap(out) {
-			more := append(buffers.Get(2*cap(out)), out...)
-			buffers.Put(out)
-			out = more
+		if len(i.out) == cap(i.out) {
+			if err := i.grow(ctx); err != nil {
+				return err
+			}
 		}
-		n, err := reader.Read(out[len(out):cap(out)])
-		out = out[:len(out)+n]
+		n, err := reader.Read(i.out[len(i.out):cap(i.out)])
+		i.out = i.out[:len(i.out)+n]
 		switch {
-		case len(out) > limit:
-			buffers.Put(out)
-			return nil, &grpc.Error{Code: grpc.ResourceExhausted, Detail: fmt.Sprintf("message of more than %d bytes when it is inflated (limit %d)", limit, limit)}
+		case len(i.out) > i.limit:
+			return tooLongInflated(i.limit)
 		case err == io.EOF:
-			c.readers.Put(reader)
-			return out, nil
+			return nil
 		case err != nil:
-			buffers.Put(out)
-			return nil, badGzip(err)
+			return badGzip(err)
 		}
 	}
+}
+
+// grow makes room for as much again, and no more than the limit needs.
+func (i *inflation) grow(ctx context.Context) error {
+	if len(i.out) >= inflateAtOnce && !i.turn && i.codec.turns != nil {
+		select {
+		case i.codec.turns <- struct{}{}:
+			i.turn = true
+		case <-ctx.Done():
+			return &grpc.Error{Code: grpc.Canceled, Detail: "the call ended before its message was inflated"}
+		}
+	}
+	size := max(min(2*cap(i.out), i.limit+1), len(i.out)+1)
+	if i.budget != nil && size >= budgetBytesMin {
+		if err := i.budget.takePart(size - i.charged); err != nil {
+			return err
+		}
+		i.charged = size
+	}
+	more := append(i.buffers.Get(size), i.out...)
+	i.buffers.Put(i.out)
+	i.out = more
+	return nil
+}
+
+func tooLongInflated(limit int) error {
+	return &grpc.Error{Code: grpc.ResourceExhausted, Detail: fmt.Sprintf("message of more than %d bytes when it is inflated (limit %d)", limit, limit)}
 }
 
 func badGzip(err error) error {

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"testing"
 
@@ -16,12 +17,18 @@ func packed(c *gzipCodec, message []byte) []byte {
 	return c.deflate([][]byte{prefixed[:half], prefixed[half:]}, len(prefixed))[grpc.PrefixSize:]
 }
 
+// inflateAll is inflate where nothing is counted.
+func inflateAll(c *gzipCodec, b []byte, limit int, buffers *linkbuf.Pool) ([]byte, error) {
+	out, _, err := c.inflate(context.Background(), b, limit, buffers, nil)
+	return out, err
+}
+
 func TestGzip_RoundTrip(t *testing.T) {
 	var codec gzipCodec
 	buffers := linkbuf.NewPool()
 	for _, n := range []int{0, 1, 5000, 100_000} {
 		message := bytes.Repeat([]byte{7}, n)
-		got, err := codec.inflate(packed(&codec, message), n, buffers)
+		got, err := inflateAll(&codec, packed(&codec, message), n, buffers)
 		if err != nil || !bytes.Equal(got, message) {
 			t.Errorf("%d bytes: %d, %v", n, len(got), err)
 		}
@@ -30,13 +37,77 @@ func TestGzip_RoundTrip(t *testing.T) {
 			continue
 		}
 		failed := new(grpc.Error)
-		if _, err := codec.inflate(packed(&codec, message), n-1, buffers); !errors.As(err, &failed) || failed.Code != grpc.ResourceExhausted {
+		if _, err := inflateAll(&codec, packed(&codec, message), n-1, buffers); !errors.As(err, &failed) || failed.Code != grpc.ResourceExhausted {
 			t.Errorf("%d bytes with a limit below: %v", n, err)
 		}
 	}
 	if n := buffers.Outstanding(); n != 0 {
 		t.Errorf("%d pieces of memory not given back", n)
 	}
+}
+
+// bomb is 600 KiB in gzip, which say that they are 1 byte.
+func bomb(c *gzipCodec) []byte {
+	b := packed(c, make([]byte, 600<<10))
+	copy(b[len(b)-4:], []byte{1, 0, 0, 0})
+	return b
+}
+
+// TestGzip_Bombs inflates messages that become longer than they may, or than there is room
+// for, and some for which nobody waits any more.
+func TestGzip_Bombs(t *testing.T) {
+	const limit = 300 << 10
+	ended, end := context.WithCancel(context.Background())
+	end()
+	for name, test := range map[string]struct {
+		message func(c *gzipCodec) []byte
+		ctx     context.Context
+		room    int64
+		busy    bool
+		code    grpc.Code
+		wasted  bool
+	}{
+		"one that says so":  {func(c *gzipCodec) []byte { return packed(c, make([]byte, 600<<10)) }, ended, 0, true, grpc.ResourceExhausted, false},
+		"one that does not": {bomb, context.Background(), 8 << 20, false, grpc.ResourceExhausted, true},
+		"without room":      {bomb, context.Background(), 64 << 10, false, 0, false},
+		"not its turn":      {bomb, ended, 8 << 20, true, grpc.Canceled, true},
+	} {
+		codec := gzipCodec{turns: make(chan struct{}, 1)}
+		message := test.message(&codec)
+		buffers, held := linkbuf.NewPool(), &budget{limit: test.room}
+		if test.busy {
+			codec.turns <- struct{}{}
+		}
+		out, charged, err := codec.inflate(test.ctx, message, limit, buffers, held)
+		failed := new(grpc.Error)
+		if out != nil || charged != 0 || test.code != 0 && (!errors.As(err, &failed) || failed.Code != test.code) || test.code == 0 && !errors.Is(err, ErrOverloaded) {
+			t.Errorf("%s: %d bytes, %d charged, %v", name, len(out), charged, err)
+		}
+		if _, wasted := errors.AsType[*wastedError](err); wasted != test.wasted {
+			t.Errorf("%s: wasted %v", name, wasted)
+		}
+		if turns := len(codec.turns); turns != boolToInt(test.busy) || held.used.Load() != 0 || buffers.Outstanding() != 0 {
+			t.Errorf("%s: %d turns, %d bytes and %d pieces of memory not given back", name, turns, held.used.Load(), buffers.Outstanding())
+		}
+	}
+}
+
+func boolToInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// TestGzip_Counts: what becomes longer than it may be is counted, and the caller has it.
+func TestGzip_Counts(t *testing.T) {
+	codec := gzipCodec{turns: make(chan struct{}, 1)}
+	buffers, held := linkbuf.NewPool(), &budget{limit: 8 << 20}
+	out, charged, err := codec.inflate(context.Background(), packed(&codec, make([]byte, 1<<20)), 1<<20, buffers, held)
+	if err != nil || len(out) != 1<<20 || charged < 1<<20 || held.used.Load() != int64(charged) || len(codec.turns) != 0 {
+		t.Fatalf("%d bytes, %d charged of %d, %v", len(out), charged, held.used.Load(), err)
+	}
+	buffers.Put(out)
 }
 
 // FuzzInflate: any bytes as a message in gzip are one within the limit, or an error with a
@@ -51,13 +122,13 @@ func FuzzInflate(f *testing.F) {
 		}
 		var codec gzipCodec
 		buffers := linkbuf.NewPool()
-		got, err := codec.inflate(b, limit, buffers)
+		got, err := inflateAll(&codec, b, limit, buffers)
 		failed := new(grpc.Error)
 		if err != nil && (!errors.As(err, &failed) || got != nil) || len(got) > limit || cap(got) > 4*limit+8<<10+4*len(b) {
 			t.Errorf("%d bytes in %d, limit %d: %v", len(got), cap(got), limit, err)
 		}
 		if err == nil {
-			again, err := codec.inflate(packed(&codec, got), limit, buffers)
+			again, err := inflateAll(&codec, packed(&codec, got), limit, buffers)
 			if err != nil || !bytes.Equal(again, got) {
 				t.Errorf("%d bytes packed again: %d, %v", len(got), len(again), err)
 			}

@@ -25,6 +25,7 @@ func newServerMessages(s *serverStream) *serverMessages {
 	m := &serverMessages{stream: s}
 	m.init(h.conn.server.buffers)
 	m.id, m.flow, m.limit = s.id, &h.flow, h.conn.server.config.Limits.Bytes
+	m.life, m.blame = s, h.blame
 	m.budget, m.gzip, m.encoding, m.connection = &h.conn.server.budget, &h.conn.server.gzip, s.encoding, h
 	return m
 }

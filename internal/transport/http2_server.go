@@ -39,6 +39,8 @@ type http2Server struct {
 	held, gone bool
 	// congested: nothing is read until what waits is taken away.
 	congested bool
+	// failed: a rule is broken, and the connection ends when nobody writes any more.
+	failed bool
 	// stops: the peer was told that no more streams are taken. why is the reason.
 	stops, ended bool
 	why          error
@@ -144,14 +146,18 @@ func (h *http2Server) pauseIfCongested(reader *eventloop.Reader) {
 	if !h.congested || reader.Len() < limits.ReadAheadBytes {
 		return
 	}
-	c := h.conn
+	h.conn.pause()
+}
+
+// pause stops reading until something goes on.
+func (c *serverConn) pause() {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	if !c.paused {
 		c.paused = true
 		c.conn.PauseReading()
 	}
 	c.behind = true
-	c.mu.Unlock()
 }
 
 // awaitLocked starts the clock for what the peer has to do next. partial says that a frame
@@ -174,12 +180,40 @@ func (h *http2Server) awaitLocked(partial bool, need int) {
 	}
 }
 
-// broken ends a connection whose peer broke a rule. It is told by which one.
+// broken ends a connection whose peer broke a rule. It is told by which one: if somebody
+// else writes, or is about to, data is called again behind that.
 func (h *http2Server) broken(err error) error {
 	c := h.conn
-	c.server.log.Warn("connection closed: broken HTTP/2", "peer", c.peer, "reason", err.Error())
 	h.flush(false)
+	h.mu.Lock()
+	h.failed = !h.gone && (h.writing || h.http2.Unsent() > 0)
+	if h.failed {
+		c.pause()
+	}
+	waits := h.failed
+	h.mu.Unlock()
+	if waits {
+		return nil
+	}
+	c.server.log.Warn("connection closed: broken HTTP/2", "peer", c.peer, "reason", err.Error())
 	return err
+}
+
+// blame ends the connection if its peer has more than a few messages inflated in vain.
+func (h *http2Server) blame(err error) {
+	if _, wasted := errors.AsType[*wastedError](err); !wasted {
+		return
+	}
+	h.mu.Lock()
+	if h.gone {
+		h.mu.Unlock()
+		return
+	}
+	err = h.http2.Blame(limits.GRPCBombErrors, h.at(time.Now()))
+	h.mu.Unlock()
+	if err != nil {
+		h.conn.conn.Wake() // data says why, and the peer gets a moment to read that.
+	}
 }
 
 // expire does what is due.
@@ -199,6 +233,11 @@ func (h *http2Server) expire(now time.Time) {
 	}
 	h.mu.Lock()
 	if h.gone {
+		h.mu.Unlock()
+		return
+	}
+	if h.http2.Failed() {
+		// data ends it, when the peer was told.
 		h.mu.Unlock()
 		return
 	}
@@ -381,7 +420,12 @@ func (h *http2Server) take() *linkbuf.Buffer {
 	h.mu.Lock()
 	if h.gone || h.http2.Unsent() == 0 {
 		h.endWritingLocked()
+		failed := h.failed
+		h.failed = false
 		h.mu.Unlock()
+		if failed {
+			h.conn.goOn()
+		}
 		h.relax()
 		return nil
 	}

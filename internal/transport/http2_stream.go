@@ -342,11 +342,13 @@ func (s *serverStream) grow(n int) bool {
 // inflate makes the message of the request what it was before it was compressed.
 func (s *serverStream) inflate() error {
 	server := s.server.conn.server
-	body, err := server.gzip.inflate(s.body, server.config.Limits.Bytes, server.buffers)
+	body, charged, err := server.gzip.inflate(s, s.body, server.config.Limits.Bytes, server.buffers, &server.budget)
 	if err == nil {
 		server.buffers.Put(s.body)
 		s.body = body
+		s.charged += charged
 	}
+	s.server.blame(err)
 	return err
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -97,6 +98,7 @@ func NewServer(config ServerConfig) *Server {
 		log:     peerlog.New(config.Logger),
 	}
 	s.budget.limit = config.BufferedBytes
+	s.gzip.turns = make(chan struct{}, runtime.GOMAXPROCS(0))
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.local.init(s)
 	return s

@@ -58,12 +58,17 @@ type streamMessages struct {
 	expiry *time.Timer
 	// willWait is told that a goroutine is going to wait; nil if nobody wants to know.
 	willWait func()
+	// life ends when nobody wants messages any more. blame, if it is set, is told why one
+	// could not be inflated.
+	life  context.Context
+	blame func(error)
 
 	// taken is what the receiver works at, from next on, inflated a message that was
 	// compressed; only the receiver changes them, with the lock. kept, inflatedKept: others
 	// have that memory now. givenUp: nobody should use the stream any more.
 	taken, inflated             []byte
 	kept, inflatedKept, givenUp bool
+	inflatedCharged             int
 
 	// Of the receiver; failed is why it cannot go on with what it has taken.
 	next   int
@@ -96,7 +101,7 @@ type messageCarrier interface {
 }
 
 func (m *streamMessages) init(pool *linkbuf.Pool) {
-	m.pool = pool
+	m.pool, m.life = pool, context.Background()
 	m.readable, m.writable = make(chan struct{}, 1), make(chan struct{}, 1)
 	m.room.Init(pool)
 }
@@ -287,6 +292,14 @@ func (m *streamMessages) dropInflated() {
 		m.pool.Put(m.inflated)
 	}
 	m.inflated, m.inflatedKept = nil, false
+	m.dischargeInflatedLocked()
+}
+
+func (m *streamMessages) dischargeInflatedLocked() {
+	if m.inflatedCharged > 0 {
+		m.budget.give(m.inflatedCharged)
+		m.inflatedCharged = 0
+	}
 }
 
 // dischargeLocked tells the budget that nobody takes up what was taken any more.
@@ -305,13 +318,16 @@ func (m *streamMessages) inflate(message []byte) ([]byte, error) {
 	default:
 		return nil, &grpc.Error{Code: grpc.Internal, Detail: fmt.Sprintf("the message is compressed with %.40q (known: %s)", m.encoding, gzipName)}
 	}
-	out, err := m.gzip.inflate(message, m.limit, m.pool)
+	out, charged, err := m.gzip.inflate(m.life, message, m.limit, m.pool, m.budget)
 	if err != nil {
+		if m.blame != nil {
+			m.blame(err)
+		}
 		return nil, err
 	}
 	m.connection.Lock()
 	defer m.connection.Unlock()
-	m.inflated = out
+	m.inflated, m.inflatedCharged = out, charged
 	m.forgetIfGivenUpLocked()
 	return out, nil
 }
@@ -417,6 +433,7 @@ func (m *streamMessages) giveUpLocked() {
 	m.givenUp = true
 	m.forgetIfGivenUpLocked()
 	m.dischargeLocked()
+	m.dischargeInflatedLocked()
 	if m.arrived != nil {
 		m.pool.Put(m.arrived)
 		m.arrived, m.whole, m.want = nil, 0, 0
@@ -432,6 +449,7 @@ func (m *streamMessages) forgetIfGivenUpLocked() {
 	if m.givenUp {
 		m.keepTakenLocked()
 		m.keepInflatedLocked()
+		m.dischargeInflatedLocked()
 	}
 }
 

@@ -62,6 +62,20 @@ func (c *Conn) countBreach() error {
 	return nil
 }
 
+// Blame counts work that was done in vain for a stream of the peer's, as much as so many
+// streams with errors. An error ends the connection, as of Next.
+func (c *Conn) Blame(errors int, now Nanoseconds) error {
+	if c.err != nil {
+		return c.err
+	}
+	c.count(now)
+	c.counts.breaches += errors - 1
+	if err := c.countBreach(); err != nil {
+		return c.fail(err)
+	}
+	return nil
+}
+
 // countData counts a DATA frame by what it is good for.
 func (c *Conn) countData(f *Frame) error {
 	c.counts.data++

@@ -184,6 +184,24 @@ func allocatedBy(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
+// TestConn_Blame: work in vain counts as streams with errors, of the same period.
+func TestConn_Blame(t *testing.T) {
+	a := newAttacked(t)
+	for range limits.HTTP2PeerErrors / 10 {
+		if err := a.conn.Blame(10, a.now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a.now += http2.Nanoseconds(limits.HTTP2Period)
+	if err := a.conn.Blame(limits.HTTP2PeerErrors, a.now); err != nil {
+		t.Fatalf("in the next period: %v", err)
+	}
+	a.take()
+	if err := a.conn.Blame(1, a.now); codeOf(err) != int(http2.EnhanceYourCalm) || a.conn.Unsent() == 0 {
+		t.Fatalf("beyond the limit: %v, %d bytes of a GOAWAY", err, a.conn.Unsent())
+	}
+}
+
 // TestConn_StopsReading wants a peer that reads nothing to be read no more, and what
 // waits for it to have a limit.
 func TestConn_StopsReading(t *testing.T) {

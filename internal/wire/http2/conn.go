@@ -216,6 +216,9 @@ func (c *Conn) Streams() int { return len(c.streams) }
 // frame of which Next needs more: with its preface and settings, or with a header block.
 func (c *Conn) Unfinished() bool { return !c.peer.settled || c.block.open }
 
+// Failed reports whether an error has ended the connection, or Close.
+func (c *Conn) Failed() bool { return c.err != nil }
+
 // Attach keeps a value with a stream, for its events.
 func (c *Conn) Attach(id uint32, value any) {
 	if s := c.streams[id]; s != nil {
