@@ -1,12 +1,17 @@
 package fulmar_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"os"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/fulmar-rpc/fulmar"
 	"github.com/fulmar-rpc/fulmar/internal/limits"
+	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
 	"github.com/fulmar-rpc/fulmar/internal/simnet"
 	"github.com/fulmar-rpc/fulmar/internal/testservice"
 	"github.com/fulmar-rpc/fulmar/internal/wire/http2"
@@ -73,6 +78,46 @@ func TestGRPC_PingsKeepNoIdleConnection(t *testing.T) {
 		}
 		if took := time.Since(start); !closed || !peer.goAway || took < 55*time.Second || took > 75*time.Second {
 			t.Errorf("closed %v after %v, GOAWAY %v; want that after a minute", closed, took, peer.goAway)
+		}
+	})
+}
+
+// TestGRPC_SlowHandlersAreNotSlowPeers has requests that arrive in pieces, and nothing
+// behind them: that the call takes long then is not the peer's fault.
+func TestGRPC_SlowHandlersAreNotSlowPeers(t *testing.T) {
+	stub := &testservice.Stub{OnNothing: func(ctx context.Context) error {
+		select {
+		case <-time.After(40 * time.Second):
+		case <-ctx.Done():
+		}
+		return ctx.Err()
+	}}
+	simulate(t, simnet.Config{}, fulmar.ServerConfig{}, fulmar.ClientConfig{}, stub, func(s *simulation) {
+		ack := append([]byte(http2.Preface), 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0)
+		for name, pieces := range map[string]int{"all at once": 1, "in two": 2} {
+			peer := s.http2Peer(http2.Config{})
+			peer.send(grpcMessage([]byte{0}, false), true)
+			full := peer.http2.Swap(linkbuf.New(peer.pool))
+			all := bytes.Join(full.Slices(nil), nil)
+			full.Release()
+			// The peer's own settings, and that it knows the server's: nothing is left to be said.
+			all = append(ack, all[len(http2.Preface)+9+int(all[len(http2.Preface)+2]):]...)
+			if pieces == 2 {
+				write(t, peer.conn, all[:len(all)-3])
+				synctest.Wait()
+				all = all[len(all)-3:]
+			}
+			write(t, peer.conn, all)
+			start := time.Now()
+			_ = peer.conn.SetReadDeadline(start.Add(50 * time.Second))
+			for buf := make([]byte, 1000); ; {
+				if _, err := peer.conn.Read(buf); errors.Is(err, os.ErrDeadlineExceeded) {
+					break
+				} else if err != nil {
+					t.Errorf("%s: after %v: %v", name, time.Since(start), err)
+					break
+				}
+			}
 		}
 	})
 }

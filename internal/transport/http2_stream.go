@@ -415,6 +415,8 @@ func (h *http2Server) serve(s *serverStream, now time.Time) {
 	server.running.Add(1)
 	c.mu.Lock()
 	c.running++
+	// It has what it waited for. If nothing follows, nobody else says so.
+	c.awaited, c.deadline = awaitMessage, time.Time{}
 	c.mu.Unlock()
 	c.conn.Reader().Done()
 	call.here = true
