@@ -426,7 +426,7 @@ const (
 	// HTTP2AnswerTimeout is how long our settings and pings wait for an answer.
 	HTTP2AnswerTimeout = 10 * time.Second
 
-	// GRPCBombErrors is how many of HTTP2PeerErrors a message counts as that is 256 KiB and
+	// GRPCBombErrors is how many of HTTP2PeerErrors a message counts as that is 64 KiB and
 	// more when it is inflated, and then too long or no gzip: inflating 16 MiB takes 30 ms.
 	GRPCBombErrors = 10
 

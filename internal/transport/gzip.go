@@ -45,10 +45,15 @@ type gzipCodec struct {
 // inflateAtOnce is how much of a message is inflated whatever others do. Beyond it there are
 // as many at a time as processors: it is done no later for that, and a few kilobytes that
 // become 16 MiB (MessageBytes) each do not all become that at once.
-const inflateAtOnce = 256 << 10
+const inflateAtOnce = 64 << 10
 
-// inflatePiece is how much memory what comes out of a message gets at first.
-const inflatePiece = 4 << 10
+// inflatePieceMin and inflatePieceMax are how long the pieces of memory are that a message is
+// inflated into. Each has as much as all before it together, so that short messages take
+// little; all of them are used again, also if the message is refused in the end.
+const (
+	inflatePieceMin = 4 << 10
+	inflatePieceMax = 256 << 10
+)
 
 // inflation is a message that is being inflated.
 type inflation struct {
@@ -60,7 +65,9 @@ type inflation struct {
 	charged int
 	// turn: it has one of the codec's.
 	turn bool
-	out  []byte
+	// pieces are full but for the last one, and have length bytes together.
+	pieces [][]byte
+	length int
 }
 
 // wastedError is why a message was inflated in vain, at some length.
@@ -79,22 +86,23 @@ func (c *gzipCodec) inflate(ctx context.Context, message []byte, limit int, buff
 		return nil, 0, tooLongInflated(limit)
 	}
 	i := inflation{codec: c, limit: limit, buffers: buffers, budget: budget}
-	i.out = buffers.Get(min(max(inflatePiece, 2*len(message)), limit+1))
 	err = i.run(ctx, message)
+	if err == nil {
+		out = i.join()
+	} else if i.length >= inflateAtOnce {
+		err = &wastedError{err}
+	}
+	for _, piece := range i.pieces {
+		buffers.Put(piece)
+	}
 	if i.turn {
 		<-c.turns
 	}
-	if err == nil {
-		return i.out, i.charged, nil
-	}
-	if len(i.out) >= inflateAtOnce {
-		err = &wastedError{err}
-	}
-	buffers.Put(i.out)
-	if i.charged > 0 {
+	if err != nil && i.charged > 0 {
 		budget.give(i.charged)
+		i.charged = 0
 	}
-	return nil, 0, err
+	return out, i.charged, err
 }
 
 func (i *inflation) run(ctx context.Context, message []byte) error {
@@ -108,15 +116,15 @@ func (i *inflation) run(ctx context.Context, message []byte) error {
 		return badGzip(err)
 	}
 	for {
-		if len(i.out) == cap(i.out) {
-			if err := i.grow(ctx); err != nil {
-				return err
-			}
+		if err := i.grow(ctx); err != nil {
+			return err
 		}
-		n, err := reader.Read(i.out[len(i.out):cap(i.out)])
-		i.out = i.out[:len(i.out)+n]
+		piece := &i.pieces[len(i.pieces)-1]
+		n, err := reader.Read((*piece)[len(*piece):cap(*piece)])
+		*piece = (*piece)[:len(*piece)+n]
+		i.length += n
 		switch {
-		case len(i.out) > i.limit:
+		case i.length > i.limit:
 			return tooLongInflated(i.limit)
 		case err == io.EOF:
 			return nil
@@ -126,9 +134,12 @@ func (i *inflation) run(ctx context.Context, message []byte) error {
 	}
 }
 
-// grow makes room for as much again, and no more than the limit needs.
+// grow makes room, if there is none.
 func (i *inflation) grow(ctx context.Context) error {
-	if len(i.out) >= inflateAtOnce && !i.turn && i.codec.turns != nil {
+	if n := len(i.pieces); n > 0 && len(i.pieces[n-1]) < cap(i.pieces[n-1]) {
+		return nil
+	}
+	if i.length >= inflateAtOnce && !i.turn && i.codec.turns != nil {
 		select {
 		case i.codec.turns <- struct{}{}:
 			i.turn = true
@@ -136,17 +147,29 @@ func (i *inflation) grow(ctx context.Context) error {
 			return &grpc.Error{Code: grpc.Canceled, Detail: "the call ended before its message was inflated"}
 		}
 	}
-	size := max(min(2*cap(i.out), i.limit+1), len(i.out)+1)
-	if i.budget != nil && size >= budgetBytesMin {
-		if err := i.budget.takePart(size - i.charged); err != nil {
+	size := min(max(i.length, inflatePieceMin), inflatePieceMax)
+	if all := i.length + size; i.budget != nil && all >= budgetBytesMin {
+		if err := i.budget.takePart(all - i.charged); err != nil {
 			return err
 		}
-		i.charged = size
+		i.charged = all
 	}
-	more := append(i.buffers.Get(size), i.out...)
-	i.buffers.Put(i.out)
-	i.out = more
+	i.pieces = append(i.pieces, i.buffers.Get(size))
 	return nil
+}
+
+// join makes one piece of all.
+func (i *inflation) join() []byte {
+	if len(i.pieces) == 1 {
+		out := i.pieces[0]
+		i.pieces = nil
+		return out
+	}
+	out := i.buffers.Get(i.length)
+	for _, piece := range i.pieces {
+		out = append(out, piece...)
+	}
+	return out
 }
 
 func tooLongInflated(limit int) error {

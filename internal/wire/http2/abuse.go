@@ -19,6 +19,9 @@ type counts struct {
 	tiny     int
 	updates  int
 	others   int
+	// ourResets are streams that we reset, or passed over, lostBytes what came for such ones.
+	ourResets int
+	lostBytes int64
 }
 
 // count begins a new period if one is over. There is no sliding: a peer that knows
@@ -92,6 +95,16 @@ func (c *Conn) countData(f *Frame) error {
 		if allowed := limits.HTTP2TinyData + (c.counts.data-c.counts.tiny)/4; c.counts.tiny > allowed {
 			return c.calm("tiny DATA frames", c.counts.tiny, allowed)
 		}
+	}
+	return nil
+}
+
+// countLost counts DATA of streams that we have reset. As much as the window of the
+// connection can be on its way then; who goes on sends what nobody looks at.
+func (c *Conn) countLost(n int) error {
+	c.counts.lostBytes += int64(n)
+	if allowed := int64(c.counts.ourResets+1) * c.receive.target; c.counts.lostBytes > allowed {
+		return c.calm("bytes for streams that were reset", int(c.counts.lostBytes), int(allowed))
 	}
 	return nil
 }

@@ -120,6 +120,13 @@ func attacksWithFrames() []attack {
 		{"data byte by byte", (*attacked).open, func(*attacked) []byte {
 			return frame(http2.FrameData, 0, 1, 'x')
 		}, limits.HTTP2TinyData + 1, http2.EnhanceYourCalm, 1, 600},
+		{"data behind a reset", func(a *attacked) []byte {
+			a.arrive(a.request(0))
+			a.conn.Release(1, a.now)
+			return nil
+		}, func(*attacked) []byte {
+			return frame(http2.FrameData, 0, 1, make([]byte, 16_000)...)
+		}, 2*limits.HTTP2ConnectionWindowBytes/16_000 + 1, http2.EnhanceYourCalm, 1, 2300},
 		{"data that nobody uses", nothing, func(a *attacked) []byte {
 			id := a.id
 			b := a.request(0)

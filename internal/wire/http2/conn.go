@@ -311,6 +311,7 @@ func (c *Conn) Release(id uint32, now Nanoseconds) {
 // resetStream sends RST_STREAM.
 func (c *Conn) resetStream(s *stream, code ErrorCode) {
 	appendRSTStream(c.out, s.id, code)
+	c.counts.ourResets++
 	c.history.reset(s.id)
 	c.closeStream(s)
 }

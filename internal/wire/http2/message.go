@@ -88,6 +88,7 @@ func (c *Conn) pass(id uint32) {
 	c.history.begin(id)
 	c.history.reset(id)
 	c.counts.streams++
+	c.counts.ourResets++
 }
 
 func (c *Conn) refuse(id uint32, code ErrorCode) {

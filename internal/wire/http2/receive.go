@@ -219,6 +219,9 @@ func (c *Conn) data(f *Frame, now Nanoseconds) (Event, error) {
 	switch {
 	case s == nil:
 		c.consumeConnection(f.Length, now)
+		if err == nil {
+			err = c.countLost(f.Length)
+		}
 		return c.told(err)
 	case !s.receive.arrived(f.Length):
 		c.consumeConnection(f.Length, now)
