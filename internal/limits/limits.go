@@ -426,9 +426,9 @@ const (
 	// HTTP2AnswerTimeout is how long our settings and pings wait for an answer.
 	HTTP2AnswerTimeout = 10 * time.Second
 
-	// GRPCBombErrors is how many of HTTP2PeerErrors a message counts as that is 64 KiB and
-	// more when it is inflated, and then too long or no gzip: inflating 16 MiB takes 30 ms.
-	GRPCBombErrors = 10
+	// GRPCBombErrors is how many of HTTP2PeerErrors a message counts as that is 32 KiB and
+	// more when it is inflated, and then too long or no gzip: inflating 16 MiB takes 10 ms.
+	GRPCBombErrors = 22
 
 	// GRPCRetries is how often a call is made again that its gRPC server certainly did not see.
 	GRPCRetries = 5

@@ -45,7 +45,7 @@ type gzipCodec struct {
 // inflateAtOnce is how much of a message is inflated whatever others do. Beyond it there are
 // as many at a time as processors: it is done no later for that, and a few kilobytes that
 // become 16 MiB (MessageBytes) each do not all become that at once.
-const inflateAtOnce = 64 << 10
+const inflateAtOnce = 32 << 10
 
 // inflatePieceMin and inflatePieceMax are how long the pieces of memory are that a message is
 // inflated into. Each has as much as all before it together, so that short messages take
@@ -89,8 +89,6 @@ func (c *gzipCodec) inflate(ctx context.Context, message []byte, limit int, buff
 	err = i.run(ctx, message)
 	if err == nil {
 		out = i.join()
-	} else if i.length >= inflateAtOnce {
-		err = &wastedError{err}
 	}
 	for _, piece := range i.pieces {
 		buffers.Put(piece)
@@ -125,13 +123,22 @@ func (i *inflation) run(ctx context.Context, message []byte) error {
 		i.length += n
 		switch {
 		case i.length > i.limit:
-			return tooLongInflated(i.limit)
+			return i.wasted(tooLongInflated(i.limit))
 		case err == io.EOF:
 			return nil
 		case err != nil:
-			return badGzip(err)
+			return i.wasted(badGzip(err))
 		}
 	}
+}
+
+// wasted marks the error of a message that has taken long: its sender is to blame for it, as
+// he is not if there is no room.
+func (i *inflation) wasted(err error) error {
+	if i.length < inflateAtOnce {
+		return err
+	}
+	return &wastedError{err}
 }
 
 // grow makes room, if there is none.

@@ -135,6 +135,7 @@ func scenarios() []scenario {
 		{id: "S17", name: "disorder", run: disorder, quick: true},
 		{id: "S18", name: "panics", run: panics, quick: true},
 		{id: "S19", name: "soak", run: soak},
+		{id: "S20", name: "abuse", run: abused, quick: true},
 		{id: "S26", name: "tls", run: secure, quick: true},
 		{id: "S27", name: "limits", run: atTheLimit},
 		{id: "S28", name: "runtimes", run: runtimes},
