@@ -108,6 +108,7 @@ func talk(t *testing.T, seed uint64, random *rand.Rand) {
 		sides[0].read(y)
 	}
 	carry()
+	carry() // the server's window has come
 	for step := range 400 {
 		from, id := random.IntN(2), ids[random.IntN(len(ids))]
 		switch random.IntN(4) {
