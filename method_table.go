@@ -51,7 +51,9 @@ func (t *methodTable) add(desc *ServiceDesc, implementation any) (ambiguous []st
 		key := methodKey{method.Name, method.payload()}
 		if other, exists := t.methods[key]; exists {
 			entry = &methodEntry{services: append(slices.Clone(other.services), desc.Name)}
-			ambiguous = append(ambiguous, method.Name)
+			if !method.streams() || method.payload() == PayloadThrift { // Others are called over gRPC, which names services.
+				ambiguous = append(ambiguous, method.Name)
+			}
 		}
 		t.methods[key] = entry
 	}

@@ -52,3 +52,17 @@ func TestProtobuf_NameThatThriftHasToo(t *testing.T) {
 		}
 	}
 }
+
+// TestProtobuf_StreamsAreNotAmbiguous: only gRPC carries them, which names services.
+func TestProtobuf_StreamsAreNotAmbiguous(t *testing.T) {
+	server := serveAny(t, fulmar.ServerConfig{}, func(registrar fulmar.Registrar) {
+		for _, name := range []string{"Pantry", "Cellar"} {
+			watch := protobufMethod(t, "watch", false)
+			watch.ServerStreams = true
+			registrar.RegisterService(&fulmar.ServiceDesc{Name: name, Methods: []*fulmar.MethodDesc{watch}}, struct{}{})
+		}
+	})
+	if strings.Contains(server.log.String(), "methods are in several services") {
+		t.Errorf("the log says %q", server.log)
+	}
+}
