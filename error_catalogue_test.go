@@ -2,6 +2,7 @@ package fulmar_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,8 @@ type mishap struct {
 	client fulmar.ClientConfig
 	server fulmar.ServerConfig
 	stub   testservice.Stub
+	// feed is the service with streams.
+	feed *feed
 	// waits: the method "nothing" runs until the end.
 	waits bool
 	// answer, if set, is all that a server says to each connection, once it has the
@@ -109,6 +112,7 @@ func (m mishap) listen(t *testing.T, network *simnet.Network, over <-chan struct
 		}
 	}
 	testservice.RegisterEchoServer(server, &m.stub)
+	testservice.RegisterFeedServer(server, cmp.Or(m.feed, new(feed)))
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(ctx) }()
@@ -270,21 +274,26 @@ func (r renamed) Call(ctx context.Context, method *fulmar.MethodDesc, request, r
 // TestErrors_AreInTheCatalogue lets everything go wrong that can, with a protocol that has
 // headers and one that has none, and compares the texts with the guide's page.
 func TestErrors_AreInTheCatalogue(t *testing.T) {
+	unaryProtocols, unaryNames := []fulmar.Protocol{fulmar.TTHeader, fulmar.Framed, fulmar.GRPC}, []string{"framed", "gRPC"}
 	var page bytes.Buffer
 	io.WriteString(&page, catalogueHead)
 	for _, group := range []struct {
 		title   string
 		mishaps []mishap
+		// protocols are tried, and others are the names of all but the first.
+		protocols []fulmar.Protocol
+		others    []string
 	}{
-		{"Before anything was sent", beforeTheNetwork()},
-		{"On the way", onTheWay()},
-		{"In the TLS handshake", inTheHandshake(t)},
-		{"What the server says", fromTheServer()},
+		{"Before anything was sent", beforeTheNetwork(), unaryProtocols, unaryNames},
+		{"On the way", onTheWay(), unaryProtocols, unaryNames},
+		{"In the TLS handshake", inTheHandshake(t), unaryProtocols[:2], unaryNames[:1]},
+		{"What the server says", fromTheServer(), unaryProtocols, unaryNames},
+		{"In streams", inStreams(), []fulmar.Protocol{fulmar.GRPC, fulmar.TTHeader}, []string{"TTHeader"}},
 	} {
 		fmt.Fprintf(&page, "\n## %s\n\n| what happens | the error |\n|---|---|\n", group.title)
 		for _, m := range group.mishaps {
 			var texts []string
-			for _, protocol := range []fulmar.Protocol{fulmar.TTHeader, fulmar.Framed} {
+			for _, protocol := range group.protocols {
 				err := m.fail(t, protocol)
 				if err == nil {
 					t.Fatalf("%s: no error", m.what)
@@ -293,8 +302,10 @@ func TestErrors_AreInTheCatalogue(t *testing.T) {
 				texts = append(texts, strings.ReplaceAll(text, "|", `\|`))
 			}
 			fmt.Fprintf(&page, "| %s | `%s` |\n", m.what, texts[0])
-			if texts[1] != texts[0] {
-				fmt.Fprintf(&page, "| the same, framed | `%s` |\n", texts[1])
+			for i, name := range group.others {
+				if texts[i+1] != texts[0] {
+					fmt.Fprintf(&page, "| the same, %s | `%s` |\n", name, texts[i+1])
+				}
 			}
 		}
 	}
@@ -307,7 +318,7 @@ var moreThan = regexp.MustCompile(`message of \d+ bytes or more`)
 
 const catalogueHead = `# All errors of a call
 
-What a call fails with, by what happened; [errors](errors.md) says how to tell them apart, which is not by their texts. The server is at ` + stageAddress + `, a millisecond away. Where framed Thrift, which carries no headers, differs from TTHeader, the second line has its text.
+What a call fails with, by what happened; [errors](errors.md) says how to tell them apart, which is not by their texts. The server is at ` + stageAddress + `, a millisecond away. Where framed Thrift, which carries no headers, or gRPC differs from TTHeader, the next lines have their texts.
 
 A test makes each of these happen and compares this page with what it got.
 `

@@ -351,7 +351,9 @@ func (s *clientStream) recv(message any) error {
 	switch {
 	case err == nil:
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return noMessage(timeout)
+		late := noMessage(timeout)
+		late.method, late.address, late.elapsed = s.state.method.fullName(), s.address, time.Since(s.start)
+		return late
 	default:
 		return s.end(s.failure(err), context.Canceled)
 	}
@@ -364,7 +366,7 @@ func (s *clientStream) recv(message any) error {
 }
 
 // noMessage is the error of a Recv that has waited for long enough.
-func noMessage(timeout time.Duration) error {
+func noMessage(timeout time.Duration) *Error {
 	return &Error{code: DeadlineExceeded, origin: OriginLocal, phase: PhaseWait, executed: ExecutedMaybe, message: fmt.Sprintf("no message within %v", timeout)}
 }
 

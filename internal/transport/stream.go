@@ -17,8 +17,8 @@ type Stream interface {
 	// Room returns an empty buffer, for the next message that Send sends.
 	Room() *linkbuf.Buffer
 	// Send sends what was appended to Room. It waits while the other side takes no more. last: it is
-	// the last message of a client, which CloseSend follows at once. io.EOF: the call has
-	// ended, and Receive says how.
+	// the last message of a client, and ends what that sends as CloseSend does. io.EOF: the
+	// call has ended, and Receive says how.
 	Send(last bool) error
 	// CloseSend tells the other side that no message follows. Only clients call it.
 	CloseSend() error

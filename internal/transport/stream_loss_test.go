@@ -104,3 +104,36 @@ func TestStream_RestOnABrokenConnection(t *testing.T) {
 		stream.Release()
 	})
 }
+
+// TestStream_LastMessage: it ends what the client sends, and nothing waits for a clock.
+func TestStream_LastMessage(t *testing.T) {
+	onEachCarrier(t, func(t *testing.T, protocol wire.Protocol) {
+		told := make(chan error, 1)
+		pair := newStreamPair(t, protocol, func(_ context.Context, call *Inbound) {
+			messages, err := receivesAll(call.Stream)
+			if len(messages) != 1 {
+				t.Errorf("%d messages", len(messages))
+			}
+			told <- err
+			_ = call.FinishStream(ReplyHead{})
+		})
+		for range 20 {
+			began := time.Now()
+			stream := pair.open(t.Context(), t, "down")
+			stream.Room().AppendString("the only one")
+			if err := stream.Send(true); err != nil {
+				t.Error(err)
+			}
+			if err := <-told; err != io.EOF {
+				t.Errorf("the handler was told %v", err)
+			}
+			if _, err := stream.Receive(0); err != io.EOF {
+				t.Errorf("receiving: %v", err)
+			}
+			stream.Release()
+			if took := time.Since(began); took > sweepInterval/2 {
+				t.Errorf("it took %v where nothing takes time", took)
+			}
+		}
+	})
+}

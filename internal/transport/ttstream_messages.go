@@ -46,7 +46,9 @@ func (f *ttstreamFlow) pump(m *streamMessages) {
 	case err != nil:
 		m.rest, m.unsendable = nil, err
 	case sent:
-		m.rest = nil
+		if m.rest = nil; m.last {
+			_ = f.frames.End(int32(m.id), nil, nil)
+		}
 	}
 }
 
@@ -107,7 +109,7 @@ func (m *ttstreamMessages) sendRoom(last bool, begin func() error) error {
 		done, err = m.sendLocked(pieces, last)
 	}
 	c.Unlock()
-	if err == nil && !(done && last) {
+	if err == nil {
 		err = m.await(done)
 	}
 	m.room.Release()

@@ -128,6 +128,7 @@ func (t *ttstreamServer) data(arrived []byte) (looked bool, err error) {
 	}
 	switch {
 	case did.begun != nil:
+		t.writer.flush() // The peer waits for the window, whatever the handler does.
 		t.serve(did.begun, now)
 		return true, nil // the event loop calls again if there is more
 	case did.congested:
