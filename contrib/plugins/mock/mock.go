@@ -64,6 +64,7 @@ type mockType struct {
 	name    string
 	client  string
 	methods []*mockMethod
+	streams []*mockStream
 }
 
 // mockMethod is a method with the names that belong to it.
@@ -94,6 +95,10 @@ func newMock(prefix string, service *schema.Service) *mockType {
 		return name
 	}
 	for _, method := range service.GoMethods {
+		if mode := streamMode(method.Method); mode != "" {
+			m.streams = append(m.streams, &mockStream{GoMethod: method, mode: mode, answer: claim("On" + method.Name), open: claim("Open" + method.Name)})
+			continue
+		}
 		one := &mockMethod{
 			GoMethod: method,
 			answer:   claim("On" + method.Name), calls: claim(method.Name + "Calls"), returns: claim(method.Name + "Returns"),
@@ -120,6 +125,9 @@ func (m *mockType) print(out *strings.Builder) {
 		p("// %s answers calls of %s. It is called by the goroutine of the call.", method.answer, method.Name)
 		p("%s func(%s) %s", method.answer, method.parameters(), method.results())
 	}
+	for _, stream := range m.streams {
+		stream.fields(p)
+	}
 	p("\nmutex sync.Mutex")
 	for _, method := range m.methods {
 		p("%s []%s", method.recorded, method.call)
@@ -128,8 +136,18 @@ func (m *mockType) print(out *strings.Builder) {
 	for _, method := range m.methods {
 		m.method(p, method)
 	}
+	for _, stream := range m.streams {
+		stream.method(p, m)
+	}
 	p("// %s is a %s for tests.\n//\n// It is a %s that takes options for the call, which it does not look at.", m.client, m.service.GoClient, m.name)
-	p("type %s struct {\n%s\n}\n\nvar _ %s = (*%s)(nil)\n", m.client, m.name, m.service.GoClient, m.client)
+	p("type %s struct {\n%s", m.client, m.name)
+	for _, stream := range m.streams {
+		stream.clientFields(p)
+	}
+	p("}\n\nvar _ %s = (*%s)(nil)\n", m.service.GoClient, m.client)
+	for _, stream := range m.streams {
+		stream.clientMethod(p, m)
+	}
 	for _, method := range m.methods {
 		p("// %s records the call and answers it as %s says.", method.Name, method.answer)
 		p("func (mock *%s) %s(%s, _ ...fulmar.CallOption) %s {", m.client, method.Name, method.parameters(), method.results())

@@ -48,6 +48,9 @@ service Shop extends Base {
   void put(1: Order order)
   oneway void viewed(1: string sku)
   void putCalls()
+  Order watch(1: Order stream) (streaming.mode = "server")
+  Order sum(1: Order order) (streaming.mode = "client")
+  Order trade(1: Order order) (streaming.mode = "bidirectional")
 }
 `, nil)
 	testkit.Golden(t, "testdata/shop_mock.go.txt", []byte(text))

@@ -328,7 +328,14 @@ func (v *validator) service(service *schema.Service) {
 	}
 }
 
+// validates reports whether calls of a method are refused for their arguments. Messages of
+// streams are the handler's to validate: it may want to go on behind one that is wrong.
 func (v *validator) validates(method *schema.Method) bool {
+	for _, annotation := range method.Annotations {
+		if annotation.Key == "streaming.mode" && annotation.Value != "unary" {
+			return false
+		}
+	}
 	for _, argument := range method.Arguments {
 		if held := structIn(argument.Type); !v.rules[argument].empty() || held != nil && v.validated[held] {
 			return true

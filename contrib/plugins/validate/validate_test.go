@@ -52,6 +52,7 @@ struct Order {
 service Shop {
   Order place(1: Order order, 2: i64 i1 (validate.min = "1"))
   Plain plain(1: Plain plain)
+  Order follow(1: Order order) (streaming.mode = "bidirectional")
 }
 service Nothing { void ping() }
 `
