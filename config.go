@@ -147,7 +147,8 @@ type ServerConfig struct {
 	MaxCalls int
 	// MaxConnectionCalls bounds calls in progress of one connection whose peer takes
 	// replies in any order; then the server does not read from it until one has
-	// ended. Default 1,000 (ConnectionCalls).
+	// ended. Default 1,000 (ConnectionCalls). In gRPC it is how many streams a client may
+	// have, by default 250 (HTTP2Streams).
 	MaxConnectionCalls int
 	// MaxRunningCalls bounds the calls whose handlers run; more wait, the first
 	// one first. It is for handlers that compute: if more of them run than there are
@@ -181,6 +182,20 @@ type ServerConfig struct {
 	// IdleTimeout closes connections without a call. Keep it above the
 	// clients'. Default 10 min (ServerIdleTimeout).
 	IdleTimeout time.Duration
+	// PingAfter is how long a connection in gRPC with calls in progress may say nothing
+	// until the server asks for a sign of life. If none comes within 10 s
+	// (HTTP2AnswerTimeout), it is closed, and the contexts of its calls end: it is for
+	// streams, and clients that are stopped but still connected. Less than 10 s
+	// (HTTP2PingInterval) counts as that. Default 1 min (ServerPingAfter).
+	PingAfter time.Duration
+	// MaxConnectionAge is how long a connection in gRPC takes new calls, give or take a
+	// tenth. Then its client is told to use another one (GOAWAY), which loses no call:
+	// behind a balancer of connections, clients reach servers that were added. Those of
+	// Fulmar do so by themselves, in all protocols. Default 2 h (ServerConnectionAge).
+	MaxConnectionAge time.Duration
+	// MaxConnectionAgeGrace is for how long calls on such a connection, streams above all,
+	// may go on behind MaxConnectionAge; then it is closed. Default 1 h (ServerAgeGrace).
+	MaxConnectionAgeGrace time.Duration
 	// WriteStallTimeout closes connections whose peer reads nothing although
 	// bytes wait for it. Default 30 s (WriteStallTimeout); on Linux TCP gives up
 	// after 20 s (UserTimeout), unless this is set to more or switched off.
@@ -245,7 +260,8 @@ func (c ServerConfig) Validate() error {
 	}
 	problems = append(problems, checkDurations("server config", map[string]time.Duration{
 		"FirstByteTimeout": c.FirstByteTimeout, "FrameTimeout": c.FrameTimeout, "IdleTimeout": c.IdleTimeout, "DrainTimeout": c.DrainTimeout,
-		"MaxQueueTime": c.MaxQueueTime,
+		"MaxQueueTime": c.MaxQueueTime, "PingAfter": c.PingAfter, "MaxConnectionAge": c.MaxConnectionAge,
+		"MaxConnectionAgeGrace": c.MaxConnectionAgeGrace,
 	})...)
 	return errors.Join(append(problems, checkMessageLimits("server config", c.MaxMessageBytes, c.MaxDepth)...)...)
 }

@@ -77,8 +77,8 @@ func TestConfig_RefusesDurationsWithoutUnit(t *testing.T) {
 			checked++
 		}
 	}
-	if checked != 11 {
-		t.Errorf("checked %d durations, want 11", checked)
+	if checked != 14 {
+		t.Errorf("checked %d durations, want 14", checked)
 	}
 }
 

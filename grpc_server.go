@@ -3,6 +3,9 @@ package fulmar
 import (
 	"errors"
 	"slices"
+	"time"
+
+	"github.com/fulmar-rpc/fulmar/internal/limits"
 )
 
 // http2Protocol is what clients of gRPC offer in the TLS handshake (ALPN), and most of
@@ -25,4 +28,14 @@ func detailsOf(err error) []byte {
 		return e.details
 	}
 	return nil
+}
+
+// pingAfter is when a client in gRPC is asked for a sign of life, 0 for never. Peers do not
+// like it more often than every HTTP2PingInterval.
+func pingAfter(config ServerConfig) time.Duration {
+	after := limits.Or(config.PingAfter, limits.ServerPingAfter, 0)
+	if after == 0 {
+		return 0
+	}
+	return max(after, limits.HTTP2PingInterval)
 }

@@ -77,6 +77,10 @@ func NewServer(config ServerConfig) (*Server, error) {
 		IdleTimeout:      limits.Or(config.IdleTimeout, limits.ServerIdleTimeout, 0),
 		DrainTimeout:     limits.Or(config.DrainTimeout, limits.DrainTimeout, 0),
 		BufferedBytes:    limits.Or(config.MaxBufferedBytes, limits.BufferedBytes(), math.MaxInt64),
+		PingAfter:        pingAfter(config),
+		Age:              limits.Or(config.MaxConnectionAge, limits.ServerConnectionAge, 0),
+		AgeGrace:         limits.Or(config.MaxConnectionAgeGrace, limits.ServerAgeGrace, 0),
+		HTTP2Streams:     limits.Or(config.MaxConnectionCalls, limits.HTTP2Streams, -1),
 		ConnectionCalls:  limits.Or(config.MaxConnectionCalls, limits.ConnectionCalls, math.MaxInt),
 		Logger:           s.logger,
 		TLS:              secured,
@@ -200,26 +204,6 @@ func (s *Server) Serve(ctx context.Context) error {
 	err := s.transport.Serve(drainCtx, listener)
 	s.stop()
 	return errors.Join(err, <-left)
-}
-
-// Shutdown stops gracefully, as ending the context of Serve does, and waits
-// until Serve returns. If ctx ends first it closes everything that is left, as
-// Close does, and returns the error of ctx. A server that was not serving is
-// closed.
-func (s *Server) Shutdown(ctx context.Context) error {
-	s.mu.Lock()
-	stop, served := s.stop, s.served
-	s.mu.Unlock()
-	if stop == nil {
-		return s.Close()
-	}
-	stop()
-	select {
-	case <-served:
-		return nil
-	case <-ctx.Done():
-		return errors.Join(ctx.Err(), s.Close())
-	}
 }
 
 // Close closes the listener and every connection at once, and ends the contexts

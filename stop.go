@@ -38,3 +38,23 @@ func (s *Server) beforeStop() error {
 		return fmt.Errorf("server stop: BeforeStop did not return within %v; the stop went on without it", limits.BeforeStopTimeout)
 	}
 }
+
+// Shutdown stops gracefully, as ending the context of Serve does, and waits
+// until Serve returns. If ctx ends first it closes everything that is left, as
+// Close does, and returns the error of ctx. A server that was not serving is
+// closed.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.mu.Lock()
+	stop, served := s.stop, s.served
+	s.mu.Unlock()
+	if stop == nil {
+		return s.Close()
+	}
+	stop()
+	select {
+	case <-served:
+		return nil
+	case <-ctx.Done():
+		return errors.Join(ctx.Err(), s.Close())
+	}
+}

@@ -92,6 +92,16 @@ const (
 	// ClientIdleTimeout, or clients would reuse connections that are closing.
 	ServerIdleTimeout = 10 * time.Minute
 
+	// ServerPingAfter is how long a connection with streams may say nothing until its peer
+	// is asked for a sign of life. A process that is stopped answers TCP's own questions.
+	ServerPingAfter = time.Minute
+
+	// ServerConnectionAge is how long a connection of HTTP/2 takes new streams, give or take
+	// ConnectionAgeJitterPercent: longer than clients of ours use one (ConnectionAge).
+	// ServerAgeGrace is how long those that there are may go on then.
+	ServerConnectionAge = 2 * time.Hour
+	ServerAgeGrace      = time.Hour
+
 	// HandshakeTimeout closes connections whose TLS handshake is not complete: it takes
 	// two round trips and a few milliseconds of computing.
 	HandshakeTimeout = 10 * time.Second

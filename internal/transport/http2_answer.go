@@ -65,7 +65,7 @@ func (h *http2Server) send(call *Inbound, s *serverStream, o *outgoing) error {
 			o.owners.Add(1)
 			s.out = o
 		}
-		s.counted = length
+		s.counted, s.waited = length, time.Now()
 		h.conn.server.budget.add(length)
 	}
 	h.mu.Unlock()

@@ -47,6 +47,8 @@ type http2Server struct {
 	// idle is when the last stream ended, or the connection began. Frames that are of no
 	// stream do not change it: a peer could keep a connection for ever with pings.
 	idle time.Time
+	// old is when no more streams are taken, zero for never.
+	old time.Time
 	// fields is memory for headers that are sent.
 	fields    []http2.Field
 	gathering gathering
@@ -57,9 +59,9 @@ type http2Server struct {
 }
 
 func newHTTP2Server(c *serverConn) *http2Server {
-	config := http2.Config{Streams: min(c.server.config.ConnectionCalls, limits.HTTP2Streams)}
+	config := http2.Config{Streams: c.server.config.HTTP2Streams, PingAfter: http2.Nanoseconds(c.server.config.PingAfter)}
 	h := &http2Server{conn: c, began: time.Now(), streams: map[uint32]*serverStream{}}
-	h.idle = h.began
+	h.idle, h.old = h.began, expiry(h.began, c.server.config.Age)
 	h.http2 = http2.NewConn(config, c.server.buffers, 0)
 	h.flow = http2Flow{h.http2, h.began}
 	h.spare = linkbuf.New(c.server.buffers)
@@ -252,12 +254,32 @@ func (h *http2Server) expire(now time.Time) {
 	if late && len(h.streams) == 0 {
 		h.stopLocked(errIdle)
 	}
+	if err == nil {
+		err = h.ageLocked(now)
+	}
 	h.settleLocked()
 	h.mu.Unlock()
 	h.flush(false)
 	if err != nil {
 		_ = c.conn.CloseWithError(err)
 	}
+}
+
+// errOld closes a connection that is older than connections should be.
+var errOld = errors.New("closed because of its age")
+
+// ageLocked ends a connection that is old: first for new streams, then for all.
+func (h *http2Server) ageLocked(now time.Time) error {
+	if h.old.IsZero() || now.Before(h.old) {
+		return nil
+	}
+	h.stopLocked(errOld)
+	grace := h.conn.server.config.AgeGrace
+	if grace <= 0 || now.Before(h.old.Add(grace)) {
+		return nil
+	}
+	h.conn.server.log.Warn("connection closed: calls go on behind its age", "peer", h.conn.peer, "calls", len(h.streams))
+	return errOld
 }
 
 // stop begins the end: GOAWAY says so, and calls that are on their way are still served.

@@ -50,8 +50,9 @@ type serverStream struct {
 	counted  int
 	parts    [4][]byte
 	rest     [][]byte
-	// moved is when the peer last took some of it, zero if nothing waits.
-	moved time.Time
+	// moved is when the peer last took some of it, zero if nothing waits. waited is when it
+	// first had to wait.
+	moved, waited time.Time
 	// sent: nothing is left to be sent, or it never will be. returned: the handler has.
 	sent, returned bool
 }
@@ -387,8 +388,24 @@ func (s *serverStream) late(now time.Time) string {
 		return "the rest of a request"
 	case !s.moved.IsZero() && !s.sent && server.stall > 0 && now.After(s.moved.Add(server.stall)):
 		return "a window for the answer"
+	case s.slow(now):
+		return "more than a window now and then for the answer"
 	}
 	return ""
+}
+
+// slow reports whether the peer takes the answer, for which memory is held, at less than
+// WriteBytesPerSecond.
+func (s *serverStream) slow(now time.Time) bool {
+	stall := s.server.conn.server.stall
+	if s.waited.IsZero() || s.sent || stall <= 0 {
+		return false
+	}
+	taken := s.counted
+	for _, piece := range s.rest {
+		taken -= len(piece)
+	}
+	return now.After(s.waited.Add(stall + time.Duration(taken)*time.Second/limits.WriteBytesPerSecond))
 }
 
 // serve runs a call, on the goroutine of data. Others do not wait for it once it lets go

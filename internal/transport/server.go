@@ -30,6 +30,12 @@ type ServerConfig struct {
 	DrainTimeout     time.Duration
 	// BufferedBytes bounds the bytes of messages that are held for peers.
 	BufferedBytes int64
+	// PingAfter, Age and AgeGrace are of connections in HTTP/2: when a silent peer is asked
+	// for a sign of life, until when a connection takes new streams, and for how long those
+	// that there are may go on then. HTTP2Streams is how many there may be, as in
+	// http2.Config.
+	PingAfter, Age, AgeGrace time.Duration
+	HTTP2Streams             int
 	// ConnectionCalls bounds calls of one connection that run at a time.
 	ConnectionCalls int
 	Logger          *slog.Logger

@@ -570,7 +570,7 @@ func (c *serverConn) closed(err error) {
 	c.sender.close(net.ErrClosed)
 	c.heardFarewell()
 	if c.server.config.Connection != nil {
-		if errors.Is(err, errIdle) || errors.Is(err, errStopped) {
+		if errors.Is(err, errIdle) || errors.Is(err, errStopped) || errors.Is(err, errOld) {
 			err = nil
 		}
 		c.tell(observe.ConnectionClosed, time.Since(c.opened), err)
