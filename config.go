@@ -351,8 +351,8 @@ type ClientConfig struct {
 	// five minutes, so the default is never; the answer has 10 s (HTTP2AnswerTimeout).
 	PingAfter time.Duration
 	// MaxConnections bounds open connections to one address, and with the protocols that carry
-	// one call at a time also the calls in progress there. Default 512
-	// (ClientConnections).
+	// one call at a time also the calls in progress there. Streams over TTHeader have as many
+	// of their own. Default 512 (ClientConnections).
 	MaxConnections int
 	// MaxWaiting bounds the calls that wait for a connection of their own to one
 	// address, and those that wait for their replies on a shared one; more fail at
