@@ -94,13 +94,53 @@ func CallFrom(ctx context.Context) (call Call, ok bool) {
 	return found.Call, true
 }
 
-// CallOption changes one call; Timeout, ReceiveMetadata, Compression and WaitForReady
-// make one.
+// CallOption changes one call; Timeout, ReceiveMetadata, ReceiveReply, Compression and
+// WaitForReady make one.
 type CallOption struct {
 	timeout     time.Duration
 	receive     *map[string]string
+	reply       *receivedReply
 	compression string
 	ready       readiness
+}
+
+// choices returns what options say together: the last one of each kind counts.
+func choices(options []CallOption) (all CallOption) {
+	for i := range options {
+		option := &options[i]
+		if option.timeout != 0 {
+			all.timeout = option.timeout
+		}
+		if option.receive != nil {
+			all.receive = option.receive
+		}
+		if option.reply != nil {
+			all.reply = option.reply
+		}
+		if option.compression != "" {
+			all.compression = option.compression
+		}
+		if option.ready != readyDefault {
+			all.ready = option.ready
+		}
+	}
+	// What an earlier call left.
+	if all.receive != nil {
+		*all.receive = nil
+	}
+	all.reply.fill(nil, nil)
+	return all
+}
+
+// timeoutOf returns how long a call may take, 0 for no limit, explicitZero for no time.
+func (o *CallOption) timeoutOf(byDefault time.Duration) time.Duration {
+	switch o.timeout {
+	case 0:
+		return byDefault
+	case explicitZero:
+		return explicitZero
+	}
+	return max(o.timeout, 0)
 }
 
 // Timeout limits a call to d, in place of ClientConfig.Timeout. A negative d

@@ -1,6 +1,7 @@
 package fulmar
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -252,30 +253,8 @@ func (c *Client) Call(ctx context.Context, method *MethodDesc, request, reply an
 	if method.streams() {
 		return noStreams(method)
 	}
-	timeout := c.timeout
-	var receive *map[string]string
-	compression, ready := c.config.Compression, readyDefault
-	for _, option := range options {
-		switch option.timeout {
-		case 0:
-		case explicitZero:
-			timeout = explicitZero
-		default:
-			timeout = max(option.timeout, 0)
-		}
-		if option.receive != nil {
-			receive = option.receive
-		}
-		if option.compression != "" {
-			compression = option.compression
-		}
-		if option.ready != readyDefault {
-			ready = option.ready
-		}
-	}
-	if receive != nil {
-		*receive = nil // what an earlier call left
-	}
+	chosen := choices(options)
+	timeout := chosen.timeoutOf(c.timeout)
 	start := time.Now()
 	call, ctx := c.newCall(ctx, start, method)
 	limit := timeout
@@ -287,8 +266,8 @@ func (c *Client) Call(ctx context.Context, method *MethodDesc, request, reply an
 	state := call.state
 	state.side, state.start, state.limit = SideClient, start, limit
 	state.method, state.peer, state.protocol = method, c.target, c.protocol
-	state.receive, state.request, state.reply = receive, request, reply
-	state.compression, state.waits = compression, ready.waits(c.config.WaitForReady)
+	state.chosen, state.request, state.reply = chosen, request, reply
+	state.waits = chosen.ready.waits(c.config.WaitForReady)
 	state.fresh = len(c.config.Interceptors) == 0
 	// Also for a call without a deadline of its own: ctx may be that of another call,
 	// whose end nobody would look at if it were this one's.
@@ -346,9 +325,10 @@ func (c *Client) invoke(ctx context.Context, call Unary) error {
 		if state.reply != nil {
 			reflect.ValueOf(state.reply).Elem().SetZero()
 		}
-		if state.receive != nil {
-			*state.receive = nil
+		if state.chosen.receive != nil {
+			*state.chosen.receive = nil
 		}
+		state.chosen.reply.fill(nil, nil)
 	}
 	state.invoked = true
 	address := c.address
@@ -389,7 +369,7 @@ func (c *Client) attempt(ctx context.Context, peer *transport.Peer, state *unary
 		return callFailure(err, state.limit)
 	}
 	method := transport.Method{Name: state.method.Name, Qualified: c.nameOf(state.method), Oneway: state.method.Oneway, Path: c.pathOf(state.method), Payload: wire.Payload(state.method.payload()), KeepsReply: state.method.keeps(state.reply)}
-	request, err := peer.NewRequest(method, c.requestHead(ctx, state.method, now, state.compression))
+	request, err := peer.NewRequest(method, c.requestHead(ctx, state.method, now, state.chosen.compression))
 	if err != nil {
 		return &Error{code: encodeCode(err), message: err.Error(), phase: PhaseEncode, executed: ExecutedNo, cause: err}
 	}
@@ -412,9 +392,10 @@ func (c *Client) attempt(ctx context.Context, peer *transport.Peer, state *unary
 	}
 	// Decoding copies or takes over what it keeps, so the connection can go on afterwards.
 	defer response.Release()
-	if state.receive != nil {
-		*state.receive = received(response.Head.Metadata)
+	if state.chosen.receive != nil {
+		*state.chosen.receive = received(response.Head.Metadata, response.Head.Trailing)
 	}
+	state.chosen.reply.fill(response.Head.Metadata, response.Head.Trailing)
 	if state.method.Oneway {
 		return nil
 	}
@@ -438,7 +419,7 @@ func (c *Client) requestHead(ctx context.Context, method *MethodDesc, now time.T
 		ToService:   c.config.Service,
 		FromService: c.config.Caller,
 		Metadata:    OutgoingMetadata(ctx).pairs,
-		Encoding:    compression,
+		Encoding:    cmp.Or(compression, c.config.Compression),
 	}
 	if deadline, ok := ctx.Deadline(); ok {
 		head.Timeout, head.At = deadline.Sub(now), now

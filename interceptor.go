@@ -45,11 +45,9 @@ type unaryState struct {
 	// fresh: nothing of a user's has run since start.
 	fresh      bool
 	mayHaveRun bool
-	receive    *map[string]string
-	// compression is what the request is compressed with.
-	compression string
-	// waits: the call waits for a connection.
-	waits bool
+	// chosen is what the options of the call say, waits that it waits for a connection.
+	chosen CallOption
+	waits  bool
 	// On the server: whether the handler was called.
 	handled bool
 	request any

@@ -13,10 +13,13 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/wire"
 )
 
-// Metadata are the pairs of texts that came with a call. Protocols without
+// Metadata are the pairs of texts that came with a call or its reply. Protocols without
 // headers, Bare and Framed, carry none. The zero value is empty; it never
 // changes. Keys are compared exactly. Nothing checks what a peer writes here:
 // do not base access on it.
+//
+// Keys that are not persistent can have several values in gRPC. Who asks for one gets
+// texts with commas between them, and of keys that end in "-bin" the last value.
 type Metadata struct{ pairs []transport.Pair }
 
 // Persistent returns a value that travels the whole chain of calls.
@@ -32,11 +35,35 @@ func (m Metadata) Transient(key string) (value string, ok bool) {
 func (m Metadata) find(prefix, key string) (value string, ok bool) {
 	for i := range m.pairs {
 		if m.pairs[i].Prefix == prefix && m.pairs[i].Key == key {
-			return m.pairs[i].Value, true
+			value, ok = another(key, value, ok, m.pairs[i].Value), true
 		}
 	}
-	return "", false
+	return value, ok
 }
+
+// another returns the one value of a key that has had others, if again, and has next as well.
+func another(key, value string, again bool, next string) string {
+	if !again || strings.HasSuffix(key, "-bin") {
+		return next
+	}
+	return value + "," + next
+}
+
+// All returns all pairs, in the order in which they came, with keys as TTHeader has them.
+// Those of a reply are as the handler has set them.
+func (m Metadata) All() iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		for i := range m.pairs {
+			if !yield(m.pairs[i].Prefix+m.pairs[i].Key, m.pairs[i].Value) {
+				return
+			}
+		}
+	}
+}
+
+// With returns m with a pair of a reply for each of the values, in place of those that the key had. Values that are
+// empty are left out.
+func (m Metadata) With(key string, values ...string) Metadata { return m.with("", key, values...) }
 
 // AllPersistent returns the persistent pairs, in the order in which they came.
 func (m Metadata) AllPersistent() iter.Seq2[string, string] { return m.all(wire.PersistentPrefix) }
@@ -54,16 +81,18 @@ func (m Metadata) all(prefix string) iter.Seq2[string, string] {
 	}
 }
 
-// with returns m with a pair set, or without it if the value is empty.
-func (m Metadata) with(prefix, key, value string) Metadata {
-	pairs := make([]transport.Pair, 0, len(m.pairs)+1)
+// with returns m with the values of a key, but those that are empty.
+func (m Metadata) with(prefix, key string, values ...string) Metadata {
+	pairs := make([]transport.Pair, 0, len(m.pairs)+len(values))
 	for _, pair := range m.pairs {
 		if pair.Prefix != prefix || pair.Key != key {
 			pairs = append(pairs, pair)
 		}
 	}
-	if key != "" && value != "" {
-		pairs = append(pairs, transport.Pair{Prefix: prefix, Key: key, Value: value})
+	for _, value := range values {
+		if key != "" && value != "" {
+			pairs = append(pairs, transport.Pair{Prefix: prefix, Key: key, Value: value})
+		}
 	}
 	return Metadata{pairs}
 }
@@ -95,16 +124,18 @@ func WithPersistent(ctx context.Context, key, value string) context.Context {
 }
 
 // WithTransient returns a context whose calls carry a pair for the called
-// server only: one hop. An empty value removes the key. Keys that begin with
+// server only: one hop. It takes the place of the values that the key had; an empty
+// one removes the key. Several values are several headers in gRPC, and texts with commas
+// between them elsewhere. Keys that begin with
 // "UPSTREAM_" cannot be sent: every peer, Kitex too, takes their pairs for some
 // that have made their hop. A call with one fails before it is sent, with code
 // InvalidArgument; protocols without headers do not look at it.
-func WithTransient(ctx context.Context, key, value string) context.Context {
-	return withOutgoing(ctx, wire.TransientPrefix, key, value)
+func WithTransient(ctx context.Context, key string, values ...string) context.Context {
+	return withOutgoing(ctx, wire.TransientPrefix, key, values...)
 }
 
-func withOutgoing(ctx context.Context, prefix, key, value string) context.Context {
-	return context.WithValue(ctx, outgoingKey{}, OutgoingMetadata(ctx).with(prefix, key, value))
+func withOutgoing(ctx context.Context, prefix, key string, values ...string) context.Context {
+	return context.WithValue(ctx, outgoingKey{}, OutgoingMetadata(ctx).with(prefix, key, values...))
 }
 
 // OutgoingMetadata returns what calls with ctx carry.
@@ -123,31 +154,32 @@ type replyMetadata struct {
 }
 
 // SetReplyMetadata sends a pair back with the reply of the call that ctx belongs
-// to, whether it succeeds or fails; the caller gets it with ReceiveMetadata. The
-// last value of a key counts, an empty one removes it. It fails outside of a
+// to, whether it succeeds or fails; the caller gets it with ReceiveMetadata. What is set last
+// for a key counts, an empty value removes it. Several values are as WithTransient has
+// them. It fails outside of a
 // handler, once the reply has gone, for empty keys and for those that the
 // protocol uses itself. Peers that cannot be sent metadata do not get it.
-func SetReplyMetadata(ctx context.Context, key, value string) error {
-	return setReply(ctx, key, value, false)
+func SetReplyMetadata(ctx context.Context, key string, values ...string) error {
+	return setReply(ctx, key, values, false)
 }
 
 // SetReplyTrailer is SetReplyMetadata for a pair that goes behind the message in gRPC, in
 // the trailers, as all pairs of streams do. Other protocols know no difference.
-func SetReplyTrailer(ctx context.Context, key, value string) error {
-	return setReply(ctx, key, value, true)
+func SetReplyTrailer(ctx context.Context, key string, values ...string) error {
+	return setReply(ctx, key, values, true)
 }
 
-func setReply(ctx context.Context, key, value string, behind bool) error {
+func setReply(ctx context.Context, key string, values []string, behind bool) error {
 	call, ok := ctx.Value(callKey{}).(*servedCall)
 	switch {
 	case !ok:
 		return fmt.Errorf("reply metadata %q: not in a handler", key)
 	case key == "":
-		return fmt.Errorf("reply metadata: the key of %q is empty", value)
+		return fmt.Errorf("reply metadata: the key of %q is empty", values)
 	case isReserved(key):
 		return fmt.Errorf("reply metadata %q: the protocol uses this key itself", key)
 	}
-	return call.reply.set(key, value, behind)
+	return call.reply.set(key, values, behind)
 }
 
 // isReserved reports whether a key of a reply has a meaning of its own.
@@ -164,22 +196,20 @@ func isReserved(key string) bool {
 	return false
 }
 
-func (r *replyMetadata) set(key, value string, behind bool) error {
+func (r *replyMetadata) set(key string, values []string, behind bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.sent {
 		return fmt.Errorf("reply metadata %q: the reply has gone already", key)
 	}
 	// A key is in one place.
-	there, other := value, ""
+	there, other := &r.pairs, &r.trailing
 	if behind {
 		there, other = other, there
 	}
-	if there != "" || len(r.pairs) > 0 {
-		r.pairs = Metadata{r.pairs}.with("", key, there).pairs
-	}
-	if other != "" || len(r.trailing) > 0 {
-		r.trailing = Metadata{r.trailing}.with("", key, other).pairs
+	*there = Metadata{*there}.with("", key, values...).pairs
+	if len(*other) > 0 {
+		*other = Metadata{*other}.with("", key).pairs
 	}
 	return nil
 }
@@ -223,14 +253,42 @@ func (r *replyMetadata) take() transport.ReplyHead {
 // for several calls, the last one counts.
 func ReceiveMetadata(into *map[string]string) CallOption { return CallOption{receive: into} }
 
-// received converts what a reply carried.
-func received(pairs []transport.Pair) map[string]string {
-	if len(pairs) == 0 {
+// ReceiveReply makes a call fill into header what the server sends in front of its result,
+// and into trailer what comes behind it, also if the call fails; both are empty if that is
+// nothing. Only gRPC and streams know the difference: everywhere else all is in header. Keys
+// are as the handler has set them. Either may be nil.
+func ReceiveReply(header, trailer *Metadata) CallOption {
+	return CallOption{reply: &receivedReply{header, trailer}}
+}
+
+// receivedReply is where the metadata of a reply go.
+type receivedReply struct{ header, trailer *Metadata }
+
+// fill copies the pairs, whose memory is used again. r may be nil.
+func (r *receivedReply) fill(header, trailer []transport.Pair) {
+	if r == nil {
+		return
+	}
+	if r.header != nil {
+		*r.header = Metadata{slices.Clone(header)}
+	}
+	if r.trailer != nil {
+		*r.trailer = Metadata{slices.Clone(trailer)}
+	}
+}
+
+// received converts what a reply carried, with one value for each key.
+func received(header, trailer []transport.Pair) map[string]string {
+	if len(header)+len(trailer) == 0 {
 		return nil
 	}
-	values := make(map[string]string, len(pairs))
-	for _, pair := range pairs {
-		values[pair.Prefix+pair.Key] = pair.Value
+	values := make(map[string]string, len(header)+len(trailer))
+	for _, pairs := range [...][]transport.Pair{header, trailer} {
+		for _, pair := range pairs {
+			key := pair.Prefix + pair.Key
+			before, again := values[key]
+			values[key] = another(key, before, again, pair.Value)
+		}
 	}
 	return values
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"iter"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,7 +27,30 @@ type StreamCaller interface {
 }
 
 // ClientMessages is a stream without types, from which generated code makes one with them.
+// Whoever knows its messages only when it runs, such as a proxy or an adapter for stubs
+// of another generator, uses it as it is.
 type ClientMessages struct{ clientStream }
+
+// Send sends a message that the codec of the method can encode, as
+// BidiStreamingClient.Send does.
+func (m *ClientMessages) Send(message any) error { return m.send(message, false) }
+
+// Recv waits for the next message, and puts it into one that is empty and that the codec
+// of the method can decode into. It returns errors as ServerStreamingClient.Recv does.
+func (m *ClientMessages) Recv(message any) error { return m.recv(message) }
+
+// HeaderMetadata is Header for keys with several values.
+func (m *ClientMessages) HeaderMetadata() (Metadata, error) {
+	pairs, err := m.header()
+	return Metadata{pairs}, err
+}
+
+// TrailerMetadata is Trailer for keys with several values.
+func (m *ClientMessages) TrailerMetadata() Metadata {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.trailer
+}
 
 // clientStream is the caller's side of a stream.
 type clientStream struct {
@@ -37,11 +61,8 @@ type clientStream struct {
 	address string
 	start   time.Time
 	limit   time.Duration
-	receive *map[string]string
-	// compression is what messages are compressed with.
-	compression string
-	ready       readiness
-	timeout     atomic.Int64
+	chosen  CallOption
+	timeout atomic.Int64
 
 	// One goroutine at a time sends, and one receives: these make sure of it.
 	sending, receiving sync.Mutex
@@ -49,7 +70,7 @@ type clientStream struct {
 	mu sync.Mutex
 	// ended is how the stream ended, nil before that.
 	ended    error
-	trailer  map[string]string
+	trailer  Metadata
 	unwatch  func() bool
 	observed *observedCall
 }
@@ -61,27 +82,8 @@ func (c *Client) OpenStream(ctx context.Context, method *MethodDesc, options ...
 	}
 	m := new(ClientMessages)
 	s := &m.clientStream
-	s.client, s.start, s.compression = c, time.Now(), c.config.Compression
-	var timeout time.Duration
-	for _, option := range options {
-		switch option.timeout {
-		case 0:
-		case explicitZero:
-			timeout = explicitZero
-		default:
-			timeout = max(option.timeout, 0)
-		}
-		if option.receive != nil {
-			s.receive = option.receive
-			*s.receive = nil
-		}
-		if option.compression != "" {
-			s.compression = option.compression
-		}
-		if option.ready != readyDefault {
-			s.ready = option.ready
-		}
-	}
+	s.client, s.start, s.chosen = c, time.Now(), choices(options)
+	timeout := s.chosen.timeoutOf(0)
 	s.limit = max(timeout, 0)
 	if outer, ok := ctx.Deadline(); ok && (timeout == 0 || outer.Sub(s.start) < timeout) {
 		s.limit = outer.Sub(s.start)
@@ -145,7 +147,7 @@ func (c *Client) openStream(ctx context.Context, call Stream) error {
 		return &Error{code: Internal, message: "an interceptor opened the stream twice", executed: ExecutedNo}
 	}
 	s.address = c.address
-	err := whenReady(ctx, s.ready.waits(c.config.WaitForReady), s.limit, func() (err error) {
+	err := whenReady(ctx, s.chosen.ready.waits(c.config.WaitForReady), s.limit, func() (err error) {
 		if c.instances == nil {
 			err = s.open(ctx, c.peer)
 		} else {
@@ -189,7 +191,7 @@ func (s *clientStream) open(ctx context.Context, peer *transport.Peer) error {
 	}
 	request, err := peer.NewRequest(transport.Method{
 		Name: method.Name, Qualified: c.nameOf(method), Path: c.pathOf(method), Payload: wire.Payload(method.payload()), Streams: true,
-	}, c.requestHead(ctx, method, now, s.compression))
+	}, c.requestHead(ctx, method, now, s.chosen.compression))
 	if err != nil {
 		return &Error{code: encodeCode(err), message: err.Error(), phase: PhaseEncode, executed: ExecutedNo, cause: err}
 	}
@@ -233,6 +235,9 @@ func (s *clientStream) failure(err error) error {
 // end ends the stream, once, and returns how it ended. The server learns of cause if it
 // does not know.
 func (s *clientStream) end(err, cause error) error {
+	if s.chosen.reply != nil {
+		s.carrier.Cancel(cause) // so that nobody waits for a header that has not come
+	}
 	s.mu.Lock()
 	if s.ended != nil {
 		s.mu.Unlock()
@@ -240,9 +245,13 @@ func (s *clientStream) end(err, cause error) error {
 	}
 	s.ended = err
 	_, trailer := s.carrier.End()
-	s.trailer = received(trailer.Metadata)
-	if s.receive != nil {
-		*s.receive = s.trailer
+	s.trailer = Metadata{slices.Concat(trailer.Metadata, trailer.Trailing)}
+	if s.chosen.receive != nil {
+		*s.chosen.receive = received(s.trailer.pairs, nil)
+	}
+	if s.chosen.reply != nil {
+		header, _ := s.carrier.Header()
+		s.chosen.reply.fill(header, s.trailer.pairs)
 	}
 	unwatch := s.unwatch
 	s.mu.Unlock()
@@ -277,6 +286,11 @@ func (s *clientStream) Context() context.Context { return &s.ctx }
 
 // Header implements ClientStream.
 func (s *clientStream) Header() (map[string]string, error) {
+	header, err := s.header()
+	return received(header, nil), err
+}
+
+func (s *clientStream) header() ([]transport.Pair, error) {
 	pairs, err := s.carrier.Header()
 	if err != nil {
 		if ended := s.over(); ended != nil && ended != io.EOF {
@@ -284,14 +298,14 @@ func (s *clientStream) Header() (map[string]string, error) {
 		}
 		return nil, s.failure(err)
 	}
-	return received(pairs), nil
+	return pairs, nil
 }
 
 // Trailer implements ClientStream.
 func (s *clientStream) Trailer() map[string]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.trailer
+	return received(s.trailer.pairs, nil)
 }
 
 // SetRecvTimeout implements ClientStream.

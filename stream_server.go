@@ -18,6 +18,20 @@ import (
 // ServerMessages is a stream without types, as MethodDesc.InvokeStream gets it.
 type ServerMessages struct{ serverStream }
 
+// Send sends a message that the codec of the method can encode, as
+// BidiStreamingServer.Send does.
+func (m *ServerMessages) Send(message any) error { return m.send(message) }
+
+// Recv waits for the next message, and puts it into one that is empty and that the codec
+// of the method can decode into; io.EOF says that there is none.
+func (m *ServerMessages) Recv(message any) error { return m.recv(message) }
+
+// SendHeaderMetadata is SendHeader for keys with several values, as Metadata.With makes
+// them.
+func (m *ServerMessages) SendHeaderMetadata(metadata Metadata) error {
+	return m.sendHeader(metadata.pairs)
+}
+
 // serverStream is the handler's side of a stream.
 type serverStream struct {
 	server  *Server
@@ -142,17 +156,25 @@ func (s *serverStream) SetRecvTimeout(d time.Duration) { s.timeout.Store(int64(m
 
 // SendHeader implements ServerStream.
 func (s *serverStream) SendHeader(metadata map[string]string) error {
-	pairs := Metadata{}
+	pairs := make([]transport.Pair, 0, len(metadata))
 	for key, value := range metadata {
-		switch {
-		case key == "":
-			return fmt.Errorf("header of a stream: the key of %q is empty", value)
-		case isReserved(key):
-			return fmt.Errorf("header of a stream: %q: the protocol uses this key itself", key)
+		if value != "" {
+			pairs = append(pairs, transport.Pair{Key: key, Value: value})
 		}
-		pairs = pairs.with("", key, value)
 	}
-	return s.failure(s.carrier.SendHeader(pairs.pairs))
+	return s.sendHeader(pairs)
+}
+
+func (s *serverStream) sendHeader(pairs []transport.Pair) error {
+	for i := range pairs {
+		switch pair := &pairs[i]; {
+		case pair.Key == "":
+			return fmt.Errorf("header of a stream: the key of %q is empty", pair.Value)
+		case isReserved(pair.Prefix + pair.Key):
+			return fmt.Errorf("header of a stream: %q: the protocol uses this key itself", pair.Prefix+pair.Key)
+		}
+	}
+	return s.failure(s.carrier.SendHeader(pairs))
 }
 
 // send sends a message.

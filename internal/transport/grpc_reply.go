@@ -26,7 +26,9 @@ type grpcReply struct {
 	encoding string
 	business BusinessStatus
 	executed string
-	pairs    []Pair
+	// pairs are metadata, of which the first ahead came in front of the message.
+	pairs []Pair
+	ahead int
 
 	// prefix is what of it came, started that it is complete, whole that the message is.
 	prefix         [grpc.PrefixSize]byte
@@ -94,6 +96,9 @@ func (r *grpcReply) headers(event *http2.Event) error {
 		return nil
 	}
 	r.answered = true
+	if !event.End {
+		r.ahead = len(r.pairs)
+	}
 	return r.checkHTTP(httpStatus, contentType)
 }
 
@@ -143,26 +148,14 @@ func (r *grpcReply) field(field *http2.Field) error {
 	return nil
 }
 
-// pair adds metadata. Texts of one key are one text with commas between them (RFC 9110,
-// 5.3); of bytes the last ones count.
+// pair adds metadata. A key may come several times.
 func (r *grpcReply) pair(name, value string) {
-	binary := grpc.IsBinary(name)
-	if binary {
+	if grpc.IsBinary(name) {
 		decoded, ok := grpc.DecodeBinary(value)
 		if !ok {
 			return
 		}
 		value = string(decoded)
-	}
-	for i := range r.pairs {
-		if r.pairs[i].Key != name {
-			continue
-		}
-		if !binary {
-			value = r.pairs[i].Value + "," + value
-		}
-		r.pairs[i].Value = value
-		return
 	}
 	r.pairs = append(r.pairs, Pair{Key: name, Value: value})
 }
@@ -224,7 +217,7 @@ func (r *grpcReply) grow(n int, request *Request, pool *linkbuf.Pool) {
 // finish makes the response of what has come, on the goroutine of the caller.
 func (r *grpcReply) finish(request *Request, limit int) (*Response, error) {
 	response := &request.response
-	head := ReplyHead{Executed: r.executed, Metadata: r.pairs}
+	head := ReplyHead{Executed: r.executed, Metadata: r.pairs[:r.ahead], Trailing: r.pairs[r.ahead:]}
 	if r.business.Status != 0 {
 		head.Business = &BusinessStatus{Status: r.business.Status, Message: r.status.message, Extra: r.business.Extra}
 	}

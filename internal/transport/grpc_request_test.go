@@ -82,7 +82,7 @@ func FuzzGRPCReply(f *testing.F) {
 	})
 }
 
-// TestGRPCReply_Pairs: texts of one key are one with commas, of bytes the last ones count.
+// TestGRPCReply_Pairs: a key may have several values, and those of bytes are decoded.
 func TestGRPCReply_Pairs(t *testing.T) {
 	reply := new(grpcReply)
 	for _, field := range []http2.Field{
@@ -93,7 +93,7 @@ func TestGRPCReply_Pairs(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if want := []Pair{{Key: "a", Value: "1,2"}, {Key: "b-bin", Value: "\x02"}}; !slices.Equal(reply.pairs, want) {
+	if want := []Pair{{Key: "a", Value: "1"}, {Key: "b-bin", Value: "\x01"}, {Key: "a", Value: "2"}, {Key: "b-bin", Value: "\x02"}}; !slices.Equal(reply.pairs, want) {
 		t.Errorf("got %q, want %q", reply.pairs, want)
 	}
 	if reply.status.code != 9 || reply.status.message != "ü" {

@@ -103,7 +103,7 @@ func (m *clientMessages) headersLocked(event *http2.Event) error {
 	first := !m.reply.answered
 	err := m.reply.headers(event)
 	if first && !event.End {
-		m.header, m.reply.pairs = m.reply.pairs, nil
+		m.header, m.reply.pairs, m.reply.ahead = m.reply.pairs, nil, 0
 	}
 	m.encoding = m.reply.encoding
 	m.headLocked()
@@ -183,7 +183,7 @@ func (m *clientMessages) End() (status *Status, trailer ReplyHead) {
 	m.conn.mu.Lock()
 	defer m.conn.mu.Unlock()
 	r := &m.reply
-	trailer = ReplyHead{Executed: r.executed, Metadata: r.pairs}
+	trailer = ReplyHead{Executed: r.executed, Trailing: r.pairs}
 	if r.business.Status != 0 {
 		trailer.Business = &BusinessStatus{Status: r.business.Status, Message: r.status.message, Extra: r.business.Extra}
 		return nil, trailer

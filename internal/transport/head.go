@@ -11,6 +11,7 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
 	"github.com/fulmar-rpc/fulmar/internal/wire"
+	"github.com/fulmar-rpc/fulmar/internal/wire/grpc"
 	"github.com/fulmar-rpc/fulmar/internal/wire/ttheader"
 )
 
@@ -84,7 +85,7 @@ func (h *RequestHead) put(r *Request) error {
 	if h.Service != "" {
 		header.Strings = append(header.Strings, Pair{Key: wire.IDLServiceName, Value: h.Service})
 	}
-	header.Strings = append(header.Strings, h.Metadata...)
+	header.Strings = appendSingle(header.Strings, h.Metadata)
 	number := func(key uint16, value string) {
 		if value != "" {
 			header.Ints = append(header.Ints, ttheader.IntPair{Key: key, Value: value})
@@ -282,8 +283,26 @@ func (h *ReplyHead) appendPairs(pairs []Pair) ([]Pair, error) {
 			text(wire.BusinessExtra, string(extra))
 		}
 	}
-	pairs = append(pairs, h.Metadata...)
-	return append(pairs, h.Trailing...), nil
+	return appendSingle(appendSingle(pairs, h.Metadata), h.Trailing), nil
+}
+
+// appendSingle appends pairs of which a TTHeader has one for each key: texts of one key,
+// which follow each other, get commas between them (RFC 9110, 5.3), and of bytes the last
+// ones count.
+func appendSingle(single, pairs []Pair) []Pair {
+	for i := range pairs {
+		pair := pairs[i]
+		if i > 0 && pair.Key == pairs[i-1].Key && pair.Prefix == pairs[i-1].Prefix {
+			last := &single[len(single)-1]
+			if !grpc.IsBinary(pair.Key) {
+				pair.Value = last.Value + "," + pair.Value
+			}
+			last.Value = pair.Value
+			continue
+		}
+		single = append(single, pair)
+	}
+	return single
 }
 
 // leaveOut drops what only peers of ours are told.

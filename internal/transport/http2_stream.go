@@ -242,11 +242,9 @@ func (s *serverStream) field(name, value string) {
 // upperKey returns a key as the sender had it before it became a header.
 func upperKey(key string) string { return strings.ReplaceAll(strings.ToUpper(key), "-", "_") }
 
-// pair adds metadata. Texts of one key are one text with commas between them (RFC 9110,
-// 5.3); of bytes the last ones count.
+// pair adds metadata. A header may come several times.
 func (s *serverStream) pair(prefix, key, name, value string) {
-	binary := grpc.IsBinary(name)
-	if binary {
+	if grpc.IsBinary(name) {
 		decoded, ok := grpc.DecodeBinary(value)
 		if !ok {
 			s.refuse(grpc.Internal, "the value of header %.100q is no base64", name)
@@ -255,18 +253,6 @@ func (s *serverStream) pair(prefix, key, name, value string) {
 		value = string(decoded)
 	}
 	if key == "" || value == "" {
-		return
-	}
-	// A list of at most HTTP2HeaderListBytes has few enough to look through.
-	for i := range s.head.Metadata {
-		pair := &s.head.Metadata[i]
-		if pair.Key != key || pair.Prefix != prefix {
-			continue
-		}
-		if !binary {
-			value = pair.Value + "," + value
-		}
-		pair.Value = value
 		return
 	}
 	s.head.Metadata = append(s.head.Metadata, Pair{Prefix: prefix, Key: key, Value: value})

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"sync"
 	"time"
 
@@ -162,7 +161,6 @@ func (s *localStream) finish(status *Status, trailer ReplyHead) error {
 		return context.Canceled
 	}
 	s.over, s.status, s.trailer = true, status, trailer
-	s.trailer.Metadata = append(slices.Clip(trailer.Metadata), trailer.Trailing...)
 	s.down.closed = true
 	s.endedLocked()
 	return nil

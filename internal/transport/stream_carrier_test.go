@@ -189,7 +189,7 @@ func TestStream_Echo(t *testing.T) {
 			t.Errorf("end: %v", err)
 		}
 		status, trailer := stream.End()
-		if status != nil || !slices.Equal(trailer.Metadata, []Pair{{Key: "trailer", Value: "t"}}) {
+		if status != nil || !slices.Equal(slices.Concat(trailer.Metadata, trailer.Trailing), []Pair{{Key: "trailer", Value: "t"}}) {
 			t.Errorf("ended with %v, %v", status, trailer)
 		}
 		if err := sends(stream, "late"); err != io.EOF {
@@ -354,7 +354,7 @@ func TestStream_Status(t *testing.T) {
 			stream := pair.open(t.Context(), t, strings.ReplaceAll(method, " ", ""))
 			messages, err := receivesAll(stream)
 			status, trailer := stream.End()
-			if err != io.EOF || status == nil || max(status.Code, trailer.Code) != uint32(grpc.ResourceExhausted) || status.Message != "no" || !slices.Equal(trailer.Metadata, []Pair{{Key: "k", Value: "v"}}) {
+			if err != io.EOF || status == nil || max(status.Code, trailer.Code) != uint32(grpc.ResourceExhausted) || status.Message != "no" || !slices.Equal(slices.Concat(trailer.Metadata, trailer.Trailing), []Pair{{Key: "k", Value: "v"}}) {
 				t.Errorf("%s: %q, %v, %+v, %+v", method, messages, err, status, trailer)
 			}
 			stream.Release()

@@ -435,7 +435,7 @@ func (s *ttstreamCall) SendHeader(metadata []Pair) error {
 	case s.headed:
 		err = errHeaderSent
 	default:
-		if err = t.flow.frames.Header(int32(s.id), metadata); err == nil {
+		if err = t.flow.frames.Header(int32(s.id), appendSingle(nil, metadata)); err == nil {
 			s.headed = true
 		}
 	}
