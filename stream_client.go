@@ -39,7 +39,8 @@ func (m *ClientMessages) Send(message any) error { return m.send(message, false)
 // of the method can decode into. It returns errors as ServerStreamingClient.Recv does.
 func (m *ClientMessages) Recv(message any) error { return m.recv(message) }
 
-// HeaderMetadata is Header for keys with several values.
+// HeaderMetadata is Header for keys with several values. What has come of it is there also
+// with an error.
 func (m *ClientMessages) HeaderMetadata() (Metadata, error) {
 	pairs, err := m.header()
 	return Metadata{pairs}, err
@@ -235,9 +236,8 @@ func (s *clientStream) failure(err error) error {
 // end ends the stream, once, and returns how it ended. The server learns of cause if it
 // does not know.
 func (s *clientStream) end(err, cause error) error {
-	if s.chosen.reply != nil {
-		s.carrier.Cancel(cause) // so that nobody waits for a header that has not come
-	}
+	// At first, so that nobody waits for a header that has not come.
+	s.carrier.Cancel(cause)
 	s.mu.Lock()
 	if s.ended != nil {
 		s.mu.Unlock()
@@ -258,7 +258,6 @@ func (s *clientStream) end(err, cause error) error {
 	if unwatch != nil {
 		unwatch()
 	}
-	s.carrier.Cancel(cause)
 	s.carrier.Release()
 	s.ctx.finish()
 	told := err
@@ -294,9 +293,9 @@ func (s *clientStream) header() ([]transport.Pair, error) {
 	pairs, err := s.carrier.Header()
 	if err != nil {
 		if ended := s.over(); ended != nil && ended != io.EOF {
-			return nil, ended
+			return pairs, ended
 		}
-		return nil, s.failure(err)
+		return pairs, s.failure(err)
 	}
 	return pairs, nil
 }

@@ -195,6 +195,7 @@ func otherPolicy() []place {
 		{folder: "examples/quickstart/...", group: moduleGroup, thirdParty: []string{"example.com/shop"}, testThirdParty: []string{moduleGoleak}},
 		{folder: "examples/from-kitex/...", group: moduleGroup, thirdParty: []string{"example.com/booking"}, testThirdParty: []string{moduleGoleak}},
 		{folder: "contrib/...", group: moduleGroup, thirdParty: []string{"*"}},
+		{folder: "contrib/grpccompat", group: moduleGroup, public: true, thirdParty: []string{"*"}},
 		// Plugins that a generator of one's own can have in it.
 		{folder: "contrib/plugins/mock", group: moduleGroup, public: true},
 		{folder: "contrib/plugins/validate", group: moduleGroup, public: true},

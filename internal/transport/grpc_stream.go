@@ -16,11 +16,7 @@ type clientMessages struct {
 	grpcMessages
 	conn *grpcConn
 	call *muxCall
-	// headed is closed when header has what the server said in front of its messages, or
-	// it said nothing.
-	headed   chan struct{}
-	isHeaded bool
-	header   []Pair
+	streamHeader
 	// reply is what headers and trailers say.
 	reply grpcReply
 	// unwatch ends the watching of the context.
@@ -35,7 +31,7 @@ var _ ClientStream = (*clientMessages)(nil)
 func (g *streamPeer) openGRPC(ctx context.Context, request *Request) (ClientStream, error) {
 	request.Buffer.Release()
 	p := g.peer
-	m := &clientMessages{headed: make(chan struct{})}
+	m := &clientMessages{streamHeader: newStreamHeader()}
 	m.init(p.pool.buffers)
 	m.limit, m.gzip = p.config.Limits.Bytes, &p.gzip
 	m.call, m.packs = &muxCall{request: request, messages: m}, request.grpc.packs
@@ -76,7 +72,7 @@ func (m *clientMessages) obeyLocked(event *http2.Event) (ended bool) {
 	err := error(nil)
 	switch {
 	case event.Kind == http2.EventReset:
-		m.settleLocked(resetError(event, m.isHeaded))
+		m.settleLocked(resetError(event, m.there))
 		return true
 	case event.Interim:
 		return false
@@ -102,19 +98,13 @@ func (m *clientMessages) obeyLocked(event *http2.Event) (ended bool) {
 func (m *clientMessages) headersLocked(event *http2.Event) error {
 	first := !m.reply.answered
 	err := m.reply.headers(event)
-	if first && !event.End {
-		m.header, m.reply.pairs, m.reply.ahead = m.reply.pairs, nil, 0
-	}
 	m.encoding = m.reply.encoding
-	m.headLocked()
-	return err
-}
-
-func (m *clientMessages) headLocked() {
-	if !m.isHeaded {
-		m.isHeaded = true
-		close(m.headed)
+	if first && !event.End {
+		m.headLocked(m.reply.pairs)
+		m.reply.pairs, m.reply.ahead = nil, 0
 	}
+	m.headLocked(nil)
+	return err
 }
 
 // settleLocked ends the stream: without an error the server has said how the call ended.
@@ -132,7 +122,7 @@ func (m *clientMessages) settleLocked(err error) {
 			m.ended = &CallError{Phase: PhaseReply, Sent: true, Err: m.ended}
 		}
 	}
-	m.headLocked()
+	m.headLocked(nil)
 	m.closeLocked()
 }
 
@@ -166,16 +156,7 @@ func (m *clientMessages) CloseSend() error {
 
 // Header implements ClientStream.
 func (m *clientMessages) Header() ([]Pair, error) {
-	<-m.headed
-	m.conn.mu.Lock()
-	defer m.conn.mu.Unlock()
-	switch {
-	case m.broken != nil:
-		return nil, m.broken
-	case m.ended != nil && m.ended != io.EOF:
-		return m.header, m.ended
-	}
-	return m.header, nil
+	return m.awaitHeader(&m.conn.mu, &m.broken, &m.ended)
 }
 
 // End implements ClientStream.
@@ -203,7 +184,7 @@ func (m *clientMessages) Cancel(cause error) {
 		return
 	}
 	m.breakLocked(&CallError{Phase: PhaseWait, Sent: true, Err: cause})
-	m.headLocked()
+	m.headLocked(nil)
 	last := c.calls[m.id] == m.call && c.removeLocked(m.call, time.Now())
 	c.mu.Unlock()
 	c.flush()
@@ -230,7 +211,7 @@ func (call *muxCall) finish(outcome muxOutcome) {
 		call.outcome <- outcome
 	case outcome.expired:
 		m.breakLocked(&CallError{Phase: PhaseWait, Sent: true, Err: context.DeadlineExceeded})
-		m.headLocked()
+		m.headLocked(nil)
 	default:
 		m.settleLocked(outcome.err)
 	}

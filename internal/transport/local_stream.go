@@ -24,11 +24,7 @@ type localStream struct {
 	mu   sync.Mutex
 	// up is what the client sends, down what the server does.
 	up, down localQueue
-	// headed is closed when header is what the server says in front of its messages, or it
-	// says nothing.
-	headed   chan struct{}
-	isHeaded bool
-	header   []Pair
+	streamHeader
 	// over: the handler has ended the call, and status and trailer say how.
 	over    bool
 	status  *Status
@@ -89,7 +85,7 @@ func (p *localPeer) open(ctx context.Context, request *Request) (ClientStream, e
 	if err != nil {
 		return nil, err
 	}
-	s := &localStream{call: call, peer: p, headed: make(chan struct{}), counted: true}
+	s := &localStream{call: call, peer: p, streamHeader: newStreamHeader(), counted: true}
 	s.up.init(s, p.server.buffers)
 	s.down.init(s, p.peer.pool.buffers)
 	call.DropBody()
@@ -129,13 +125,6 @@ func (s *localStream) wakeLocked() {
 	for _, q := range []*localQueue{&s.up, &s.down} {
 		wake(q.readable)
 		wake(q.writable)
-	}
-}
-
-func (s *localStream) headLocked(metadata []Pair) {
-	if !s.isHeaded {
-		s.isHeaded, s.header = true, metadata
-		close(s.headed)
 	}
 }
 
@@ -338,10 +327,7 @@ func (s *localClientStream) KeepBody() { s.down.keep() }
 
 // Header implements ClientStream.
 func (s *localClientStream) Header() ([]Pair, error) {
-	<-s.headed
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.header, s.client
+	return s.awaitHeader(&s.mu, &s.client, &s.client)
 }
 
 // End implements ClientStream.
@@ -425,7 +411,7 @@ func (s *localServerStream) SendHeader(metadata []Pair) error {
 	switch {
 	case s.server != nil:
 		return s.server
-	case s.isHeaded:
+	case s.there:
 		return errHeaderSent
 	}
 	(*localStream)(s).headLocked(metadata)

@@ -32,25 +32,9 @@ var (
 	_ opener       = (*ttstreamMade)(nil)
 )
 
-// streamHeader is what a server says in front of its messages. The lock of the stream guards
-// it, but came.
-type streamHeader struct {
-	// came is closed when pairs is what it said, or it said nothing.
-	came  chan struct{}
-	there bool
-	pairs []Pair
-}
-
-func (h *streamHeader) headLocked(pairs []Pair) {
-	if !h.there {
-		h.there, h.pairs = true, pairs
-		close(h.came)
-	}
-}
-
 // openTTStream is Peer.OpenStream for TTHeader.
 func (g *streamPeer) openTTStream(ctx context.Context, request *Request) (ClientStream, error) {
-	m := &ttstreamMade{ctx: ctx, streamHeader: streamHeader{came: make(chan struct{})}}
+	m := &ttstreamMade{ctx: ctx, streamHeader: newStreamHeader()}
 	m.init(g.pool.buffers)
 	m.limit = g.peer.config.Limits.Bytes
 	m.request.Method = request.method
@@ -170,18 +154,7 @@ func (m *ttstreamMade) CloseSend() error {
 }
 
 // Header implements ClientStream.
-func (m *ttstreamMade) Header() ([]Pair, error) {
-	<-m.came
-	m.conn.mu.Lock()
-	defer m.conn.mu.Unlock()
-	switch {
-	case m.broken != nil:
-		return nil, m.broken
-	case m.ended != nil && m.ended != io.EOF:
-		return m.pairs, m.ended
-	}
-	return m.pairs, nil
-}
+func (m *ttstreamMade) Header() ([]Pair, error) { return m.awaitHeader(&m.conn.mu, &m.broken, &m.ended) }
 
 // End implements ClientStream.
 func (m *ttstreamMade) End() (status *Status, trailer ReplyHead) {
