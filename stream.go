@@ -16,7 +16,8 @@ type ClientStream interface {
 	// Context is that of the stream. It ends with it.
 	Context() context.Context
 	// Header waits for the metadata that the server sends in front of its first message,
-	// and returns it. Keys are as ReceiveMetadata has them.
+	// and returns it, behind the end of the stream too. Keys are as ReceiveMetadata has them.
+	// It is nil if the server has said how the call ended, and nothing in front of that.
 	Header() (map[string]string, error)
 	// Trailer returns the metadata that came behind the last message, once Recv has
 	// returned an error; nil before.

@@ -39,8 +39,7 @@ func (m *ClientMessages) Send(message any) error { return m.send(message, false)
 // of the method can decode into. It returns errors as ServerStreamingClient.Recv does.
 func (m *ClientMessages) Recv(message any) error { return m.recv(message) }
 
-// HeaderMetadata is Header for keys with several values. What has come of it is there also
-// with an error.
+// HeaderMetadata is Header for keys with several values.
 func (m *ClientMessages) HeaderMetadata() (Metadata, error) {
 	pairs, err := m.header()
 	return Metadata{pairs}, err
@@ -293,9 +292,9 @@ func (s *clientStream) header() ([]transport.Pair, error) {
 	pairs, err := s.carrier.Header()
 	if err != nil {
 		if ended := s.over(); ended != nil && ended != io.EOF {
-			return pairs, ended
+			return nil, ended
 		}
-		return pairs, s.failure(err)
+		return nil, s.failure(err)
 	}
 	return pairs, nil
 }

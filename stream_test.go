@@ -244,6 +244,9 @@ func TestStreams_Metadata(t *testing.T) {
 		if trailer := swap.Trailer(); !maps.Equal(trailer, map[string]string{"took": "7 ms"}) || !maps.Equal(metadata, trailer) {
 			t.Errorf("trailer %q, metadata %q", trailer, metadata)
 		}
+		if header, err := swap.Header(); err != nil || !maps.Equal(header, map[string]string{"h": "1", "i": "2"}) {
+			t.Errorf("header behind the end: %q, %v", header, err)
+		}
 	})
 }
 

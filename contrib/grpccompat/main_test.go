@@ -126,9 +126,7 @@ func connect(t *testing.T, s testpb.TestServiceServer, with setting, local bool)
 	} else {
 		with.client.Target = address.String()
 	}
-	if with.client.Timeout == 0 {
-		with.client.Timeout = patience
-	}
+	with.client.Timeout, with.client.ConnectTimeout = patience, patience
 	client, err := grpccompat.NewClient(with.client)
 	if err != nil {
 		t.Fatal(err)

@@ -99,11 +99,11 @@ func (m *clientMessages) headersLocked(event *http2.Event) error {
 	first := !m.reply.answered
 	err := m.reply.headers(event)
 	m.encoding = m.reply.encoding
-	if first && !event.End {
-		m.headLocked(m.reply.pairs)
+	if first && !event.End && err == nil {
+		m.sayLocked(m.reply.pairs)
 		m.reply.pairs, m.reply.ahead = nil, 0
 	}
-	m.headLocked(nil)
+	m.headLocked()
 	return err
 }
 
@@ -122,7 +122,7 @@ func (m *clientMessages) settleLocked(err error) {
 			m.ended = &CallError{Phase: PhaseReply, Sent: true, Err: m.ended}
 		}
 	}
-	m.headLocked(nil)
+	m.headLocked()
 	m.closeLocked()
 }
 
@@ -184,7 +184,7 @@ func (m *clientMessages) Cancel(cause error) {
 		return
 	}
 	m.breakLocked(&CallError{Phase: PhaseWait, Sent: true, Err: cause})
-	m.headLocked(nil)
+	m.headLocked()
 	last := c.calls[m.id] == m.call && c.removeLocked(m.call, time.Now())
 	c.mu.Unlock()
 	c.flush()
@@ -211,7 +211,7 @@ func (call *muxCall) finish(outcome muxOutcome) {
 		call.outcome <- outcome
 	case outcome.expired:
 		m.breakLocked(&CallError{Phase: PhaseWait, Sent: true, Err: context.DeadlineExceeded})
-		m.headLocked(nil)
+		m.headLocked()
 	default:
 		m.settleLocked(outcome.err)
 	}

@@ -138,7 +138,7 @@ func (s *localStream) endedLocked() {
 		stop()
 	}
 	s.unwatch = nil
-	s.headLocked(nil)
+	s.headLocked()
 	s.wakeLocked()
 }
 
@@ -150,6 +150,7 @@ func (s *localStream) finish(status *Status, trailer ReplyHead) error {
 		return context.Canceled
 	}
 	s.over, s.status, s.trailer = true, status, trailer
+	s.sayLocked(nil)
 	s.down.closed = true
 	s.endedLocked()
 	return nil
@@ -387,7 +388,7 @@ func (s *localServerStream) Room() *linkbuf.Buffer { return s.down.newRoom() }
 func (s *localServerStream) Send(bool) error {
 	return s.down.send(false, func() error {
 		if s.server == nil {
-			(*localStream)(s).headLocked(nil)
+			s.sayLocked(nil)
 		}
 		return s.server
 	})
@@ -414,6 +415,6 @@ func (s *localServerStream) SendHeader(metadata []Pair) error {
 	case s.there:
 		return errHeaderSent
 	}
-	(*localStream)(s).headLocked(metadata)
+	s.sayLocked(metadata)
 	return nil
 }

@@ -33,8 +33,8 @@ type Stream interface {
 // ClientStream is the side of the caller.
 type ClientStream interface {
 	Stream
-	// Header waits for what the server says in front of its first message, or instead of one. It
-	// returns that also with an error, if it came.
+	// Header waits for what the server says in front of its first message, or instead of one. It may
+	// be called at any time, behind Release too.
 	Header() ([]Pair, error)
 	// End returns how the server ended the call, behind the io.EOF of Receive: status is nil after success.
 	// trailer has metadata, business error and executed as those of a unary reply (ReplyHead).

@@ -127,7 +127,7 @@ func (m *ttstreamMade) settleLocked(err error) {
 		err = io.EOF
 	}
 	m.streamMessages.endLocked(err)
-	m.headLocked(nil)
+	m.headLocked()
 	m.closeLocked()
 }
 
@@ -180,7 +180,7 @@ func (m *ttstreamMade) Cancel(cause error) {
 		c.removeLocked(m)
 	}
 	m.breakLocked(&CallError{Phase: PhaseWait, Sent: true, Err: cause})
-	m.headLocked(nil)
+	m.headLocked()
 	c.mu.Unlock()
 	c.flushNow()
 	c.peer.roomFree()

@@ -258,7 +258,7 @@ func (c *ttstreamConn) obeyLocked(event *ttstream.Event) (ended bool) {
 	switch event.Kind {
 	case ttstream.EventHeader:
 		head, _, _, _ := readReplyHead(event.Info)
-		call.headLocked(head.Metadata)
+		call.sayLocked(head.Metadata)
 		return false
 	case ttstream.EventData:
 		err := call.messageLocked(event.Data)

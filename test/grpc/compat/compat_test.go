@@ -73,7 +73,7 @@ type closer interface {
 
 func dialHere(t *testing.T, address string) closer {
 	t.Helper()
-	client, err := grpccompat.NewClient(grpccompat.ClientConfig{ClientConfig: fulmar.ClientConfig{Target: address, Timeout: time.Minute}})
+	client, err := grpccompat.NewClient(grpccompat.ClientConfig{ClientConfig: fulmar.ClientConfig{Target: address, Timeout: time.Minute, ConnectTimeout: time.Minute}})
 	if err != nil {
 		t.Fatal(err)
 	}
