@@ -327,6 +327,15 @@ func badReplies() map[string]badReply {
 			header(s, id, false)
 			_, _ = s.http2.Data(id, framedMessage("a"), true)
 		}},
+		// A status in front of a message does not count.
+		"a status too early": {grpc.Internal, "without a status", func(s *grpcScript, id uint32) {
+			header(s, id, false, http2.Field{Name: "grpc-status", Value: "9"}, http2.Field{Name: "grpc-message", Value: "early"})
+			_, _ = s.http2.Data(id, framedMessage("a"), true)
+		}},
+		"two statuses": {grpc.Internal, "without a message", func(s *grpcScript, id uint32) {
+			header(s, id, false, http2.Field{Name: "grpc-status", Value: "9"}, http2.Field{Name: "grpc-message", Value: "early"})
+			_ = s.http2.Headers(id, []http2.Field{{Name: "grpc-status", Value: "0"}}, true)
+		}},
 		"no message": {grpc.Internal, "without a message", func(s *grpcScript, id uint32) {
 			header(s, id, true, http2.Field{Name: "grpc-status", Value: "0"})
 		}},

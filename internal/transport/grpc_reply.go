@@ -86,6 +86,13 @@ func (r *grpcReply) headers(event *http2.Event) error {
 			contentType = field.Value
 		case "grpc-encoding":
 			r.encoding = field.Value
+		case "grpc-status", "grpc-message", "grpc-status-details-bin":
+			// How the call ended is said in the last headers. Elsewhere it is a mistake, or
+			// somebody between the two has made others of them.
+			if !event.End {
+				continue
+			}
+			fallthrough
 		default:
 			if err := r.field(field); err != nil {
 				return err
