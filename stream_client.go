@@ -427,7 +427,7 @@ func (s clientStreamOf[Req, Res]) CloseAndRecv() (*Res, error) {
 	message, err := s.Recv()
 	switch {
 	case err == io.EOF:
-		return nil, s.unexpected("the server ended the stream without an answer")
+		return nil, s.miscounted("the server ended the stream without an answer")
 	case err != nil:
 		return nil, err
 	}
@@ -438,14 +438,16 @@ func (s clientStreamOf[Req, Res]) CloseAndRecv() (*Res, error) {
 	case err != nil:
 		return nil, err
 	}
-	failed := s.unexpected("the server answered with more than one message")
+	failed := s.miscounted("the server answered with more than one message")
 	s.end(failed, context.Canceled)
 	return nil, failed
 }
 
-func (s *clientStream) unexpected(message string) *Error {
+// miscounted is the error for a server that does not answer with one message. The two do not
+// mean the same method, which is what gRPC has its code for.
+func (s *clientStream) miscounted(message string) *Error {
 	return &Error{
-		code: Internal, origin: OriginTransport, phase: PhaseReply, executed: ExecutedMaybe, message: message,
+		code: Unimplemented, origin: OriginTransport, phase: PhaseReply, executed: ExecutedMaybe, message: message,
 		method: s.state.method.fullName(), address: s.address, elapsed: time.Since(s.start),
 	}
 }

@@ -227,13 +227,24 @@ func (s *serverStream) failure(err error) error {
 	return failed
 }
 
-// recvOnly receives the one message of a client that sends no other.
+// recvOnly receives the one message of a client that sends no other. In gRPC it waits for
+// the end of what the client sends, as servers of grpc-go do: who sends more means another
+// method.
 func (s *serverStream) recvOnly(message any) error {
-	err := s.recv(message)
-	if err != io.EOF {
+	switch err := s.recv(message); {
+	case err == io.EOF:
+		return &Error{code: Unimplemented, message: "the caller sent no message to a method that takes one", executed: ExecutedNo}
+	case err != nil || s.state.protocol != GRPC:
 		return err
 	}
-	return &Error{code: Internal, message: "the caller sent no message", executed: ExecutedNo}
+	switch _, err := s.carrier.Receive(0); err {
+	case io.EOF:
+		return nil
+	case nil:
+		return &Error{code: Unimplemented, message: "the caller sent more than one message to a method that takes one", executed: ExecutedNo}
+	default:
+		return s.failure(err)
+	}
 }
 
 // encodeStreamed puts a message into the room of a stream.

@@ -76,6 +76,7 @@ func (f *feed) Swap(stream fulmar.BidiStreamingServer[testservice.Item, testserv
 
 // streaming is a server and a client for streams.
 type streaming struct {
+	way    string
 	api    testservice.FeedClient
 	client *fulmar.Client
 	server *fulmar.Server
@@ -97,7 +98,7 @@ func eachStreamingWay(t *testing.T, service *feed, server fulmar.ServerConfig, c
 
 func newStreaming(t *testing.T, way string, service *feed, server fulmar.ServerConfig, client fulmar.ClientConfig) *streaming {
 	t.Helper()
-	s := &streaming{}
+	s := &streaming{way: way}
 	network := simnet.New(simnet.Config{})
 	listener, err := network.Listen(simAddress)
 	if err != nil {

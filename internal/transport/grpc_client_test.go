@@ -332,19 +332,19 @@ func badReplies() map[string]badReply {
 			header(s, id, false, http2.Field{Name: "grpc-status", Value: "9"}, http2.Field{Name: "grpc-message", Value: "early"})
 			_, _ = s.http2.Data(id, framedMessage("a"), true)
 		}},
-		"two statuses": {grpc.Internal, "without a message", func(s *grpcScript, id uint32) {
+		"two statuses": {grpc.Unimplemented, "without a message", func(s *grpcScript, id uint32) {
 			header(s, id, false, http2.Field{Name: "grpc-status", Value: "9"}, http2.Field{Name: "grpc-message", Value: "early"})
 			_ = s.http2.Headers(id, []http2.Field{{Name: "grpc-status", Value: "0"}}, true)
 		}},
-		"no message": {grpc.Internal, "without a message", func(s *grpcScript, id uint32) {
+		"no message": {grpc.Unimplemented, "without a message", func(s *grpcScript, id uint32) {
 			header(s, id, true, http2.Field{Name: "grpc-status", Value: "0"})
 		}},
-		"half a message": {grpc.Internal, "without a message", func(s *grpcScript, id uint32) {
+		"half a message": {grpc.Internal, "within its message", func(s *grpcScript, id uint32) {
 			header(s, id, false)
 			_, _ = s.http2.Data(id, framedMessage("abc")[:6], false)
 			_ = s.http2.Headers(id, []http2.Field{{Name: "grpc-status", Value: "0"}}, true)
 		}},
-		"two messages": {grpc.Internal, "more than one", func(s *grpcScript, id uint32) {
+		"two messages": {grpc.Unimplemented, "more than one", func(s *grpcScript, id uint32) {
 			header(s, id, false)
 			_, _ = s.http2.Data(id, append(framedMessage("a"), framedMessage("b")...), false)
 		}},

@@ -172,7 +172,7 @@ func (r *grpcReply) pair(name, value string) {
 func (r *grpcReply) data(b []byte, request *Request, limit int, pool *linkbuf.Pool) error {
 	for len(b) > 0 {
 		if r.whole {
-			return &grpc.Error{Code: grpc.Internal, Detail: "more than one message in a reply"}
+			return &grpc.Error{Code: grpc.Unimplemented, Detail: "more than one message in a reply"}
 		}
 		if !r.started {
 			n := copy(r.prefix[r.prefixed:], b)
@@ -237,8 +237,11 @@ func (r *grpcReply) finish(request *Request, limit int) (*Response, error) {
 	case r.status.code != uint32(grpc.OK):
 		response.Status = &Status{Code: r.status.code, Message: r.status.message, Details: r.status.details}
 		return response, nil
+	case r.prefixed == 0:
+		// The two do not mean the same method. gRPC has this code for it.
+		return nil, &grpc.Error{Code: grpc.Unimplemented, Detail: "the server ended the reply without a message"}
 	case !r.whole:
-		return nil, &grpc.Error{Code: grpc.Internal, Detail: "the server ended the reply without a message"}
+		return nil, &grpc.Error{Code: grpc.Internal, Detail: "the server ended the reply within its message"}
 	}
 	if r.compressed {
 		return r.inflate(response, request, limit)

@@ -102,10 +102,20 @@ func (h *http2Server) takeLocked(event *http2.Event, now time.Time) *serverStrea
 		return nil
 	}
 	stream.complete = true
-	if !h.refuses(stream) && (stream.prefixed < grpc.PrefixSize || len(stream.body) < stream.length) {
-		stream.refuse(grpc.Internal, "the request ends before its message does")
-	}
+	stream.checkWhole()
 	return stream
+}
+
+// checkWhole refuses a request without a whole message.
+func (s *serverStream) checkWhole() {
+	switch {
+	case s.server.refuses(s):
+	case s.prefixed == 0:
+		// The caller means another method than we do. gRPC has this code for it.
+		s.refuse(grpc.Unimplemented, "no message in the request of a unary call")
+	case s.prefixed < grpc.PrefixSize || len(s.body) < s.length:
+		s.refuse(grpc.Internal, "the request ends before its message does")
+	}
 }
 
 // refuses reports whether a call is refused whatever its request may be. Who calls an unknown
@@ -289,7 +299,7 @@ func (s *serverStream) data(b []byte) {
 		}
 		n := min(len(b), s.length-len(s.body))
 		if n == 0 {
-			s.refuse(grpc.Internal, "more than one message in the request of a unary call")
+			s.refuse(grpc.Unimplemented, "more than one message in the request of a unary call")
 			return
 		}
 		if !s.grow(n) {
