@@ -2,6 +2,7 @@ package idl_test
 
 import (
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -49,7 +50,8 @@ func parseArchive(text string) idl.Options {
 	}
 	for line := range strings.Lines(text) {
 		if next, found := strings.CutPrefix(strings.TrimSuffix(line, " --\n"), "-- "); found {
-			name = next
+			// A file has one name, as Memory would find it by any.
+			name = strings.TrimPrefix(path.Join("/", next), "/")
 			if len(options.Files) == 0 {
 				options.Files = []string{name}
 			}
