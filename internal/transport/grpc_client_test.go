@@ -332,10 +332,6 @@ func badReplies() map[string]badReply {
 			header(s, id, false, http2.Field{Name: "grpc-status", Value: "9"}, http2.Field{Name: "grpc-message", Value: "early"})
 			_, _ = s.http2.Data(id, framedMessage("a"), true)
 		}},
-		"two statuses": {grpc.Unimplemented, "without a message", func(s *grpcScript, id uint32) {
-			header(s, id, false, http2.Field{Name: "grpc-status", Value: "9"}, http2.Field{Name: "grpc-message", Value: "early"})
-			_ = s.http2.Headers(id, []http2.Field{{Name: "grpc-status", Value: "0"}}, true)
-		}},
 		"no message": {grpc.Unimplemented, "without a message", func(s *grpcScript, id uint32) {
 			header(s, id, true, http2.Field{Name: "grpc-status", Value: "0"})
 		}},
