@@ -358,6 +358,11 @@ func (s *clientStream) recv(message any) error {
 	if ended := s.over(); ended != nil {
 		return ended
 	}
+	if err := s.ctx.parent.Err(); err != nil {
+		// What watches the context has not run yet. Who has canceled it gets no message more,
+		// however many have arrived.
+		return s.end(s.failure(err), err)
+	}
 	timeout := time.Duration(s.timeout.Load())
 	body, err := s.carrier.Receive(timeout)
 	switch {

@@ -1,8 +1,10 @@
 package fulmar_test
 
 import (
+	"context"
 	"maps"
 	"testing"
+	"testing/synctest"
 
 	"github.com/fulmar-rpc/fulmar"
 	"github.com/fulmar-rpc/fulmar/internal/testservice"
@@ -49,6 +51,30 @@ func TestStreams_HeaderBehindTheEnd(t *testing.T) {
 			}
 			if header, err := swap.Header(); err != nil || !maps.Equal(header, want.header) {
 				t.Errorf("%s: header %q, %v", how, header, err)
+			}
+		}
+	})
+}
+
+// TestStreams_CanceledAtOnce: behind the end of its context a stream has no messages, though
+// some have arrived, and nobody has noticed that end.
+func TestStreams_CanceledAtOnce(t *testing.T) {
+	eachStreamingWay(t, &feed{}, fulmar.ServerConfig{}, fulmar.ClientConfig{}, func(t *testing.T, s *streaming) {
+		for range 20 {
+			ctx, cancel := context.WithCancel(t.Context())
+			list, err := s.api.List(ctx, &testservice.Item{Name: "a", Count: 3})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := list.Recv(); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+			cancel()
+			for range 2 {
+				if item, err := list.Recv(); fulmar.CodeOf(err) != fulmar.Canceled {
+					t.Errorf("got %v, %v", item, err)
+				}
 			}
 		}
 	})
