@@ -65,7 +65,7 @@ chaos: generate bin/chaos bin/chaos-race ## Faults and overload on real sockets 
 	bin/chaos -race $(ROOT)/bin/chaos-race -run "$(SCENARIOS)" $(if $(SOAK),-soak $(SOAK))
 
 .PHONY: conformance
-conformance: generate ## Outside suites: h2spec, grpcurl, and the interoperability cases of gRPC in both directions
+conformance: generate ## Outside suites: h2spec, grpcurl, connectconformance and the interoperability cases of gRPC in both directions
 	$(GO) -C test/conformance run .
 	$(GO) -C test/grpc test -count=1 -v ./interop
 

@@ -1,9 +1,11 @@
-// Command conformance runs the tools of others that need a server to talk to: h2spec, all
-// cases, and grpcurl, which lists, describes and calls what reflection tells it. It ends with
+// Command conformance runs the suites and tools of others that need something to talk to:
+// h2spec, all cases; grpcurl, which lists, describes and calls what reflection tells it; and
+// connectconformance, all cases about gRPC, with our server and with our client. It ends with
 // what they say, and fails if something is not as it should be.
 package main
 
 //go:generate fulmar gen -o gen -I ../../examples/quotes/proto ../../examples/quotes/proto/quotes.proto
+//go:generate go run ./generate -o gen
 
 import (
 	"context"
@@ -23,8 +25,8 @@ import (
 	"github.com/fulmar-rpc/fulmar/test/conformance/gen/quotes"
 )
 
-// patience bounds a suite: h2spec takes a tenth of a second where all cases pass, and up to
-// 20 more for each that does not.
+// patience bounds all suites: h2spec takes a tenth of a second where all cases pass, and up to
+// 20 more for each that does not, connectconformance ten seconds, and more to be built.
 const patience = 10 * time.Minute
 
 func main() {
@@ -41,7 +43,8 @@ func main() {
 // run runs all of them.
 func run(ctx context.Context, out io.Writer) error {
 	return errors.Join(serving(ctx, func(ctx context.Context, address string) error { return h2spec(ctx, address, out) }),
-		serving(ctx, func(ctx context.Context, address string) error { return grpcurl(ctx, address, out) }))
+		serving(ctx, func(ctx context.Context, address string) error { return grpcurl(ctx, address, out) }),
+		connect(ctx, connectModes(), out))
 }
 
 // serving serves on a free port for as long as do takes.
