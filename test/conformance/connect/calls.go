@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -22,11 +21,15 @@ type attempt struct {
 	options []fulmar.CallOption
 	cancel  context.CancelFunc
 	result  *conformance.ClientResponseResult
+	// What the server has sent beside its messages.
+	header, trailer fulmar.Metadata
 }
 
 // run makes the call. An error says that it could not be made; that the call has failed is
 // part of the result.
 func (a *attempt) run(ctx context.Context) error {
+	a.options = append(a.options, fulmar.ReceiveReply(&a.header, &a.trailer))
+	defer a.finish()
 	switch method := a.request.GetMethod(); method {
 	case "Unary":
 		return single(ctx, a, new(conformance.UnaryRequest), a.client.Unary)
@@ -86,12 +89,9 @@ func (a *attempt) took(payload *conformance.ConformancePayload) {
 	a.result.Payloads = append(a.result.Payloads, payload)
 }
 
-// finish keeps the metadata of a stream that has ended.
-func (a *attempt) finish(stream fulmar.ClientStream) {
-	// How the stream has ended is known by now.
-	headers, _ := stream.Header()
-	a.result.ResponseHeaders = headersOf(maps.All(headers))
-	a.result.ResponseTrailers = headersOf(maps.All(stream.Trailer()))
+// finish keeps the metadata of a call that has ended.
+func (a *attempt) finish() {
+	a.result.ResponseHeaders, a.result.ResponseTrailers = headersOf(a.header.All()), headersOf(a.trailer.All())
 }
 
 // unpack returns the requests of the call.
@@ -133,8 +133,7 @@ func single[Req proto.Message, Res any, ResPtr messageOf[Res]](ctx context.Conte
 		timer := time.AfterFunc(delay, a.cancel)
 		defer timer.Stop()
 	}
-	var metadata map[string]string
-	response, err := call(ctx, request, append(a.options, fulmar.ReceiveMetadata(&metadata))...)
+	response, err := call(ctx, request, a.options...)
 	if err != nil {
 		a.failed(err)
 	} else {
@@ -145,10 +144,6 @@ func single[Req proto.Message, Res any, ResPtr messageOf[Res]](ctx context.Conte
 			a.took(withPayload.GetPayload())
 		}
 	}
-	// Callers of such methods get headers and trailers in one map, so nobody can tell what
-	// came in which.
-	a.result.ResponseHeaders = headersOf(maps.All(metadata))
-	a.result.ResponseTrailers = a.result.ResponseHeaders
 	return nil
 }
 
@@ -162,7 +157,6 @@ func (a *attempt) serverStream(ctx context.Context) error {
 		a.failed(err)
 		return nil
 	}
-	defer a.finish(stream)
 	if delay, ok := a.afterClose(); ok {
 		_ = wait(ctx, uint32(delay.Milliseconds()))
 		a.cancel()
@@ -201,7 +195,6 @@ func (a *attempt) clientStream(ctx context.Context) error {
 		a.failed(err)
 		return nil
 	}
-	defer a.finish(stream)
 	for i, request := range requests {
 		// If the call ends meanwhile, Send says so.
 		_ = wait(stream.Context(), a.request.GetRequestDelayMs())
@@ -238,7 +231,6 @@ func (a *attempt) bidiStream(ctx context.Context) error {
 		a.failed(err)
 		return nil
 	}
-	defer a.finish(stream)
 	alternate := a.request.GetStreamType() == conformance.StreamType_STREAM_TYPE_FULL_DUPLEX_BIDI_STREAM
 	for i, request := range requests {
 		_ = wait(stream.Context(), a.request.GetRequestDelayMs())

@@ -72,8 +72,8 @@ func (c *caller) make(ctx context.Context, request *conformance.ClientCompatRequ
 	if err != nil {
 		return nil, err
 	}
-	for key, value := range pairs(request.GetRequestHeaders()) {
-		ctx = fulmar.WithTransient(ctx, key, value)
+	for key, values := range pairs(request.GetRequestHeaders()) {
+		ctx = fulmar.WithTransient(ctx, key, values...)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"io"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -172,8 +173,8 @@ func one(ctx context.Context, request proto.Message, definition *conformance.Una
 	if err := see(seen, request); err != nil {
 		return nil, err
 	}
-	for key, value := range pairs(definition.GetResponseHeaders()) {
-		if err := fulmar.SetReplyMetadata(ctx, key, value); err != nil {
+	for key, values := range pairs(definition.GetResponseHeaders()) {
+		if err := fulmar.SetReplyMetadata(ctx, key, values...); err != nil {
 			return nil, err
 		}
 	}
@@ -195,20 +196,22 @@ func answer(ctx context.Context, seen *conformance.ConformancePayload_RequestInf
 }
 
 func setTrailers(ctx context.Context, trailers []*conformance.Header) error {
-	for key, value := range pairs(trailers) {
-		if err := fulmar.SetReplyTrailer(ctx, key, value); err != nil {
+	for key, values := range pairs(trailers) {
+		if err := fulmar.SetReplyTrailer(ctx, key, values...); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// mapOf returns what a stream sends in front of its messages. Several values of a name are
+// one with commas.
 func mapOf(headers []*conformance.Header) map[string]string {
-	values := map[string]string{}
-	for key, value := range pairs(headers) {
-		values[key] = value
+	all := map[string]string{}
+	for key, values := range pairs(headers) {
+		all[key] = strings.Join(values, ",")
 	}
-	return values
+	return all
 }
 
 // seeing returns what a handler knows of its call before the first message.

@@ -29,11 +29,11 @@ func wait(ctx context.Context, milliseconds uint32) error {
 }
 
 // pairs yields headers as metadata. Names are the same in upper and lower case, and in
-// HTTP/2 they are in lower case. Several values of a name are one with commas.
-func pairs(headers []*conformance.Header) iter.Seq2[string, string] {
-	return func(yield func(string, string) bool) {
+// HTTP/2 they are in lower case.
+func pairs(headers []*conformance.Header) iter.Seq2[string, []string] {
+	return func(yield func(string, []string) bool) {
 		for _, header := range headers {
-			if !yield(strings.ToLower(header.GetName()), strings.Join(header.GetValue(), ",")) {
+			if !yield(strings.ToLower(header.GetName()), header.GetValue()) {
 				return
 			}
 		}
@@ -42,8 +42,14 @@ func pairs(headers []*conformance.Header) iter.Seq2[string, string] {
 
 // headersOf returns metadata as headers.
 func headersOf(pairs iter.Seq2[string, string]) (headers []*conformance.Header) {
+	at := map[string]*conformance.Header{}
 	for key, value := range pairs {
-		headers = append(headers, &conformance.Header{Name: key, Value: []string{value}})
+		header := at[key]
+		if header == nil {
+			header = &conformance.Header{Name: key}
+			at[key], headers = header, append(headers, header)
+		}
+		header.Value = append(header.Value, value)
 	}
 	return headers
 }
