@@ -28,7 +28,8 @@ type Client struct {
 	config   ClientConfig
 	protocol Protocol
 	timeout  time.Duration
-	limits   limits.Message
+	// limits are those of messages that arrive, sends of those that are sent.
+	limits, sends limits.Message
 	// A target of one address has a peer, one of several instances.
 	address   string
 	target    string
@@ -61,6 +62,7 @@ func NewClient(config ClientConfig) (*Client, error) {
 		timeout:  limits.Or(config.Timeout, limits.CallTimeout, 0),
 		limits:   messageLimits(config.MaxMessageBytes, config.MaxDepth, config.DecodeBytesPerWireByte, config.MaxDecodeBytes),
 	}
+	c.sends = sendLimits(c.limits, config.MaxSendBytes)
 	if c.secure, err = config.TLS.build(config.Logger); err != nil {
 		return nil, fmt.Errorf("client config: TLS: %w", err)
 	}
@@ -378,9 +380,9 @@ func (c *Client) attempt(ctx context.Context, peer *transport.Peer, state *unary
 		request.Observe(o, o.call.Start)
 	}
 	head := request.Body().Len()
-	err = checkUnframed(c.protocol, state.request, c.limits)
+	err = checkUnframed(c.protocol, state.request, c.sends)
 	if err == nil {
-		err = state.method.encode(request.Body(), state.request, c.limits, method.Qualified, &state.method.requests)
+		err = state.method.encode(request.Body(), state.request, c.sends, method.Qualified, &state.method.requests)
 	}
 	if err != nil {
 		return &Error{code: encodeCode(err), message: err.Error(), phase: PhaseEncode, executed: ExecutedNo, cause: err}

@@ -119,6 +119,9 @@ type ServerConfig struct {
 	// refused, and the connection goes on if its framing allows. Default 16 MiB
 	// (MessageBytes).
 	MaxMessageBytes int
+	// MaxSendBytes bounds a reply, and each message of a stream that is sent, in place of
+	// MaxMessageBytes. Default what that is, 16 MiB (MessageBytes).
+	MaxSendBytes int
 	// MaxDepth bounds the nesting of structs and containers. Default 64 (Depth);
 	// off means 10,000, which the stack still holds.
 	MaxDepth int
@@ -263,7 +266,7 @@ func (c ServerConfig) Validate() error {
 		"MaxQueueTime": c.MaxQueueTime, "PingAfter": c.PingAfter, "MaxConnectionAge": c.MaxConnectionAge,
 		"MaxConnectionAgeGrace": c.MaxConnectionAgeGrace,
 	})...)
-	return errors.Join(append(problems, checkMessageLimits("server config", c.MaxMessageBytes, c.MaxDepth)...)...)
+	return errors.Join(append(problems, checkMessageLimits("server config", c.MaxMessageBytes, c.MaxSendBytes, c.MaxDepth)...)...)
 }
 
 // eventLoop returns what the server's connections take from the configuration.
@@ -363,6 +366,9 @@ type ClientConfig struct {
 	// MaxMessageBytes bounds a request and a reply. Default 16 MiB
 	// (MessageBytes).
 	MaxMessageBytes int
+	// MaxSendBytes bounds a request, and each message of a stream that is sent, in place of
+	// MaxMessageBytes. Default what that is, 16 MiB (MessageBytes).
+	MaxSendBytes int
 	// MaxDepth bounds the nesting of structs and containers. Default 64 (Depth);
 	// off means 10,000, which the stack still holds.
 	MaxDepth int
@@ -432,7 +438,7 @@ func (c ClientConfig) Validate() error {
 		"Timeout": c.Timeout, "ConnectTimeout": c.ConnectTimeout, "IdleTimeout": c.IdleTimeout,
 		"MaxConnectionAge": c.MaxConnectionAge, "PingAfter": c.PingAfter,
 	})...)
-	return errors.Join(append(problems, checkMessageLimits("client config", c.MaxMessageBytes, c.MaxDepth)...)...)
+	return errors.Join(append(problems, checkMessageLimits("client config", c.MaxMessageBytes, c.MaxSendBytes, c.MaxDepth)...)...)
 }
 
 // checkGRPC returns what cannot be set with gRPC.
@@ -487,9 +493,14 @@ func checkDurations(config string, fields map[string]time.Duration) (problems []
 // goroutine's stack with room to spare.
 const depthOff = 10000
 
-func checkMessageLimits(config string, messageBytes, depth int) (problems []error) {
-	if messageBytes > limits.FrameLengthMax {
-		problems = append(problems, fmt.Errorf("%s: MaxMessageBytes: %d is more than a frame can hold (limit %d)", config, messageBytes, limits.FrameLengthMax))
+func checkMessageLimits(config string, messageBytes, sendBytes, depth int) (problems []error) {
+	for _, field := range []struct {
+		name  string
+		bytes int
+	}{{"MaxMessageBytes", messageBytes}, {"MaxSendBytes", sendBytes}} {
+		if field.bytes > limits.FrameLengthMax {
+			problems = append(problems, fmt.Errorf("%s: %s: %d is more than a frame can hold (limit %d)", config, field.name, field.bytes, limits.FrameLengthMax))
+		}
 	}
 	if depth > depthOff {
 		problems = append(problems, fmt.Errorf("%s: MaxDepth: %d is more than the stack is sure to hold (limit %d)", config, depth, depthOff))
@@ -505,4 +516,10 @@ func messageLimits(messageBytes, depth, decodeFactor int, decodeBytes int64) lim
 		DecodeBytesMax:         limits.Or[int64](decodeBytes, limits.DecodeBytesMax, math.MaxInt64),
 		Scratch:                new(sync.Pool),
 	}
+}
+
+// sendLimits returns the limits of messages that are sent, of those that all have.
+func sendLimits(all limits.Message, sendBytes int) limits.Message {
+	all.Bytes = limits.Or(sendBytes, all.Bytes, limits.FrameLengthMax)
+	return all
 }

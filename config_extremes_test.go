@@ -38,8 +38,8 @@ func TestConfig_ExtremesServe(t *testing.T) {
 				setNumbers(&server, least)
 				setNumbers(&client, least)
 				if !least {
-					server.MaxMessageBytes, server.MaxDepth, server.MaxWaitPercent = 1<<20, 64, 100
-					client.MaxMessageBytes, client.MaxDepth = 1<<20, 64
+					server.MaxMessageBytes, server.MaxSendBytes, server.MaxDepth, server.MaxWaitPercent = 1<<20, 1<<20, 64, 100
+					client.MaxMessageBytes, client.MaxSendBytes, client.MaxDepth = 1<<20, 1<<20, 64
 				}
 				client.Target = serve(t, server, adder()).address
 				api := dial(t, client)

@@ -27,6 +27,13 @@ func serverMessageLimits() map[string]field[fulmar.ServerConfig] {
 			},
 			settings: messageBytesSettings(),
 		},
+		"MaxSendBytes": {
+			observe: func(t *testing.T, config fulmar.ServerConfig) any {
+				config.MaxMessageBytes = 1000
+				return bothWays(newProbes(t, config, off), longestMessage)
+			},
+			settings: sendBytesSettings("requests 1000, replies %d"),
+		},
 		"MaxDepth": {
 			observe: func(t *testing.T, config fulmar.ServerConfig) any {
 				return eachWayAndProtocol(t, func(protocol fulmar.Protocol) *probes {
@@ -66,6 +73,13 @@ func clientMessageLimits() map[string]field[fulmar.ClientConfig] {
 			},
 			settings: messageBytesSettings(),
 		},
+		"MaxSendBytes": {
+			observe: func(t *testing.T, config fulmar.ClientConfig) any {
+				config.MaxMessageBytes = 1000
+				return bothWays(newProbes(t, off, config), longestMessage)
+			},
+			settings: sendBytesSettings("requests %d, replies 1000"),
+		},
 		"MaxDepth": {
 			observe: func(t *testing.T, config fulmar.ClientConfig) any {
 				return eachWayAndProtocol(t, func(protocol fulmar.Protocol) *probes {
@@ -90,6 +104,16 @@ func clientMessageLimits() map[string]field[fulmar.ClientConfig] {
 			},
 			settings: decodeBytesSettings(),
 		},
+	}
+}
+
+// sendBytesSettings are for a side that takes messages of up to 1000 bytes.
+func sendBytesSettings(format string) []setting {
+	sizes := messageSizes()
+	return []setting{
+		{1001, fmt.Sprintf(format, 1001)},
+		{nil, fmt.Sprintf(format, 1000)},
+		{-1, fmt.Sprintf(format, sizes[0])},
 	}
 }
 

@@ -19,13 +19,14 @@ func TestServerConfig_ReportsAllProblemsAtOnce(t *testing.T) {
 		Address:         "nowhere",
 		Protocols:       []fulmar.Protocol{fulmar.Framed, 99},
 		MaxMessageBytes: limits.FrameLengthMax + 1,
+		MaxSendBytes:    limits.FrameLengthMax + 2,
 		MaxDepth:        10_001,
 		Interceptors:    []fulmar.UnaryInterceptor{nil},
 	})
 	if err == nil {
 		t.Fatal("NewServer succeeded")
 	}
-	for _, want := range []string{`"nowhere" is not host:port`, "Protocols[1]: 99", "MaxMessageBytes", "MaxDepth: 10001", "Interceptors[0] is nil"} {
+	for _, want := range []string{`"nowhere" is not host:port`, "Protocols[1]: 99", "MaxMessageBytes", "MaxSendBytes", "MaxDepth: 10001", "Interceptors[0] is nil"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error does not say %q:\n%v", want, err)
 		}

@@ -28,13 +28,14 @@ import (
 // then Serve once. Its methods are safe for concurrent use, except that
 // services must not be registered while it serves.
 type Server struct {
-	config    ServerConfig
-	limits    limits.Message
-	admission *admission
-	logger    *slog.Logger
-	methods   methodTable
-	transport *transport.Server
-	next      UnaryNext
+	config ServerConfig
+	// limits are those of messages that arrive, sends of those that are sent.
+	limits, sends limits.Message
+	admission     *admission
+	logger        *slog.Logger
+	methods       methodTable
+	transport     *transport.Server
+	next          UnaryNext
 	// nextStream is next for streams.
 	nextStream StreamNext
 	// observers is nil if nobody observes calls. intercepted: there are interceptors.
@@ -64,6 +65,7 @@ func NewServer(config ServerConfig) (*Server, error) {
 		logger:    loggerOr(config.Logger),
 		methods:   newMethodTable(),
 	}
+	s.sends = sendLimits(s.limits, config.MaxSendBytes)
 	s.observers = newObservers(config.Observers, nil)
 	secured, err := config.TLS.build(s.logger, config.allowed().Has(wire.GRPC))
 	if err != nil {
@@ -512,9 +514,9 @@ func (s *Server) answer(in *transport.Inbound, state *unaryState, call *servedCa
 	}
 	defer reply.Release()
 	head := reply.Body().Len()
-	err = checkUnframed(Protocol(in.Protocol), state.reply, s.limits)
+	err = checkUnframed(Protocol(in.Protocol), state.reply, s.sends)
 	if err == nil {
-		err = method.encode(reply.Body(), state.reply, s.limits, method.Name, &method.replies)
+		err = method.encode(reply.Body(), state.reply, s.sends, method.Name, &method.replies)
 	}
 	if err != nil {
 		s.unencodable(in, state, err)

@@ -335,7 +335,7 @@ func (s *clientStream) send(message any, last bool) error {
 	if s.over() != nil {
 		return io.EOF
 	}
-	if err := s.state.method.encodeStreamed(s.carrier, message, s.client.limits); err != nil {
+	if err := s.state.method.encodeStreamed(s.carrier, message, s.client.sends); err != nil {
 		return &Error{
 			code: encodeCode(err), message: err.Error(), phase: PhaseEncode, executed: ExecutedMaybe, cause: err,
 			method: s.state.method.fullName(), address: s.address, elapsed: time.Since(s.start),

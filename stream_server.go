@@ -184,7 +184,7 @@ func (s *serverStream) send(message any) error {
 	if err := s.state.sends(message); err != nil {
 		return err
 	}
-	if err := s.state.method.encodeStreamed(s.carrier, message, s.server.limits); err != nil {
+	if err := s.state.method.encodeStreamed(s.carrier, message, s.server.sends); err != nil {
 		return &Error{code: encodeCode(err), message: "the message cannot be encoded: " + err.Error(), cause: err}
 	}
 	return s.failure(s.carrier.Send(false))

@@ -154,7 +154,9 @@ func (m *ttstreamMade) CloseSend() error {
 }
 
 // Header implements ClientStream.
-func (m *ttstreamMade) Header() ([]Pair, error) { return m.awaitHeader(&m.conn.mu, &m.broken, &m.ended) }
+func (m *ttstreamMade) Header() ([]Pair, error) {
+	return m.awaitHeader(&m.conn.mu, &m.broken, &m.ended)
+}
 
 // End implements ClientStream.
 func (m *ttstreamMade) End() (status *Status, trailer ReplyHead) {

@@ -104,6 +104,7 @@ func (c *caller) client(request *conformance.ClientCompatRequest) (*fulmar.Clien
 		Timeout:         -1, // the suite says which calls have one
 		ConnectTimeout:  connectPatience,
 		MaxMessageBytes: int(request.GetMessageReceiveLimit()),
+		MaxSendBytes:    -1, // The limit is for what is received.
 		Logger:          logger(),
 	}
 	switch request.GetCompression() {

@@ -28,6 +28,7 @@ func serve(ctx context.Context, in io.Reader, out io.Writer) error {
 		Address:         "127.0.0.1:0",
 		Protocols:       []fulmar.Protocol{fulmar.GRPC},
 		MaxMessageBytes: int(request.GetMessageReceiveLimit()),
+		MaxSendBytes:    -1, // The limit is for what is received.
 		DrainTimeout:    drain,
 		Logger:          logger(),
 	}
