@@ -38,8 +38,10 @@ type localStream struct {
 // localQueue holds messages in one direction. The lock of the stream guards it, but room
 // and timer, which are of who sends and who receives.
 type localQueue struct {
-	stream   *localStream
-	pool     *linkbuf.Pool
+	stream *localStream
+	pool   *linkbuf.Pool
+	// limit is how long messages may be that the receiver takes.
+	limit    int
 	messages [][]byte
 	bytes    int
 	// closed: no message follows.
@@ -53,8 +55,8 @@ type localQueue struct {
 	timer    *time.Timer
 }
 
-func (q *localQueue) init(stream *localStream, pool *linkbuf.Pool) {
-	q.stream, q.pool = stream, pool
+func (q *localQueue) init(stream *localStream, pool *linkbuf.Pool, limit int) {
+	q.stream, q.pool, q.limit = stream, pool, limit
 	q.readable, q.writable = make(chan struct{}, 1), make(chan struct{}, 1)
 	q.room.Init(pool)
 }
@@ -86,8 +88,8 @@ func (p *localPeer) open(ctx context.Context, request *Request) (ClientStream, e
 		return nil, err
 	}
 	s := &localStream{call: call, peer: p, streamHeader: newStreamHeader(), counted: true}
-	s.up.init(s, p.server.buffers)
-	s.down.init(s, p.peer.pool.buffers)
+	s.up.init(s, p.server.buffers, p.server.config.Limits.Bytes)
+	s.down.init(s, p.peer.pool.buffers, p.peer.config.Limits.Bytes)
 	call.DropBody()
 	call.stream, call.outcome = s, nil // that is the request's, which others will use
 	if call.invalid == nil && call.Target != nil && p.server.config.Streams != nil && p.server.config.Streams(call.Target) {
@@ -243,6 +245,9 @@ func (q *localQueue) receive(timeout time.Duration, broken func() error) ([]byte
 			wake(q.writable)
 			q.received = message
 			q.stream.mu.Unlock()
+			if len(message) > q.limit {
+				return nil, &grpc.Error{Code: grpc.ResourceExhausted, Detail: fmt.Sprintf("message of %d bytes (limit %d)", len(message), q.limit)}
+			}
 			return message[:len(message):len(message)], nil
 		}
 		if err == nil && q.closed {
