@@ -27,7 +27,8 @@ const patience = 20 * time.Second
 // than 30 structs: it runs the guide's commands and writes the guide's files, and
 // nothing else. What comes of it is the example, whose business code is that of
 // before, and both servers are called by both clients. The clone that the guide
-// begins with is this one, and no module is downloaded.
+// begins with is this one. Modules are downloaded for the service on Kitex, and
+// none is while the guide is followed.
 func TestGuide_SwitchesAService(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the guide's commands are for GNU tools")
@@ -46,6 +47,7 @@ func TestGuide_SwitchesAService(t *testing.T) {
 	}
 	copyFolder(t, "testdata/booking", service)
 	generateKitex(t, service)
+	download(t, service)
 	programs := map[string]string{}
 	build(t, service, programs, "Kitex")
 
@@ -85,6 +87,18 @@ func generateKitex(t *testing.T, service string) {
 	t.Helper()
 	path := run(t, ".", "go", "tool", "-n", "kitex")
 	run(t, service, strings.TrimSpace(path), "-module", "example.com/booking", "-gen-path", "gen", "-no-dependency-check", "idl/booking.thrift")
+}
+
+// download fetches the modules that the service's tidy go.mod needs, for no other
+// module may need the same versions of them.
+func download(t *testing.T, service string) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "go", "mod", "tidy", "-diff")
+	command.Dir = service
+	command.Env = append(os.Environ(), "GOWORK=off")
+	if output, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", command, err, output)
+	}
 }
 
 // build compiles both programs of the service, and adds them to those that there are.
