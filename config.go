@@ -230,6 +230,12 @@ type ServerConfig struct {
 	// service which is not registered is never one of a registered method. Default:
 	// such calls are refused with Unimplemented.
 	UnknownHandler UnknownHandler `json:"-"`
+	// UnknownStreamHandler serves streams of services and methods that are not registered:
+	// messages are sent and received as *Raw, each a message in Protobuf or a struct in
+	// Thrift (Call.PayloadCodec); ForwardStreams makes one. In gRPC nothing tells a stream from a
+	// call with one message each way, so it gets all such calls, and UnknownHandler
+	// none. Default: streams are refused with Unimplemented.
+	UnknownStreamHandler func(ctx context.Context, messages *ServerMessages) error `json:"-"`
 	// Logger for what operators should know. Default slog.Default().
 	Logger *slog.Logger `json:"-"`
 }

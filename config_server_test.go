@@ -67,6 +67,20 @@ func serverPlaces() map[string]field[fulmar.ServerConfig] {
 			},
 			settings: []setting{{nil, "code 0"}, {[]fulmar.StreamInterceptor{refusingStreams}, "permission denied"}},
 		},
+		"BeforeStop": {
+			observe:  func(t *testing.T, config fulmar.ServerConfig) any { return serve(t, config, adder()).stopError() },
+			settings: []setting{{nil, ""}, {func(context.Context) error { return errNowhere }, "server stop: BeforeStop: " + errNowhere.Error()}},
+		},
+		"Logger": {
+			observe:  observeLogger,
+			settings: []setting{{nil, "the default logger"}, {slog.New(slog.NewTextHandler(io.Discard, nil)), "another"}},
+		},
+	}
+}
+
+// serverUnknown are the fields for what is not registered.
+func serverUnknown() map[string]field[fulmar.ServerConfig] {
+	return map[string]field[fulmar.ServerConfig]{
 		"UnknownHandler": {
 			observe: func(t *testing.T, config fulmar.ServerConfig) any {
 				server := serveAny(t, config, func(fulmar.Registrar) {})
@@ -76,13 +90,14 @@ func serverPlaces() map[string]field[fulmar.ServerConfig] {
 				return nil, fulmar.NewError(fulmar.NotFound, "not here")
 			}), "not found"}},
 		},
-		"BeforeStop": {
-			observe:  func(t *testing.T, config fulmar.ServerConfig) any { return serve(t, config, adder()).stopError() },
-			settings: []setting{{nil, ""}, {func(context.Context) error { return errNowhere }, "server stop: BeforeStop: " + errNowhere.Error()}},
-		},
-		"Logger": {
-			observe:  observeLogger,
-			settings: []setting{{nil, "the default logger"}, {slog.New(slog.NewTextHandler(io.Discard, nil)), "another"}},
+		"UnknownStreamHandler": {
+			observe: func(t *testing.T, config fulmar.ServerConfig) any {
+				server := serveAny(t, config, func(fulmar.Registrar) {})
+				return streamed(t, fulmar.ClientConfig{Target: server.address, Protocol: fulmar.GRPC})
+			},
+			settings: []setting{{nil, "unimplemented"}, {func(context.Context, *fulmar.ServerMessages) error {
+				return fulmar.NewError(fulmar.NotFound, "not here")
+			}, "not found"}},
 		},
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -214,11 +213,11 @@ func (r *replyMetadata) set(key string, values []string, behind bool) error {
 	return nil
 }
 
-// add sets all pairs that another server sent and that may be sent on: keys of the
-// protocol say something about its own connection. At once, because a server may send
-// many.
-func (r *replyMetadata) add(values map[string]string) {
-	if len(values) == 0 {
+// pass sets what another server sent and may be sent on, in place of what there is for the
+// same keys.
+func (r *replyMetadata) pass(header, trailer Metadata) {
+	front, behind := passable(header.pairs), passable(trailer.pairs)
+	if len(front)+len(behind) == 0 {
 		return
 	}
 	r.mu.Lock()
@@ -226,18 +225,15 @@ func (r *replyMetadata) add(values map[string]string) {
 	if r.sent {
 		return
 	}
-	pairs := make([]transport.Pair, 0, len(r.pairs)+len(values))
-	for _, pair := range r.pairs {
-		if _, again := values[pair.Key]; !again {
-			pairs = append(pairs, pair)
+	again := make(map[string]bool, len(front)+len(behind))
+	for _, pairs := range [...][]transport.Pair{front, behind} {
+		for _, pair := range pairs {
+			again[pair.Key] = true
 		}
 	}
-	for _, key := range slices.Sorted(maps.Keys(values)) {
-		if key != "" && values[key] != "" && !isReserved(key) {
-			pairs = append(pairs, transport.Pair{Key: key, Value: values[key]})
-		}
-	}
-	r.pairs = pairs
+	isAgain := func(pair transport.Pair) bool { return again[pair.Key] }
+	r.pairs = append(slices.DeleteFunc(r.pairs, isAgain), front...)
+	r.trailing = append(slices.DeleteFunc(r.trailing, isAgain), behind...)
 }
 
 // take returns a head with the pairs for the reply; none can be added afterwards.

@@ -3,10 +3,10 @@ package fulmar_test
 import (
 	"context"
 	"io"
-	"log/slog"
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -105,12 +105,12 @@ func TestStreams_WithoutTypes(t *testing.T) {
 			if err := stream.SendHeaderMetadata(fulmar.Metadata{}.With("fulmar-x", "1")); err == nil {
 				t.Error("a reserved key was sent")
 			}
-			if err := stream.SendHeaderMetadata(fulmar.Metadata{}.With("h", "1", "2")); err != nil && fulmar.CodeOf(err) != fulmar.Canceled {
-				t.Error(err)
-			}
-			for {
+			for first := true; ; first = false {
 				item := new(testservice.Item)
 				err := stream.Recv(item)
+				if first && err == nil {
+					err = stream.SendHeaderMetadata(fulmar.Metadata{}.With("h", "1", "2"))
+				}
 				if err == io.EOF {
 					return fulmar.SetReplyMetadata(stream.Context(), "t", "3", "4")
 				}
@@ -123,9 +123,11 @@ func TestStreams_WithoutTypes(t *testing.T) {
 			}
 		},
 	}
-	header := map[string][]string{"grpc": {"h=1", "h=2"}, "ttheader": {"h=1,2"}, "local": {"h=1", "h=2"}}
-	trailer := map[string][]string{"grpc": {"t=3", "t=4"}, "ttheader": {"t=3,4"}, "local": {"t=3", "t=4"}}
 	for _, way := range streamingWays {
+		wantHeader, wantTrailer := []string{"h=1", "h=2"}, []string{"t=3", "t=4"}
+		if strings.HasPrefix(way, "ttheader") {
+			wantHeader, wantTrailer = []string{"h=1,2"}, []string{"t=3,4"}
+		}
 		synctest.Test(t, func(t *testing.T) {
 			client := dialWithoutTypes(t, way, method)
 			var optHeader, optTrailer fulmar.Metadata
@@ -143,7 +145,7 @@ func TestStreams_WithoutTypes(t *testing.T) {
 			if err := stream.Recv(got); err != nil || got.Name != "it" || got.Count != 7 {
 				t.Errorf("%s: %v, %v", way, got, err)
 			}
-			if metadata, err := stream.HeaderMetadata(); err != nil || !slices.Equal(pairsOf(metadata), header[way]) {
+			if metadata, err := stream.HeaderMetadata(); err != nil || !slices.Equal(pairsOf(metadata), wantHeader) {
 				t.Errorf("%s: header %q, %v", way, pairsOf(metadata), err)
 			}
 			if err := stream.CloseSend(); err != nil {
@@ -152,10 +154,10 @@ func TestStreams_WithoutTypes(t *testing.T) {
 			if err := stream.Recv(got); err != io.EOF {
 				t.Error(err)
 			}
-			if metadata := stream.TrailerMetadata(); !slices.Equal(pairsOf(metadata), trailer[way]) {
+			if metadata := stream.TrailerMetadata(); !slices.Equal(pairsOf(metadata), wantTrailer) {
 				t.Errorf("%s: trailer %q", way, pairsOf(metadata))
 			}
-			if !slices.Equal(pairsOf(optHeader), header[way]) || !slices.Equal(pairsOf(optTrailer), trailer[way]) {
+			if !slices.Equal(pairsOf(optHeader), wantHeader) || !slices.Equal(pairsOf(optTrailer), wantTrailer) {
 				t.Errorf("%s: by the option: header %q, trailer %q", way, pairsOf(optHeader), pairsOf(optTrailer))
 			}
 			openAnother(t, client, method, &optHeader, &optTrailer)
@@ -180,40 +182,9 @@ func openAnother(t *testing.T, client *fulmar.Client, method *fulmar.MethodDesc,
 // dialWithoutTypes serves one method, and returns a client.
 func dialWithoutTypes(t *testing.T, way string, method *fulmar.MethodDesc) *fulmar.Client {
 	t.Helper()
-	network := simnet.New(simnet.Config{})
-	listener, err := network.Listen(simAddress)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, err := fulmar.NewServer(fulmar.ServerConfig{Listener: listener, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	server.RegisterService(&fulmar.ServiceDesc{Name: method.Service, Methods: []*fulmar.MethodDesc{method}}, t)
-	if _, err := server.Listen(); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(ctx) }()
-	config := fulmar.ClientConfig{Target: simAddress, Dial: network.Dial, Protocol: map[string]fulmar.Protocol{"grpc": fulmar.GRPC, "ttheader": fulmar.TTHeader}[way]}
-	if way == "local" {
-		config = fulmar.ClientConfig{Local: server}
-	}
-	client, err := fulmar.NewClient(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := client.Close(); err != nil {
-			t.Error(err)
-		}
-		cancel()
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
-	})
-	return client
+	return newStreamingOf(t, way, func(server *fulmar.Server) {
+		server.RegisterService(&fulmar.ServiceDesc{Name: method.Service, Methods: []*fulmar.MethodDesc{method}}, t)
+	}, fulmar.ServerConfig{}, fulmar.ClientConfig{}).client
 }
 
 func messageOf(err error) string {

@@ -28,6 +28,8 @@ type methodKey struct {
 type methodEntry struct {
 	method         *MethodDesc
 	implementation any
+	// unknown: it is not registered, and a peer has made its name up.
+	unknown bool
 	// services are those that have a method of this name, if several do.
 	services []string
 }

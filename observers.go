@@ -378,7 +378,7 @@ func (s *Server) newCall(in *transport.Inbound, entry *methodEntry) (call *callI
 func (s *Server) observe(o *observedCall, in *transport.Inbound, entry *methodEntry) {
 	o.observers, o.inbound = s.observers, in
 	o.call = observe.Call{
-		Side: observe.Server, Undefined: in.Target == nil,
+		Side: observe.Server, Undefined: entry == nil || entry.unknown,
 		Protocol: Protocol(in.Protocol).String(), Peer: in.Peer, Start: in.Stamps().Complete,
 	}
 	if entry != nil && entry.method != nil {

@@ -71,6 +71,10 @@ func NewServer(config ServerConfig) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("server config: TLS: %w", err)
 	}
+	unknownStream := s.unknownStream
+	if config.UnknownStreamHandler == nil {
+		unknownStream = nil
+	}
 	s.transport = transport.NewServer(transport.ServerConfig{
 		Allowed:          config.allowed(),
 		Limits:           s.limits,
@@ -94,6 +98,7 @@ func NewServer(config ServerConfig) (*Server, error) {
 		LookupExact:      s.lookupExact,
 		Streams:          s.streamsTarget,
 		TakesUnknown:     config.UnknownHandler != nil,
+		UnknownStream:    unknownStream,
 		Handle:           s.handle,
 		Observed:         s.observers != nil,
 		Connection:       connectionObserver(config.Observers, func() *peerlog.Log { return s.transport.Log() }),
@@ -230,7 +235,7 @@ var ErrServerClosed = errors.New("fulmar: the server is closed")
 
 // lookup finds what a message calls.
 func (s *Server) lookup(service, method []byte, payload wire.Payload) any {
-	if entry := s.methods.lookup(service, method, PayloadCodec(payload), s.config.UnknownHandler != nil); entry != nil {
+	if entry := s.methods.lookup(service, method, PayloadCodec(payload), s.config.UnknownHandler != nil || s.config.UnknownStreamHandler != nil); entry != nil {
 		return entry
 	}
 	return nil // and not a nil entry, which is something

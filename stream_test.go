@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -84,7 +85,10 @@ type streaming struct {
 }
 
 // streamingWays are how streams come to a server.
-var streamingWays = []string{"grpc", "ttheader", "local"}
+var (
+	directWays    = []string{"grpc", "ttheader", "local"}
+	streamingWays = append(slices.Clone(directWays), "grpc through a proxy", "ttheader through a proxy")
+)
 
 // eachStreamingWay runs a test with virtual time for each way.
 func eachStreamingWay(t *testing.T, service *feed, server fulmar.ServerConfig, client fulmar.ClientConfig, test func(t *testing.T, s *streaming)) {
@@ -98,6 +102,24 @@ func eachStreamingWay(t *testing.T, service *feed, server fulmar.ServerConfig, c
 
 func newStreaming(t *testing.T, way string, service *feed, server fulmar.ServerConfig, client fulmar.ClientConfig) *streaming {
 	t.Helper()
+	return newStreamingOf(t, way, func(s *fulmar.Server) {
+		testservice.RegisterFeedServer(s, service)
+		testservice.RegisterCalculatorServer(s, streamAdder{})
+	}, server, client)
+}
+
+// newStreamingOf serves what register registers, at its way.
+func newStreamingOf(t *testing.T, way string, register func(*fulmar.Server), server fulmar.ServerConfig, client fulmar.ClientConfig) *streaming {
+	t.Helper()
+	if behind, proxied := strings.CutSuffix(way, " through a proxy"); proxied {
+		plain := client
+		plain.StreamInterceptors = nil
+		back := newStreamingOf(t, behind, register, server, plain)
+		return newStreamingOf(t, behind, func(*fulmar.Server) {}, fulmar.ServerConfig{
+			UnknownHandler:       fulmar.Forward(back.client),
+			UnknownStreamHandler: forwardAll(fulmar.ForwardStreams(back.client)),
+		}, client)
+	}
 	s := &streaming{way: way}
 	network := simnet.New(simnet.Config{})
 	listener, err := network.Listen(simAddress)
@@ -109,8 +131,7 @@ func newStreaming(t *testing.T, way string, service *feed, server fulmar.ServerC
 	if s.server, err = fulmar.NewServer(server); err != nil {
 		t.Fatal(err)
 	}
-	testservice.RegisterFeedServer(s.server, service)
-	testservice.RegisterCalculatorServer(s.server, streamAdder{})
+	register(s.server)
 	if _, err := s.server.Listen(); err != nil {
 		t.Fatal(err)
 	}
@@ -145,6 +166,17 @@ func newStreaming(t *testing.T, way string, service *feed, server fulmar.ServerC
 		}
 	})
 	return s
+}
+
+// forwardAll passes on the transient metadata too.
+func forwardAll(forward func(context.Context, *fulmar.ServerMessages) error) func(context.Context, *fulmar.ServerMessages) error {
+	return func(ctx context.Context, messages *fulmar.ServerMessages) error {
+		call, _ := fulmar.CallFrom(ctx)
+		for key, value := range call.Metadata().AllTransient() {
+			ctx = fulmar.WithTransient(ctx, key, value)
+		}
+		return forward(ctx, messages)
+	}
 }
 
 type streamAdder struct{}

@@ -39,14 +39,14 @@ func Forward(caller Caller) UnknownHandler {
 		if err != nil {
 			return nil, &Error{code: InvalidArgument, message: err.Error()}
 		}
-		var received map[string]string
+		var header, trailer Metadata
 		var result any
 		if !method.Oneway {
 			result = &reply
 		}
-		err = caller.Call(ctx, method, &request, result, ReceiveMetadata(&received))
+		err = caller.Call(ctx, method, &request, result, ReceiveReply(&header, &trailer))
 		if served, ok := ctx.Value(callKey{}).(*servedCall); ok {
-			served.reply.add(received)
+			served.reply.pass(header, trailer)
 		}
 		if err != nil {
 			return nil, forwarded(err)
@@ -88,6 +88,19 @@ func (s *Server) unknown(service, name string, payload PayloadCodec) *methodEntr
 		// In several services: it is known, but not which one is meant.
 		return nil
 	}
+	method := unknownMethod(service, name, payload)
+	if method == nil {
+		return nil
+	}
+	method.Invoke = invokeUnknown
+	if payload == PayloadProtobuf {
+		method.Invoke = invokeUnknownProtobuf
+	}
+	return &methodEntry{method: method, implementation: handler, unknown: true}
+}
+
+// unknownMethod describes a method that is not registered, nil if it can be none.
+func unknownMethod(service, name string, payload PayloadCodec) *MethodDesc {
 	if before, after, qualified := strings.Cut(name, ":"); qualified {
 		if before == "" {
 			return nil
@@ -98,11 +111,7 @@ func (s *Server) unknown(service, name string, payload PayloadCodec) *methodEntr
 	if err != nil {
 		return nil
 	}
-	method.Invoke = invokeUnknown
-	if payload == PayloadProtobuf {
-		method.Invoke = invokeUnknownProtobuf
-	}
-	return &methodEntry{method: method, implementation: handler}
+	return method
 }
 
 // invokeUnknown is MethodDesc.Invoke of methods that are not registered.

@@ -1,4 +1,4 @@
-// Command proxy forwards every call that it gets to another server, whatever
+// Command proxy forwards every call and every stream that it gets to another server, whatever
 // service and method it is of, and knows no definition of any. Deadline and
 // persistent metadata go on with it; results, errors and reply metadata come back.
 package main
@@ -38,9 +38,10 @@ func run(ctx context.Context, listen string, to fulmar.ClientConfig, out io.Writ
 	}
 	defer client.Close()
 	server, err := fulmar.NewServer(fulmar.ServerConfig{
-		Address:        listen,
-		UnknownHandler: fulmar.Forward(client),
-		Interceptors:   []fulmar.UnaryInterceptor{report(out)},
+		Address:              listen,
+		UnknownHandler:       fulmar.Forward(client),
+		UnknownStreamHandler: fulmar.ForwardStreams(client),
+		Interceptors:         []fulmar.UnaryInterceptor{report(out)},
 	})
 	if err != nil {
 		return err

@@ -113,6 +113,10 @@ func goroutineExceptions() []exception {
 			reason: "what a user or package context hangs on the end of a call's context; and what watches for that end, which the call takes back when it ends",
 		},
 		{
+			rule: "goroutine", file: "unknown_stream.go", what: "go",
+			reason: "ForwardStreams: sends what the caller sends; ends when the handler has returned, because the stream that it receives from ends with that",
+		},
+		{
 			rule: "goroutine", file: "eventloop/listener.go", what: "go",
 			reason: "closes the listener when the context of Serve ends; Serve takes it back before it returns. One ends the engine with the last connection",
 		},

@@ -152,7 +152,9 @@ func (h *http2Server) newStreamLocked(event *http2.Event, now time.Time) *server
 		return nil
 	}
 	if config := &h.conn.server.config; s.refused == nil {
-		s.target = config.LookupExact(s.service, s.method, s.payload)
+		if s.target = config.LookupExact(s.service, s.method, s.payload); s.target == nil && config.UnknownStream != nil {
+			s.target = config.UnknownStream(s.service, s.method, s.payload)
+		}
 		if s.target != nil && config.Streams != nil && config.Streams(s.target) {
 			s.messages = newServerMessages(s)
 		}

@@ -92,6 +92,9 @@ func (p *localPeer) open(ctx context.Context, request *Request) (ClientStream, e
 	s.down.init(s, p.peer.pool.buffers, p.peer.config.Limits.Bytes)
 	call.DropBody()
 	call.stream, call.outcome = s, nil // that is the request's, which others will use
+	if call.invalid == nil && call.Target == nil {
+		call.Target, call.invalid = p.server.config.unknownStream(call.Head.Service, call.Name, call.Payload)
+	}
 	if call.invalid == nil && call.Target != nil && p.server.config.Streams != nil && p.server.config.Streams(call.Target) {
 		call.Inbound.Stream = (*localServerStream)(s)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
 	"github.com/fulmar-rpc/fulmar/internal/peerlog"
 	"github.com/fulmar-rpc/fulmar/internal/wire"
+	"github.com/fulmar-rpc/fulmar/internal/wire/grpc"
 	"github.com/fulmar-rpc/fulmar/observe"
 )
 
@@ -55,6 +56,10 @@ type ServerConfig struct {
 	LookupExact func(service, method string, payload wire.Payload) any
 	// TakesUnknown: Handle serves methods without a Target as well.
 	TakesUnknown bool
+	// UnknownStream returns the Target of a stream whose method has none, nil if nobody
+	// takes it; in gRPC, where a call does not say whether it is one, of every such call.
+	// It may be nil.
+	UnknownStream func(service, method string, payload wire.Payload) any
 	// Streams reports whether a Target is a streaming method; nil if there are none.
 	Streams func(target any) bool
 	// Handle serves one call, at the same time as others. It may run on the goroutine
@@ -66,6 +71,21 @@ type ServerConfig struct {
 	// both are for who observes the server.
 	Observed   bool
 	Connection func(observe.Connection)
+}
+
+// unknownStream returns the Target of a stream whose method has none, or the error for
+// it where calls would be taken: nil, nil is for who answers all that are unknown.
+func (c *ServerConfig) unknownStream(service, method string, payload wire.Payload) (target any, refused error) {
+	if c.UnknownStream != nil {
+		if target := c.UnknownStream(service, method, payload); target != nil {
+			return target, nil
+		}
+	}
+	if c.TakesUnknown {
+		refused = &grpc.Error{Code: grpc.Unimplemented, Detail: fmt.Sprintf(
+			"method %.100q is not known here, and such streams are not taken", method)}
+	}
+	return nil, refused
 }
 
 // Server serves the messages of a listener's connections.

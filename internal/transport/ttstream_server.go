@@ -337,12 +337,12 @@ func (t *ttstreamServer) beginLocked(event *ttstream.Event) *ttstreamCall {
 	call.head, call.headBytes = head.RequestHead, event.Info.Size()
 	call.head.Timeout = time.Duration(event.Timeout)
 	call.parent = c.context()
-	switch call.target = config.Lookup(head.service, event.Method, wire.PayloadThrift); {
-	case call.target == nil:
+	if call.target = config.Lookup(head.service, event.Method, wire.PayloadThrift); call.target == nil {
 		call.method, call.service = string(event.Method), string(head.service)
-		if config.TakesUnknown {
-			call.refused = &grpc.Error{Code: grpc.Unimplemented, Detail: fmt.Sprintf("method %.100q is not served here, and streams of methods that are not known cannot be passed on", event.Method)}
-		}
+		call.target, call.refused = config.unknownStream(call.service, call.method, wire.PayloadThrift)
+	}
+	switch {
+	case call.target == nil:
 	case !config.Streams(call.target):
 		call.refused = &grpc.Error{Code: grpc.Unimplemented, Detail: fmt.Sprintf("method %.100q takes one message and answers with one: it was called as a stream", event.Method)}
 	}
