@@ -126,6 +126,10 @@ type observedCall struct {
 	address  string
 	bytesIn  int
 	bytesOut int
+	// messagesIn and messagesOut are of streams. anywhere: any goroutine may tell of it,
+	// not only the handler's.
+	messagesIn, messagesOut int
+	anywhere                bool
 	// err is what the call, or its last attempt, ended in. declared is such an error
 	// that is an answer.
 	err      error
@@ -223,7 +227,7 @@ func (o *observedCall) tellOne(i int, event *observe.Event) {
 func (o *observedCall) failed(cause any) {
 	if cause == nil {
 		cause = goexit
-		if o.inbound != nil {
+		if o.inbound != nil && !o.anywhere {
 			o.inbound.EndsGoroutine()
 		}
 	}
@@ -232,7 +236,7 @@ func (o *observedCall) failed(cause any) {
 
 // done tells the end of the call.
 func (o *observedCall) done() {
-	defer o.tellDone() // also if an observer ends the goroutine
+	defer o.tellDone(0) // also if an observer ends the goroutine
 	if o.inbound != nil {
 		if out := o.inbound.Stamps().BytesOut; out > 0 {
 			o.Tell(observe.Event{Phase: observe.PhaseWritten, Bytes: out})
@@ -240,8 +244,12 @@ func (o *observedCall) done() {
 	}
 }
 
-func (o *observedCall) tellDone() {
-	event := observe.Event{Phase: observe.PhaseDone, BytesOut: o.bytesOut, BytesIn: o.bytesIn, Err: o.err}
+// tellDone tells the end of the call, which was at a time, or is now if that is 0.
+func (o *observedCall) tellDone(at time.Duration) {
+	event := observe.Event{
+		Phase: observe.PhaseDone, At: at, BytesOut: o.bytesOut, BytesIn: o.bytesIn,
+		MessagesOut: o.messagesOut, MessagesIn: o.messagesIn, Err: o.err,
+	}
 	if o.err != nil {
 		event.Code = observe.Code(CodeOf(o.err))
 		event.Declared = o.declared != nil && errors.Is(o.err, o.declared)

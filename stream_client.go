@@ -72,7 +72,7 @@ type clientStream struct {
 	ended    error
 	trailer  Metadata
 	unwatch  func() bool
-	observed *observedCall
+	observed *observedStream
 }
 
 // OpenStream implements StreamCaller; generated clients use it.
@@ -111,7 +111,7 @@ func (c *Client) OpenStream(ctx context.Context, method *MethodDesc, options ...
 
 // observe begins to tell observers of the stream.
 func (s *clientStream) observe(ctx context.Context) context.Context {
-	c, o := s.client, new(observedCall)
+	c, o := s.client, new(observedStream)
 	o.observers, s.observed = c.observers, o
 	o.call = observe.Call{
 		Side: observe.Client, Service: s.state.method.Service, Method: s.state.method.Name,
@@ -125,7 +125,7 @@ func (s *clientStream) observe(ctx context.Context) context.Context {
 		}
 	}()
 	ctx = o.begin(ctx)
-	begun = true
+	begun, o.anywhere = true, true
 	return ctx
 }
 
@@ -135,7 +135,7 @@ func (s *clientStream) failed(err error) error {
 	s.state.ended(err)
 	if s.observed != nil {
 		s.observed.err = err
-		s.observed.done()
+		s.observed.tell(observe.Event{Phase: observe.PhaseDone})
 	}
 	return err
 }
@@ -195,16 +195,38 @@ func (s *clientStream) open(ctx context.Context, peer *transport.Peer) error {
 	if err != nil {
 		return &Error{code: encodeCode(err), message: err.Error(), phase: PhaseEncode, executed: ExecutedNo, cause: err}
 	}
-	if o := s.observed; o != nil {
-		o.attempt++
-		o.address = s.address
-	}
+	s.picked()
 	carrier, err := peer.OpenStream(ctx, request)
 	if err != nil {
-		return callFailure(err, s.limit)
+		failed := callFailure(err, s.limit)
+		if s.observed != nil {
+			s.observed.err = failed
+		}
+		return failed
 	}
 	s.carrier = carrier
+	if o := s.observed; o != nil {
+		use := observe.UseShared
+		if c.config.Local != nil {
+			use = observe.UseLocal
+		}
+		o.tell(observe.Event{Phase: observe.PhaseConnected, Connection: use})
+	}
 	return nil
+}
+
+// picked tells that an attempt goes to an address, and of the one before.
+func (s *clientStream) picked() {
+	o := s.observed
+	if o == nil {
+		return
+	}
+	if o.attempt > 0 {
+		o.tell(observe.Event{Phase: observe.PhaseRetried, Err: o.err})
+	}
+	o.attempt++
+	o.address = s.address
+	o.tell(observe.Event{Phase: observe.PhasePicked})
 }
 
 // failure returns the error for what a carrier says, or io.EOF.
@@ -268,7 +290,7 @@ func (s *clientStream) end(err, cause error) error {
 		if o.err = told; told != nil {
 			o.executed = executedWord(ExecutedMaybe)
 		}
-		o.done()
+		o.tell(observe.Event{Phase: observe.PhaseDone})
 	}
 	return err
 }
@@ -335,14 +357,18 @@ func (s *clientStream) send(message any, last bool) error {
 	if s.over() != nil {
 		return io.EOF
 	}
-	if err := s.state.method.encodeStreamed(s.carrier, message, s.client.sends); err != nil {
+	length, err := s.state.method.encodeStreamed(s.carrier, message, s.client.sends)
+	if err != nil {
 		return &Error{
 			code: encodeCode(err), message: err.Error(), phase: PhaseEncode, executed: ExecutedMaybe, cause: err,
 			method: s.state.method.fullName(), address: s.address, elapsed: time.Since(s.start),
 		}
 	}
 	switch err := s.carrier.Send(last); {
-	case err == nil || err == io.EOF:
+	case err == nil:
+		s.observed.message(observe.PhaseSent, length)
+		return nil
+	case err == io.EOF:
 		return err
 	case s.over() != nil:
 		return io.EOF
@@ -374,6 +400,7 @@ func (s *clientStream) recv(message any) error {
 	default:
 		return s.end(s.failure(err), context.Canceled)
 	}
+	s.observed.message(observe.PhaseArrived, len(body))
 	if _, err := s.state.method.Codec.ReadBody(body, message, s.client.limits, false); err != nil {
 		bad := s.client.badReply(err)
 		bad.method, bad.address, bad.elapsed = s.state.method.fullName(), s.address, time.Since(s.start)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/transport"
+	"github.com/fulmar-rpc/fulmar/observe"
 )
 
 // ServerMessages is a stream without types, as MethodDesc.InvokeStream gets it.
@@ -42,6 +43,8 @@ type serverStream struct {
 	timeout atomic.Int64
 	// handled: the handler was called.
 	handled bool
+	// observed is nil if nobody observes.
+	observed *observedStream
 	// messages is what the stream is part of.
 	messages *ServerMessages
 
@@ -54,7 +57,7 @@ type streamInProgress struct {
 	callInProgress
 	messages ServerMessages
 	state    streamState
-	observed observedCall
+	observed observedStream
 }
 
 // handleStream serves one streaming call.
@@ -76,11 +79,12 @@ func (s *Server) handleStream(ctx context.Context, in *transport.Inbound, entry 
 	stream.messages = &p.messages
 	stream.server, stream.in, stream.carrier, stream.state = s, in, in.Stream, state
 	ctx = callCtx
-	var o *observedCall
+	var o *observedStream
 	if s.observers != nil {
 		o = &p.observed
-		s.observe(o, in, entry)
-		defer o.done()
+		s.observe(&o.observedCall, in, entry)
+		stream.observed = o
+		defer o.tell(observe.Event{Phase: observe.PhaseDone})
 	}
 	finished := false
 	defer func() {
@@ -90,6 +94,7 @@ func (s *Server) handleStream(ctx context.Context, in *transport.Inbound, entry 
 	}()
 	if o != nil {
 		ctx = o.served(ctx) // may end the goroutine
+		o.anywhere = true
 	}
 	stream.ctx = ctx
 	err := s.nextStream(ctx, Stream{state})
@@ -104,11 +109,15 @@ func (s *Server) invokeStream(ctx context.Context, call Stream) error {
 		return &Error{code: Internal, message: "an interceptor called the handler of a stream twice"}
 	}
 	stream.handled, stream.ctx = true, ctx
-	return call.state.method.InvokeStream(call.state.implementation, stream.messages)
+	err := call.state.method.InvokeStream(call.state.implementation, stream.messages)
+	if o := stream.observed; o != nil {
+		o.tell(observe.Event{Phase: observe.PhaseHandled, Err: err})
+	}
+	return err
 }
 
 // finishStream tells the caller how the call ended.
-func (s *Server) finishStream(stream *serverStream, call *servedCall, o *observedCall, err error) {
+func (s *Server) finishStream(stream *serverStream, call *servedCall, o *observedStream, err error) {
 	in, method := stream.in, stream.state.method
 	head := call.reply.take()
 	var business *BusinessError
@@ -139,7 +148,7 @@ func (s *Server) finishStream(stream *serverStream, call *servedCall, o *observe
 }
 
 // streamPanicked is panicked for streams.
-func (s *Server) streamPanicked(stream *serverStream, call *servedCall, o *observedCall, cause any) {
+func (s *Server) streamPanicked(stream *serverStream, call *servedCall, o *observedStream, cause any) {
 	if cause == nil {
 		stream.in.EndsGoroutine()
 		cause = goexit
@@ -184,10 +193,15 @@ func (s *serverStream) send(message any) error {
 	if err := s.state.sends(message); err != nil {
 		return err
 	}
-	if err := s.state.method.encodeStreamed(s.carrier, message, s.server.sends); err != nil {
+	length, err := s.state.method.encodeStreamed(s.carrier, message, s.server.sends)
+	if err != nil {
 		return &Error{code: encodeCode(err), message: "the message cannot be encoded: " + err.Error(), cause: err}
 	}
-	return s.failure(s.carrier.Send(false))
+	if err := s.carrier.Send(false); err != nil {
+		return s.failure(err)
+	}
+	s.observed.message(observe.PhaseSent, length)
+	return nil
 }
 
 // recv receives into a message that is empty.
@@ -203,6 +217,7 @@ func (s *serverStream) recv(message any) error {
 	default:
 		return s.failure(err)
 	}
+	s.observed.message(observe.PhaseArrived, len(body))
 	if _, err := s.state.method.Codec.ReadBody(body, message, s.server.limits, false); err != nil {
 		s.server.transport.Log().Warn("message refused", "peer", s.in.Peer, "method", s.state.method.Name, "reason", err.Error())
 		bad := invalid(err)
@@ -247,15 +262,16 @@ func (s *serverStream) recvOnly(message any) error {
 	}
 }
 
-// encodeStreamed puts a message into the room of a stream.
-func (m *MethodDesc) encodeStreamed(carrier transport.Stream, message any, limit limits.Message) error {
+// encodeStreamed puts a message into the room of a stream, and returns its length.
+func (m *MethodDesc) encodeStreamed(carrier transport.Stream, message any, limit limits.Message) (length int, err error) {
 	room := carrier.Room()
 	limit.LikelyBytes = 0
-	err := m.Codec.AppendBody(room, message, limit)
-	if err != nil {
+	before := room.Len()
+	if err := m.Codec.AppendBody(room, message, limit); err != nil {
 		room.Release()
+		return 0, err
 	}
-	return err
+	return room.Len() - before, nil
 }
 
 // serverStreamOf is a serverStream with types.

@@ -56,6 +56,8 @@ type series struct {
 	ended    atomic.Uint64
 	bytesIn  atomic.Uint64
 	bytesOut atomic.Uint64
+	// messagesIn and messagesOut are of streams.
+	messagesIn, messagesOut atomic.Uint64
 	latency  Histogram
 }
 
@@ -127,6 +129,10 @@ func (*Metrics) event(_ *Call, value any, event Event) {
 	}
 	s.bytesIn.Add(uint64(event.BytesIn))
 	s.bytesOut.Add(uint64(event.BytesOut))
+	if event.MessagesIn+event.MessagesOut > 0 {
+		s.messagesIn.Add(uint64(event.MessagesIn))
+		s.messagesOut.Add(uint64(event.MessagesOut))
+	}
 	s.latency.Record(event.At)
 }
 
@@ -146,6 +152,9 @@ type Series struct {
 	// BytesIn and BytesOut are what was received and sent.
 	BytesIn  uint64
 	BytesOut uint64
+	// MessagesIn and MessagesOut are those of streams, counted when these end.
+	MessagesIn  uint64
+	MessagesOut uint64
 	// Latency is how long calls took, whatever they ended in. On the server that is
 	// from the last byte of the request to when the reply was handed to its
 	// connection.
@@ -165,6 +174,7 @@ func (m *Metrics) Snapshot() []Series {
 			InFlight: int(s.began.Load() - ended),
 			Declared: s.declared.Load(),
 			BytesIn:  s.bytesIn.Load(), BytesOut: s.bytesOut.Load(),
+			MessagesIn: s.messagesIn.Load(), MessagesOut: s.messagesOut.Load(),
 			Latency: s.latency.Snapshot(),
 		}
 		for i := range s.calls {

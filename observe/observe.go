@@ -32,7 +32,8 @@ type Observer struct {
 	// metadata and peer in it, unless the call was refused.
 	Begin func(ctx context.Context, call *Call) (next context.Context, value any)
 	// Event is told of one phase. The events of one call come one at a time, in
-	// order, on the goroutine that makes it or serves it; PhaseDone is the last.
+	// order, on the goroutine that makes it or serves it, of a stream on any that uses
+	// it; PhaseDone is the last.
 	Event func(call *Call, value any, event Event)
 	// Connection is told of connections.
 	Connection func(connection Connection)
@@ -106,6 +107,12 @@ const (
 	PhaseHandled
 	// PhaseRetried, client: an attempt has failed with Err, and another one follows.
 	PhaseRetried
+	// PhaseSent: a message of a stream was handed to its connection, which may have
+	// waited for the other side to take some; Bytes is its length.
+	PhaseSent
+	// PhaseArrived: a message of a stream was received by whoever waited for it; Bytes
+	// is its length.
+	PhaseArrived
 	// PhaseDone: the call has ended. Every call ends once.
 	PhaseDone
 
@@ -116,7 +123,7 @@ const (
 func (p Phase) String() string {
 	return [...]string{
 		"started", "picked", "encoded", "connected", "written", "first byte",
-		"received", "decoded", "handled", "retried", "done",
+		"received", "decoded", "handled", "retried", "message sent", "message arrived", "done",
 	}[p]
 }
 
@@ -157,9 +164,12 @@ type Event struct {
 	// The rest is of PhaseDone, but for Err.
 
 	// BytesOut and BytesIn are what was sent and received, headers included, in all
-	// attempts.
+	// attempts; of streams the messages, and on the server the headers in front of them.
 	BytesOut int
 	BytesIn  int
+	// MessagesOut and MessagesIn are how many messages were sent and received, of streams.
+	MessagesOut int
+	MessagesIn  int
 	// Code is that of Err, 0 for success.
 	Code Code
 	// Declared says that Err is an answer rather than a failure: an exception that
