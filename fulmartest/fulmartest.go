@@ -164,6 +164,6 @@ func (l *testLog) end() {
 }
 
 // methodMatches reports whether a name, of a service or of a method, is that of a call.
-func methodMatches(name string, call fulmar.Unary) bool {
-	return name == "" || name == call.Service() || name == call.Service()+"."+call.Method()
+func methodMatches(name, service, method string) bool {
+	return name == "" || name == service || name == service+"."+method
 }

@@ -437,6 +437,9 @@ func TestNetwork_MistakesEndTheTest(t *testing.T) {
 		"After needs an Err": func(_ testing.TB, _ *fulmartest.Network, s *fulmartest.Server) {
 			s.Inject(fulmartest.Rule{After: true})
 		},
+		"a rule with Messages needs an Err": func(_ testing.TB, _ *fulmartest.Network, s *fulmartest.Server) {
+			s.Inject(fulmartest.Rule{Messages: 1})
+		},
 		"for -1 calls": func(_ testing.TB, _ *fulmartest.Network, s *fulmartest.Server) { s.Inject(fulmartest.Rule{Calls: -1}) },
 	} {
 		fake := &fakeT{}

@@ -9,7 +9,7 @@ import (
 	"github.com/fulmar-rpc/fulmar"
 )
 
-// Rule says what becomes of calls that a server gets.
+// Rule says what becomes of calls that a server gets, streams among them.
 type Rule struct {
 	// Method chooses calls by the name of a service, "Orders", or a method,
 	// "Orders.place", as the constants of generated code have them. Default: all calls.
@@ -25,8 +25,13 @@ type Rule struct {
 	// the IDL declares. Such a call counts as not executed. Default: the handler is called.
 	Err error
 	// After calls the handler before the call fails with Err, which then counts as
-	// executed: its result is lost.
+	// executed: its result is lost. The messages of a stream are not.
 	After bool
+	// Messages lets so many messages of the handler of a stream through. The next one
+	// fails with Err, and so does the call, whatever the handler makes of it. Calls with
+	// one answer are not concerned. Default: 0, which is none with Err, and no failure of
+	// a message without it.
+	Messages int
 }
 
 // Injection is a rule that a server obeys. Safe for concurrent use.
@@ -44,8 +49,11 @@ func (s *Server) Inject(rule Rule) *Injection {
 	if rule.After && rule.Err == nil {
 		s.t.Fatalf("fulmartest: a rule with After needs an Err")
 	}
-	if rule.Calls < 0 || rule.Delay < 0 {
-		s.t.Fatalf("fulmartest: a rule for %d calls with a delay of %v", rule.Calls, rule.Delay)
+	if rule.Calls < 0 || rule.Delay < 0 || rule.Messages < 0 {
+		s.t.Fatalf("fulmartest: a rule for %d calls with a delay of %v, behind %d messages", rule.Calls, rule.Delay, rule.Messages)
+	}
+	if rule.Messages > 0 && (rule.Err == nil || rule.After) {
+		s.t.Fatalf("fulmartest: a rule with Messages needs an Err, and no After")
 	}
 	return s.rules.add(rule)
 }
@@ -79,12 +87,12 @@ func (r *rules) add(rule Rule) *Injection {
 }
 
 // take returns the rule for a call, and counts it.
-func (r *rules) take(call fulmar.Unary) (Rule, bool) {
+func (r *rules) take(service, method string, streams bool) (Rule, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, injection := range r.injected {
 		rule := injection.rule
-		if rule.Calls > 0 && injection.hits >= rule.Calls || !methodMatches(rule.Method, call) {
+		if rule.Calls > 0 && injection.hits >= rule.Calls || !methodMatches(rule.Method, service, method) || rule.Messages > 0 && !streams {
 			continue
 		}
 		injection.hits++
@@ -95,12 +103,41 @@ func (r *rules) take(call fulmar.Unary) (Rule, bool) {
 
 // intercept is the interceptor of the server.
 func (r *rules) intercept(ctx context.Context, call fulmar.Unary, next fulmar.UnaryNext) error {
-	rule, found := r.take(call)
+	rule, found := r.take(call.Service(), call.Method(), false)
 	if !found {
 		return next(ctx, call)
 	}
-	if rule.Delay > 0 {
-		timer := time.NewTimer(rule.Delay)
+	return rule.apply(ctx, func() error { return next(ctx, call) })
+}
+
+// interceptStream is intercept for streams.
+func (r *rules) interceptStream(ctx context.Context, call fulmar.Stream, next fulmar.StreamNext) error {
+	rule, found := r.take(call.Service(), call.Method(), true)
+	if !found {
+		return next(ctx, call)
+	}
+	if rule.Messages == 0 {
+		return rule.apply(ctx, func() error { return next(ctx, call) })
+	}
+	failure, sent := rule.Err, 0
+	call.OnSend(func(any) error {
+		if sent++; sent > rule.Messages {
+			return failure
+		}
+		return nil
+	})
+	rule.Err = nil
+	err := rule.apply(ctx, func() error { return next(ctx, call) })
+	if sent > rule.Messages {
+		return failure
+	}
+	return err
+}
+
+// apply does to a call what the rule says; handle calls the handler.
+func (r *Rule) apply(ctx context.Context, handle func() error) error {
+	if r.Delay > 0 {
+		timer := time.NewTimer(r.Delay)
 		defer timer.Stop()
 		select {
 		case <-timer.C:
@@ -108,12 +145,12 @@ func (r *rules) intercept(ctx context.Context, call fulmar.Unary, next fulmar.Un
 			return ctx.Err()
 		}
 	}
-	if rule.Err == nil {
-		return next(ctx, call)
+	if r.Err == nil {
+		return handle()
 	}
-	if rule.After {
+	if r.After {
 		// What it returns is lost.
-		_ = next(ctx, call)
+		_ = handle()
 	}
-	return rule.Err
+	return r.Err
 }

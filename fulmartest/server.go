@@ -51,6 +51,7 @@ func (n *Network) ServerWith(t testing.TB, config fulmar.ServerConfig, register 
 	s := &Server{network: n, address: n.nextAddress(), register: register, t: t}
 	// Innermost, so that the user's interceptors see what a rule does as a handler's doing.
 	config.Interceptors = append(slices.Clone(config.Interceptors), s.rules.intercept)
+	config.StreamInterceptors = append(slices.Clone(config.StreamInterceptors), s.rules.interceptStream)
 	s.config = config
 	s.Start()
 	t.Cleanup(s.Kill)
