@@ -80,7 +80,8 @@ func (g *grpcCall) prepare(method Method, head RequestHead, payload wire.Payload
 		http2.Field{Name: "te", Value: "trailers"},
 		http2.Field{Name: "content-type", Value: contentType},
 		http2.Field{Name: "user-agent", Value: "fulmar"},
-		http2.Field{Name: "grpc-accept-encoding", Value: "gzip"},
+		// Without identity servers of Kitex 0.16.3 that have not imported gzip fail each call.
+		http2.Field{Name: "grpc-accept-encoding", Value: "identity,gzip"},
 	)
 	if head.Encoding == gzipName {
 		g.packs = true

@@ -12,3 +12,4 @@ package proxied
 
 //go:generate fulmar gen -o ../gen --namespace test=stock pantry.proto
 //go:generate fulmar gen -o ../gen streams.thrift
+//go:generate fulmar gen -o ../gen --namespace test=streamedpb streams.proto

@@ -42,24 +42,7 @@ func (*larder) Circumstances(ctx context.Context, _ *wrapperspb.StringValue) (*w
 // TestGenerated_ClientOfKitex calls a service that fulmar gen has made of a definition in
 // Protobuf.
 func TestGenerated_ClientOfKitex(t *testing.T) {
-	server, err := fulmar.NewServer(fulmar.ServerConfig{Address: "127.0.0.1:0"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	stock.RegisterPantryServer(server, &larder{})
-	bound, err := server.Listen()
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
-	})
+	address := serveAny(t, fulmar.ServerConfig{}, func(server *fulmar.Server) { stock.RegisterPantryServer(server, &larder{}) })
 	for protocol, want := range map[string][]string{
 		"framed": {`"Case":"echo","Reply":"hi"`, `"Reply":"the long text"`, `"Case":"fail","Exception":6,"Text":"no such jar"`,
 			`"Case":"missing","Reply":"is there"`, `"Case":"circumstances","Reply":"trace "`, `"Case":"coded","Exception":1,`},
@@ -67,7 +50,7 @@ func TestGenerated_ClientOfKitex(t *testing.T) {
 			`"Case":"missing","Reply":"is there"`, `"Case":"circumstances","Reply":"trace 1"`,
 			`"Case":"business","Status":1001,"Message":"not today","Extra":{"left":"3"}`, `"Case":"coded","Exception":1,`},
 	} {
-		all := strings.Join(outcomes(t, "protobuf-client", bound.String(), protocol), "\n")
+		all := strings.Join(outcomes(t, "protobuf-client", address, protocol), "\n")
 		for _, part := range want {
 			if !strings.Contains(all, part) {
 				t.Errorf("%s: no %s in\n%s", protocol, part, all)

@@ -34,11 +34,18 @@ func dial(t *testing.T, address string, protocol fulmar.Protocol) *fulmar.Client
 
 func serve(t *testing.T, config fulmar.ServerConfig) (address string) {
 	t.Helper()
+	return serveAny(t, config, func(*fulmar.Server) {})
+}
+
+// serveAny serves what register registers.
+func serveAny(t *testing.T, config fulmar.ServerConfig, register func(*fulmar.Server)) (address string) {
+	t.Helper()
 	config.Address = "127.0.0.1:0"
 	server, err := fulmar.NewServer(config)
 	if err != nil {
 		t.Fatal(err)
 	}
+	register(server)
 	bound, err := server.Listen()
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ struct Note {
 }
 
 service Streams {
+  Note echo(1: Note note) (streaming.mode = "unary")
   Note chat(1: Note note) (streaming.mode = "bidirectional")
   Note list(1: Note note) (streaming.mode = "server")
   Note collect(1: Note note) (streaming.mode = "client")

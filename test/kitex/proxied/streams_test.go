@@ -157,7 +157,7 @@ func (e *wireEnd) send(id int32, text string) {
 
 // TestStreams_KitexServer calls each method of a server of Kitex.
 func TestStreams_KitexServer(t *testing.T) {
-	c, err := net.Dial("tcp", startServer(t, "streams-server"))
+	c, err := net.Dial("tcp", startServer(t, "streams-server", "thrift"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +197,7 @@ func TestStreams_KitexClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	output := start(t, "streams-client", listener.Addr().String())
+	output := start(t, "streams-client", listener.Addr().String(), "ttheader", "thrift")
 	c, err := listener.Accept()
 	if err != nil {
 		t.Fatal(err)
