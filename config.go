@@ -203,6 +203,11 @@ type ServerConfig struct {
 	// bytes wait for it. Default 30 s (WriteStallTimeout); on Linux TCP gives up
 	// after 20 s (UserTimeout), unless this is set to more or switched off.
 	WriteStallTimeout time.Duration
+	// StreamSendTimeout ends a stream on which a message waits to be sent and the client
+	// has made no room for so long: Send returns DeadlineExceeded. Receivers make room for
+	// half a window at a time, so it must not be short where messages are received slowly.
+	// Default 1 h (StreamSendTimeout).
+	StreamSendTimeout time.Duration
 	// DrainTimeout is how long Serve waits for running calls after its context
 	// ended. Default 30 s (DrainTimeout); off means for ever.
 	DrainTimeout time.Duration
@@ -268,7 +273,7 @@ func (c ServerConfig) Validate() error {
 		problems = append(problems, fmt.Errorf("server config: MaxWaitPercent: %d is more than all of a call's time (at most 100)", c.MaxWaitPercent))
 	}
 	problems = append(problems, checkDurations("server config", map[string]time.Duration{
-		"FirstByteTimeout": c.FirstByteTimeout, "FrameTimeout": c.FrameTimeout, "IdleTimeout": c.IdleTimeout, "DrainTimeout": c.DrainTimeout,
+		"FirstByteTimeout": c.FirstByteTimeout, "FrameTimeout": c.FrameTimeout, "IdleTimeout": c.IdleTimeout, "DrainTimeout": c.DrainTimeout, "StreamSendTimeout": c.StreamSendTimeout,
 		"MaxQueueTime": c.MaxQueueTime, "PingAfter": c.PingAfter, "MaxConnectionAge": c.MaxConnectionAge,
 		"MaxConnectionAgeGrace": c.MaxConnectionAgeGrace,
 	})...)
@@ -359,6 +364,9 @@ type ClientConfig struct {
 	// with a PING, and many close connections on which that happens more often than every
 	// five minutes, so the default is never; the answer has 10 s (HTTP2AnswerTimeout).
 	PingAfter time.Duration
+	// StreamSendTimeout is that of ServerConfig, for what the server does not take. Default
+	// 1 h (StreamSendTimeout).
+	StreamSendTimeout time.Duration
 	// MaxConnections bounds open connections to one address, and with the protocols that carry
 	// one call at a time also the calls in progress there. Streams over TTHeader have as many
 	// of their own. Default 512 (ClientConnections).
@@ -441,7 +449,7 @@ func (c ClientConfig) Validate() error {
 	problems = append(problems, checkObservers("client config", c.Observers)...)
 	problems = append(problems, labelled("client config", c.TLS.check(strings.HasPrefix(c.Target, "unix:")))...)
 	problems = append(problems, checkDurations("client config", map[string]time.Duration{
-		"Timeout": c.Timeout, "ConnectTimeout": c.ConnectTimeout, "IdleTimeout": c.IdleTimeout,
+		"Timeout": c.Timeout, "ConnectTimeout": c.ConnectTimeout, "StreamSendTimeout": c.StreamSendTimeout, "IdleTimeout": c.IdleTimeout,
 		"MaxConnectionAge": c.MaxConnectionAge, "PingAfter": c.PingAfter,
 	})...)
 	return errors.Join(append(problems, checkMessageLimits("client config", c.MaxMessageBytes, c.MaxSendBytes, c.MaxDepth)...)...)

@@ -78,8 +78,8 @@ func TestConfig_RefusesDurationsWithoutUnit(t *testing.T) {
 			checked++
 		}
 	}
-	if checked != 14 {
-		t.Errorf("checked %d durations, want 14", checked)
+	if checked != 16 {
+		t.Errorf("checked %d durations, want 16", checked)
 	}
 }
 

@@ -82,6 +82,7 @@ func NewServer(config ServerConfig) (*Server, error) {
 		FrameTimeout:     limits.Or(config.FrameTimeout, limits.FrameTimeout, 0),
 		IdleTimeout:      limits.Or(config.IdleTimeout, limits.ServerIdleTimeout, 0),
 		DrainTimeout:     limits.Or(config.DrainTimeout, limits.DrainTimeout, 0),
+		SendTimeout:      limits.Or(config.StreamSendTimeout, limits.StreamSendTimeout, 0),
 		BufferedBytes:    limits.Or(config.MaxBufferedBytes, limits.BufferedBytes(), math.MaxInt64),
 		PingAfter:        pingAfter(config),
 		Age:              limits.Or(config.MaxConnectionAge, limits.ServerConnectionAge, 0),

@@ -247,6 +247,9 @@ func (s *clientStream) failure(err error) error {
 		return failed
 	}
 	failed := callFailure(err, max(s.limit, 1))
+	if isStalled(err) {
+		failed.code, failed.message = DeadlineExceeded, err.Error()
+	}
 	if failed.phase == PhaseAcquire {
 		failed.phase, failed.executed = PhaseWait, ExecutedMaybe
 	}
@@ -372,6 +375,8 @@ func (s *clientStream) send(message any, last bool) error {
 		return err
 	case s.over() != nil:
 		return io.EOF
+	case isStalled(err):
+		return s.end(s.failure(err), context.Canceled)
 	default:
 		return s.failure(err)
 	}

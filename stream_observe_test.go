@@ -2,6 +2,7 @@ package fulmar_test
 
 import (
 	"io"
+	"log/slog"
 	"runtime"
 	"strings"
 	"sync"
@@ -113,6 +114,7 @@ func TestStreams_ObserversThatMisbehave(t *testing.T) {
 					Event:  func(call *observe.Call, _ any, _ observe.Event) { misbehave(call, func() {}) },
 				})
 				client.Observers = append(client.Observers, atClient.observer())
+				client.Logger = slog.New(slog.DiscardHandler)
 				s := newStreaming(t, way, &feed{}, server, client)
 				var err error
 				if swap, err = s.api.Swap(t.Context()); err != nil {

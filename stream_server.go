@@ -234,12 +234,20 @@ func (s *serverStream) failure(err error) error {
 		return err
 	case errors.Is(err, context.DeadlineExceeded):
 		return &Error{code: DeadlineExceeded, origin: OriginTransport, executed: ExecutedMaybe, message: "the call's time is over", cause: err}
+	case isStalled(err):
+		return &Error{code: DeadlineExceeded, origin: OriginTransport, executed: ExecutedMaybe, message: err.Error(), cause: err}
 	case errors.Is(err, context.Canceled):
 		return &Error{code: Canceled, origin: OriginTransport, executed: ExecutedMaybe, message: "the caller has gone", cause: err}
 	}
 	failed := invalid(err)
 	failed.executed = ExecutedMaybe
 	return failed
+}
+
+// isStalled reports whether an error is that of a peer that takes no messages.
+func isStalled(err error) bool {
+	var stalled *transport.StalledError
+	return errors.As(err, &stalled)
 }
 
 // recvOnly receives the one message of a client that sends no other. In gRPC it waits for

@@ -444,8 +444,14 @@ const (
 	GRPCRetries = 5
 )
 
-// TTHeader streaming.
+// Streams, the first of any protocol, the others over TTHeader.
 const (
+	// StreamSendTimeout ends a stream on which a message waits and the other side has
+	// made no room for this long, so that one that never receives again keeps no goroutine
+	// waiting for ever. Room is made for half a window at a time: who works on each message
+	// of 100 bytes for 5 seconds makes some every half hour.
+	StreamSendTimeout = time.Hour
+
 	// StreamsPerConnection is how many streams of a connection there may be, handlers that
 	// still run for streams that their peer gave up among them: as many as of HTTP/2.
 	StreamsPerConnection = 250

@@ -33,7 +33,7 @@ func (g *streamPeer) openGRPC(ctx context.Context, request *Request) (ClientStre
 	p := g.peer
 	m := &clientMessages{streamHeader: newStreamHeader()}
 	m.init(p.pool.buffers)
-	m.limit, m.gzip = p.config.Limits.Bytes, &p.gzip
+	m.limit, m.gzip, m.patience = p.config.Limits.Bytes, &p.gzip, p.config.SendTimeout
 	m.call, m.packs = &muxCall{request: request, messages: m}, request.grpc.packs
 	if _, err := g.do(ctx, request, m); err != nil {
 		return nil, err

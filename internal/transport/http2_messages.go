@@ -25,7 +25,7 @@ func newServerMessages(s *serverStream) *serverMessages {
 	m := &serverMessages{stream: s}
 	m.init(h.conn.server.buffers)
 	m.id, m.flow, m.limit = s.id, &h.flow, h.conn.server.config.Limits.Bytes
-	m.life, m.blame = s, h.blame
+	m.life, m.blame, m.patience = s, h.blame, h.conn.server.config.SendTimeout
 	m.budget, m.gzip, m.encoding, m.connection = &h.conn.server.budget, &h.conn.server.gzip, s.encoding, h
 	return m
 }
@@ -147,6 +147,9 @@ func (h *http2Server) finishStream(in *Inbound, s *serverStream, head ReplyHead)
 func (m *serverMessages) finishLocked(head *ReplyHead) error {
 	s := m.stream
 	h := s.server
+	if m.rest != nil {
+		return h.statusLocked(s, ReplyHead{Code: uint32(grpc.Internal)}, "the handler returned while a message waited to be sent")
+	}
 	err := m.headersLocked(nil)
 	if err == nil {
 		h.fields = append(h.fields[:0], http2.Field{Name: "grpc-status", Value: "0"})

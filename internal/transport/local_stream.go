@@ -41,7 +41,11 @@ type localQueue struct {
 	stream *localStream
 	pool   *linkbuf.Pool
 	// limit is how long messages may be that the receiver takes.
-	limit    int
+	limit int
+	// patience is how long who sends waits while nothing is received, 0 for ever. taken
+	// counts what was.
+	patience time.Duration
+	taken    uint64
 	messages [][]byte
 	bytes    int
 	// closed: no message follows.
@@ -55,8 +59,8 @@ type localQueue struct {
 	timer    *time.Timer
 }
 
-func (q *localQueue) init(stream *localStream, pool *linkbuf.Pool, limit int) {
-	q.stream, q.pool, q.limit = stream, pool, limit
+func (q *localQueue) init(stream *localStream, pool *linkbuf.Pool, limit int, patience time.Duration) {
+	q.stream, q.pool, q.limit, q.patience = stream, pool, limit, patience
 	q.readable, q.writable = make(chan struct{}, 1), make(chan struct{}, 1)
 	q.room.Init(pool)
 }
@@ -88,8 +92,8 @@ func (p *localPeer) open(ctx context.Context, request *Request) (ClientStream, e
 		return nil, err
 	}
 	s := &localStream{call: call, peer: p, streamHeader: newStreamHeader(), counted: true}
-	s.up.init(s, p.server.buffers, p.server.config.Limits.Bytes)
-	s.down.init(s, p.peer.pool.buffers, p.peer.config.Limits.Bytes)
+	s.up.init(s, p.server.buffers, p.server.config.Limits.Bytes, p.peer.config.SendTimeout)
+	s.down.init(s, p.peer.pool.buffers, p.peer.config.Limits.Bytes, p.server.config.SendTimeout)
 	call.DropBody()
 	call.stream, call.outcome = s, nil // that is the request's, which others will use
 	if call.invalid == nil && call.Target == nil {
@@ -201,6 +205,8 @@ func (q *localQueue) send(last bool, broken func() error) error {
 		message = append(message, piece...)
 	}
 	q.room.Release()
+	var stalled <-chan time.Time
+	var waited uint64
 	for {
 		q.stream.mu.Lock()
 		err := broken()
@@ -220,8 +226,23 @@ func (q *localQueue) send(last bool, broken func() error) error {
 			q.stream.mu.Unlock()
 			return nil
 		}
+		if stalled == nil && q.patience > 0 {
+			timer := time.NewTimer(q.patience)
+			defer timer.Stop()
+			stalled, waited = timer.C, q.taken
+		}
 		q.stream.mu.Unlock()
-		<-q.writable
+		select {
+		case <-q.writable:
+		case <-stalled:
+			q.stream.mu.Lock()
+			still := q.taken == waited
+			q.stream.mu.Unlock()
+			if stalled = nil; still {
+				q.pool.Put(message)
+				return stalledError(q.patience)
+			}
+		}
 	}
 }
 
@@ -245,6 +266,7 @@ func (q *localQueue) receive(timeout time.Duration, broken func() error) ([]byte
 				q.messages = nil
 			}
 			q.bytes -= len(message) + localMessageBytes
+			q.taken++
 			wake(q.writable)
 			q.received = message
 			q.stream.mu.Unlock()

@@ -28,9 +28,11 @@ type PoolConfig struct {
 	Limits   limits.Message
 	// Connections bounds how many are open, Waiting how many calls queue for
 	// one of them.
-	Connections    int
-	Waiting        int
-	IdleTimeout    time.Duration
+	Connections int
+	Waiting     int
+	IdleTimeout time.Duration
+	// SendTimeout is that of ServerConfig.
+	SendTimeout    time.Duration
 	ConnectTimeout time.Duration
 	// Age is for how long a connection is used for new calls, give or take a tenth; 0
 	// for ever. Short: each is used for one call, and not shared.

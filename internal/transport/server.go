@@ -29,6 +29,8 @@ type ServerConfig struct {
 	FrameTimeout     time.Duration
 	IdleTimeout      time.Duration
 	DrainTimeout     time.Duration
+	// SendTimeout is how long a message of a stream waits while its peer takes nothing.
+	SendTimeout time.Duration
 	// BufferedBytes bounds the bytes of messages that are held for peers.
 	BufferedBytes int64
 	// PingAfter, Age and AgeGrace are of connections in HTTP/2: when a silent peer is asked

@@ -75,9 +75,26 @@ type streamMessages struct {
 	failed error
 	timer  *time.Timer
 
-	// Of the sender.
-	room   linkbuf.Buffer
-	pieces [4][]byte
+	// Of the sender. patience is how long it waits while the other side takes nothing, 0
+	// for ever; the lock guards moved: some of the message has left since it began to wait.
+	room     linkbuf.Buffer
+	pieces   [4][]byte
+	patience time.Duration
+	moved    bool
+	stalled  *time.Timer
+}
+
+// stalledError is the error for a peer that has taken nothing of a message for so long.
+func stalledError(patience time.Duration) error {
+	return &StalledError{patience}
+}
+
+// StalledError says that the other side of a stream takes nothing.
+type StalledError struct{ Limit time.Duration }
+
+// Error implements error.
+func (e *StalledError) Error() string {
+	return fmt.Sprintf("the other side of the stream has made no room for a message for %v (limit StreamSendTimeout)", e.Limit)
 }
 
 // messageFlow is the state machine of a connection that streams of messages are on. The
@@ -368,7 +385,7 @@ func (m *streamMessages) sendLocked(pieces [][]byte, last bool) (done bool, err 
 	case m.closed:
 		return true, io.EOF
 	}
-	m.rest, m.last, m.unsendable = pieces, last, nil
+	m.rest, m.last, m.unsendable, m.moved = pieces, last, nil, false
 	m.pumpLocked()
 	return m.rest == nil, m.unsendable
 }
@@ -378,10 +395,20 @@ func (m *streamMessages) pumpLocked() {
 	if m.rest == nil {
 		return
 	}
+	before := lengthOf(m.rest)
 	if m.flow.pump(m); len(m.rest) == 0 {
 		m.rest = nil
 		wake(m.writable)
+		return
 	}
+	m.moved = m.moved || lengthOf(m.rest) != before
+}
+
+func lengthOf(pieces [][]byte) (length int) {
+	for _, piece := range pieces {
+		length += len(piece)
+	}
+	return length
 }
 
 // await waits until the connection has all of a message.
@@ -393,7 +420,20 @@ func (m *streamMessages) await(done bool) error {
 	} else {
 		c.flushNow()
 	}
+	if done {
+		return nil
+	}
 	var err error
+	if m.patience > 0 {
+		c.Lock()
+		if m.moved = false; m.stalled == nil {
+			m.stalled = time.AfterFunc(m.patience, m.stall)
+		} else {
+			m.stalled.Reset(m.patience)
+		}
+		c.Unlock()
+		defer m.stalled.Stop()
+	}
 	for !done {
 		m.waits()
 		<-m.writable
@@ -401,14 +441,32 @@ func (m *streamMessages) await(done bool) error {
 		switch {
 		case m.broken != nil:
 			done, err = true, m.broken
+		case m.unsendable != nil:
+			done, err = true, m.unsendable
 		case m.closed:
 			done, err = true, io.EOF
 		default:
-			done, err = m.rest == nil, m.unsendable
+			done = m.rest == nil
 		}
 		c.Unlock()
 	}
 	return err
+}
+
+// stall ends a stream whose other side takes nothing, or gives it more time if it did.
+func (m *streamMessages) stall() {
+	m.connection.Lock()
+	defer m.connection.Unlock()
+	switch {
+	case m.rest == nil:
+	case m.moved:
+		m.moved = false
+		m.stalled.Reset(m.patience)
+	default:
+		// The rest of a message that has begun can be left out only with all that follows.
+		m.unsendable = stalledError(m.patience)
+		m.closeLocked()
+	}
 }
 
 // expireAt has the call end some time after it has arrived, if that is not 0.

@@ -36,7 +36,7 @@ var (
 func (g *streamPeer) openTTStream(ctx context.Context, request *Request) (ClientStream, error) {
 	m := &ttstreamMade{ctx: ctx, streamHeader: newStreamHeader()}
 	m.init(g.pool.buffers)
-	m.limit = g.peer.config.Limits.Bytes
+	m.limit, m.patience = g.peer.config.Limits.Bytes, g.peer.config.SendTimeout
 	m.request.Method = request.method
 	// The first pair says that unary calls can be multiplexed.
 	m.request.Pairs = append(m.request.Pairs, request.header.Strings[1:]...)

@@ -348,6 +348,7 @@ func (t *ttstreamServer) beginLocked(event *ttstream.Event) *ttstreamCall {
 	}
 	call.init(c.server.buffers)
 	call.id, call.flow, call.limit, call.budget, call.connection = uint32(event.Stream), &t.flow, config.Limits.Bytes, &c.server.budget, t
+	call.patience = config.SendTimeout
 	t.flow.frames.Attach(event.Stream, call)
 	t.calls[event.Stream] = call
 	return call

@@ -60,14 +60,14 @@ func (c *Conn) Open(fields []Field, end bool, now Nanoseconds) (id uint32, err e
 	return id, nil
 }
 
-// Headers sends the headers of a response, or behind all data trailers, with which our
-// side ends.
+// Headers sends the headers of a response, or the trailers with which our side ends: behind
+// all data, or in place of data for which there was no room.
 func (c *Conn) Headers(id uint32, fields []Field, end bool) error {
 	s, err := c.sending(id)
 	if err != nil {
 		return err
 	}
-	if s.waits {
+	if s.waits && !end {
 		return fmt.Errorf("http2: headers of stream %d before its data", id)
 	}
 	if err := c.headersFit(fields); err != nil {

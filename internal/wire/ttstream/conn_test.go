@@ -111,7 +111,7 @@ func TestConn_Window(t *testing.T) {
 		t.Fatalf("%d messages went", sent)
 	}
 	if err := client.conn.End(a, nil, nil); err == nil {
-		t.Error("a stream ended before its messages")
+		t.Error("a stream ended well before its messages")
 	}
 	b := client.open("other")
 	if !client.send(b, "y") {

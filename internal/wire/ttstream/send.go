@@ -146,7 +146,7 @@ func (c *Conn) End(id int32, pairs []ttheader.Pair, failure *Failure) error {
 	if err != nil {
 		return err
 	}
-	if s.waits {
+	if s.waits && failure == nil {
 		return fmt.Errorf("ttstream: end of stream %d before its messages", id)
 	}
 	frame := outgoing{kind: FrameTrailer, stream: id, method: s.method, pairs: pairs, failure: failure}

@@ -1,0 +1,234 @@
+package fulmar_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fulmar-rpc/fulmar"
+	"github.com/fulmar-rpc/fulmar/internal/limits"
+	"github.com/fulmar-rpc/fulmar/internal/testservice"
+)
+
+// bulk is a message of which no window holds many.
+func bulk() *testservice.Item { return &testservice.Item{Name: strings.Repeat("x", 100<<10)} }
+
+// wantStalled checks the error of who sends to somebody who takes nothing.
+func wantStalled(t *testing.T, who string, err error) {
+	t.Helper()
+	var failed *fulmar.Error
+	if !errors.As(err, &failed) || failed.Code() != fulmar.DeadlineExceeded || !strings.Contains(err.Error(), "has made no room for a message for 1m0s (limit StreamSendTimeout)") {
+		t.Errorf("%s: %v", who, err)
+	}
+}
+
+// TestStreams_ClientThatTakesNothing: the handler is told, and so is the client, if it looks
+// again. Other streams of the connection go on.
+func TestStreams_ClientThatTakesNothing(t *testing.T) {
+	for _, way := range directWays {
+		synctest.Test(t, func(t *testing.T) {
+			ended := make(chan error, 1)
+			service := &feed{swap: func(stream fulmar.BidiStreamingServer[testservice.Item, testservice.Item]) error {
+				var err error
+				for err == nil {
+					err = stream.Send(bulk())
+				}
+				ended <- err
+				return err
+			}}
+			s := newStreaming(t, way, service, fulmar.ServerConfig{StreamSendTimeout: time.Minute}, fulmar.ClientConfig{})
+			swap, err := s.api.Swap(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			start := time.Now()
+			wantStalled(t, way+": the handler", <-ended)
+			if took := time.Since(start); took < time.Minute || took > 3*time.Minute {
+				t.Errorf("%s: the handler was told after %v", way, took)
+			}
+			if list, err := s.api.List(t.Context(), &testservice.Item{Count: 1}); err != nil {
+				t.Errorf("%s: %v", way, err)
+			} else if _, err := list.Recv(); err != nil {
+				t.Errorf("%s: another stream: %v", way, err)
+			} else {
+				list.Cancel()
+			}
+			for err == nil {
+				_, err = swap.Recv()
+			}
+			wantStalled(t, way+": the client", err)
+		})
+	}
+}
+
+// TestStreams_ServerThatTakesNothing is the same the other way round.
+func TestStreams_ServerThatTakesNothing(t *testing.T) {
+	for _, way := range directWays {
+		synctest.Test(t, func(t *testing.T) {
+			ended := make(chan error, 1)
+			service := &feed{swap: func(stream fulmar.BidiStreamingServer[testservice.Item, testservice.Item]) error {
+				<-stream.Context().Done()
+				ended <- context.Cause(stream.Context())
+				return stream.Context().Err()
+			}}
+			s := newStreaming(t, way, service, fulmar.ServerConfig{}, fulmar.ClientConfig{StreamSendTimeout: time.Minute})
+			swap, err := s.api.Swap(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for err == nil {
+				err = swap.Send(bulk())
+			}
+			wantStalled(t, way+": the client", err)
+			if err := swap.Send(bulk()); err != io.EOF {
+				t.Errorf("%s: behind that: %v", way, err)
+			}
+			_, err = swap.Recv()
+			wantStalled(t, way+": the client that receives", err)
+			if err := <-ended; !errors.Is(err, context.Canceled) {
+				t.Errorf("%s: the handler was told %v", way, err)
+			}
+		})
+	}
+}
+
+// TestStreams_SlowIsNotStalled: who takes a message now and then is waited for.
+func TestStreams_SlowIsNotStalled(t *testing.T) {
+	const count = 20
+	for _, way := range directWays {
+		synctest.Test(t, func(t *testing.T) {
+			service := &feed{swap: func(stream fulmar.BidiStreamingServer[testservice.Item, testservice.Item]) error {
+				for range count {
+					if err := stream.Send(bulk()); err != nil {
+						return err
+					}
+				}
+				return nil
+			}}
+			s := newStreaming(t, way, service, fulmar.ServerConfig{StreamSendTimeout: 5 * time.Minute}, fulmar.ClientConfig{})
+			swap, err := s.api.Swap(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range count {
+				time.Sleep(50 * time.Second)
+				if _, err := swap.Recv(); err != nil {
+					t.Fatalf("%s: message %d: %v", way, i, err)
+				}
+			}
+			if _, err := swap.Recv(); err != io.EOF {
+				t.Errorf("%s: it ends with %v", way, err)
+			}
+		})
+	}
+}
+
+// streamSendTimeouts is the row for both sides.
+func streamSendTimeouts() []setting {
+	return []setting{{7 * time.Second, 7 * time.Second}, {nil, limits.StreamSendTimeout}, {-1, never}}
+}
+
+func serverStreams() map[string]field[fulmar.ServerConfig] {
+	return map[string]field[fulmar.ServerConfig]{
+		"StreamSendTimeout": {
+			observe: func(t *testing.T, config fulmar.ServerConfig) (took any) {
+				took = never
+				synctest.Test(t, func(t *testing.T) {
+					failed := make(chan time.Duration, 1)
+					service := &feed{swap: func(stream fulmar.BidiStreamingServer[testservice.Item, testservice.Item]) error {
+						start := time.Now()
+						for stream.Send(bulk()) == nil {
+						}
+						failed <- time.Since(start)
+						return nil
+					}}
+					config.MaxConnectionAge = -1
+					s := newStreaming(t, "grpc", service, config, fulmar.ClientConfig{})
+					swap, err := s.api.Swap(t.Context())
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer swap.Cancel()
+					select {
+					case took = <-failed:
+					case <-time.After(2 * limits.StreamSendTimeout):
+					}
+				})
+				return took
+			},
+			settings: streamSendTimeouts(),
+		},
+	}
+}
+
+// observeClientStall returns how long a client waits for a server that takes nothing.
+func observeClientStall(t *testing.T, config fulmar.ClientConfig) (took any) {
+	synctest.Test(t, func(t *testing.T) {
+		service := &feed{swap: func(stream fulmar.BidiStreamingServer[testservice.Item, testservice.Item]) error {
+			<-stream.Context().Done()
+			return stream.Context().Err()
+		}}
+		s := newStreaming(t, "grpc", service, fulmar.ServerConfig{MaxConnectionAge: -1}, config)
+		start := time.Now()
+		// A deadline would be cut at the server (PeerTimeout).
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(2*limits.StreamSendTimeout, cancel)
+		swap, err := s.api.Swap(ctx)
+		for err == nil {
+			err = swap.Send(bulk())
+		}
+		if took = time.Since(start); took.(time.Duration) >= 2*limits.StreamSendTimeout {
+			took = never
+		}
+	})
+	return took
+}
+
+func clientStalls() map[string]field[fulmar.ClientConfig] {
+	return map[string]field[fulmar.ClientConfig]{
+		"StreamSendTimeout": {observe: observeClientStall, settings: streamSendTimeouts()},
+	}
+}
+
+// TestStreams_EndWhileAMessageWaits: how the handler ends is told though it has begun to send
+// a message for which there is no room.
+func TestStreams_EndWhileAMessageWaits(t *testing.T) {
+	for _, way := range directWays {
+		for name, end := range map[string]error{"well": nil, "with an error": fulmar.NewError(fulmar.NotFound, "not here")} {
+			synctest.Test(t, func(t *testing.T) {
+				service := &feed{swap: func(stream fulmar.BidiStreamingServer[testservice.Item, testservice.Item]) error {
+					go func() {
+						for stream.Send(bulk()) == nil {
+						}
+					}()
+					time.Sleep(time.Second)
+					return end
+				}}
+				s := newStreaming(t, way, service, fulmar.ServerConfig{}, fulmar.ClientConfig{})
+				swap, err := s.api.Swap(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(2 * time.Second)
+				for err == nil {
+					_, err = swap.Recv()
+				}
+				// A local stream ends where the handler does: what waited was not sent.
+				want := fulmar.CodeOf(end)
+				if end == nil && way != "local" {
+					want = fulmar.Internal
+				}
+				if end == nil && way == "local" && err == io.EOF {
+					return
+				}
+				if fulmar.CodeOf(err) != want {
+					t.Errorf("%s, %s: %v", way, name, err)
+				}
+			})
+		}
+	}
+}
