@@ -8,6 +8,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -178,13 +179,13 @@ func TestGRPC_CallsThatTheServerDidNotSee(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				refused := 0 // of one connection at a time
+				var refused atomic.Int32 // A retry may be answered before the script has come back from its last refusal.
 				peer := scripted(t, PoolConfig{}, func(s *grpcScript, event *http2.Event) {
 					if event.Kind != http2.EventData || !event.End {
 						return
 					}
-					if s.number == 0 && refused < 3 {
-						refused++
+					if s.number == 0 && refused.Load() < 3 {
+						refused.Add(1)
 						refuse(s, event.Stream)
 						return
 					}
@@ -199,7 +200,7 @@ func TestGRPC_CallsThatTheServerDidNotSee(t *testing.T) {
 					})
 				}
 				group.Wait()
-				if refused == 0 {
+				if refused.Load() == 0 {
 					t.Error("no call was refused")
 				}
 			})
