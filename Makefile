@@ -14,6 +14,8 @@ LEDGER  ?=
 ROOT   := $(CURDIR)
 VENV   := $(ROOT)/.venv
 VENV_PYTHON := $(VENV)/bin/python
+NGINX  := $(or $(shell command -v nginx),$(ROOT)/.cache/nginx/usr/sbin/nginx)
+SSLYZE := $(ROOT)/.cache/sslyze/bin/sslyze
 
 # Workspaces would hide a missing replace directive.
 export GOWORK := off
@@ -65,8 +67,8 @@ chaos: generate bin/chaos bin/chaos-race ## Faults and overload on real sockets 
 	bin/chaos -race $(ROOT)/bin/chaos-race -run "$(SCENARIOS)" $(if $(SOAK),-soak $(SOAK))
 
 .PHONY: conformance
-conformance: generate ## Outside suites: h2spec, grpcurl, connectconformance and the interoperability cases of gRPC in both directions
-	$(GO) -C test/conformance run .
+conformance: generate $(NGINX) $(SSLYZE) ## Outside suites: h2spec, grpcurl, connectconformance, nginx, sslyze and the interoperability cases of gRPC in both directions
+	$(GO) -C test/conformance run . -nginx $(NGINX) -sslyze $(SSLYZE)
 	$(GO) -C test/grpc test -count=1 -v ./interop
 
 # Flags for the benchmark, such as BENCHFLAGS="-cases mux-1k-c100 -rounds 9".
@@ -129,6 +131,16 @@ bin/kitex-shop:
 
 # The peers in Python. The stamp is newer than the requirements if everything
 # in them is installed.
+# The system's nginx, or that of Debian's package, which needs nobody's leave there.
+$(ROOT)/.cache/nginx/usr/sbin/nginx:
+	@mkdir -p $(ROOT)/.cache/nginx
+	@cd $(ROOT)/.cache/nginx && apt-get download nginx && dpkg -x nginx_*.deb . || { echo "make conformance needs nginx on the PATH (Debian: apt-get update, apt-get install nginx)" >&2; exit 1; }
+
+$(SSLYZE): test/conformance/requirements.txt
+	@$(PYTHON) -m venv $(ROOT)/.cache/sslyze || { echo "Python 3 needs its venv module (Debian: package python3-venv)" >&2; exit 1; }
+	$(ROOT)/.cache/sslyze/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement $<
+	@touch $@
+
 $(VENV)/ready: test/interop/python/requirements.txt
 	@$(PYTHON) -m venv $(VENV) || { echo "Python 3 needs its venv module (Debian: package python3-venv)" >&2; exit 1; }
 	$(VENV_PYTHON) -m pip install --quiet --disable-pip-version-check --require-hashes --requirement $<

@@ -1,7 +1,8 @@
 // Command conformance runs the suites and tools of others that need something to talk to:
-// h2spec, all cases; grpcurl, which lists, describes and calls what reflection tells it; and
-// connectconformance, all cases about gRPC, with our server and with our client. It ends with
-// what they say, and fails if something is not as it should be.
+// nginx, between clients and servers of ours; sslyze, which scans TLS; h2spec, all cases;
+// grpcurl, which lists, describes and calls what reflection tells it; and connectconformance,
+// all cases about gRPC, with our server and with our client. It ends with what they say, and
+// fails if something is not as it should be.
 package main
 
 //go:generate fulmar gen -o gen -I ../../examples/quotes/proto ../../examples/quotes/proto/quotes.proto
@@ -10,6 +11,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -30,19 +32,33 @@ import (
 const patience = 10 * time.Minute
 
 func main() {
+	nginx := flag.String("nginx", "", "the program nginx; without it, nothing is tried behind one")
+	sslyze := flag.String("sslyze", "", "the program sslyze; without it, TLS is not scanned")
+	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if err := run(ctx, os.Stdout); err != nil {
+	if err := run(ctx, *nginx, *sslyze, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "conformance:", err)
 		os.Exit(1)
 	}
 }
 
 // run runs all of them.
-func run(ctx context.Context, out io.Writer) error {
-	return errors.Join(serving(ctx, func(ctx context.Context, address string) error { return h2spec(ctx, address, out) }),
+func run(ctx context.Context, nginx, sslyze string, out io.Writer) error {
+	var others []error
+	if nginx == "" {
+		fmt.Fprintln(out, "nginx: left out, because -nginx does not say where it is")
+	} else {
+		others = append(others, behindNginx(ctx, nginx, out))
+	}
+	if sslyze == "" {
+		fmt.Fprintln(out, "sslyze: left out, because -sslyze does not say where it is")
+	} else {
+		others = append(others, scanned(ctx, sslyze, out))
+	}
+	return errors.Join(errors.Join(others...), serving(ctx, func(ctx context.Context, address string) error { return h2spec(ctx, address, out) }),
 		serving(ctx, func(ctx context.Context, address string) error { return grpcurl(ctx, address, out) }),
 		connect(ctx, connectModes(), out))
 }

@@ -3,6 +3,11 @@ package main
 import (
 	"bytes"
 	"context"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -29,5 +34,84 @@ func TestH2spec_AllCasesPass(t *testing.T) {
 	}
 	if want := "145 tests, 145 passed, 0 skipped, 0 failed"; !strings.Contains(out.String(), want) {
 		t.Errorf("it does not say %q:\n%s", want, out.String())
+	}
+}
+
+// program returns the path of one that make conformance fetches, or the system has.
+func program(t *testing.T, name string, fetched ...string) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join(append([]string{"..", "..", ".cache"}, fetched...)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); err == nil {
+		return path
+	}
+	if path, err = exec.LookPath(name); err != nil {
+		t.Skipf("%v; make conformance fetches it", err)
+	}
+	return path
+}
+
+func TestNginx_InBetween(t *testing.T) {
+	var out bytes.Buffer
+	if err := behindNginx(t.Context(), program(t, "nginx", "nginx", "usr", "sbin", "nginx"), &out); err != nil {
+		t.Errorf("%v\n%s", err, out.String())
+	}
+	if !strings.Contains(out.String(), "800 calls, none failed") || !strings.Contains(out.String(), "the proxy was killed") {
+		t.Errorf("not all was tried:\n%s", out.String())
+	}
+}
+
+func TestSslyze_FindsNothing(t *testing.T) {
+	var out bytes.Buffer
+	if err := scanned(t.Context(), program(t, "sslyze", "sslyze", "bin", "sslyze"), &out); err != nil {
+		t.Errorf("%v\n%s", err, out.String())
+	}
+}
+
+// TestCheckScan_Complains about what is missing or bad.
+func TestCheckScan_Complains(t *testing.T) {
+	suite := func(name string) map[string]any {
+		return map[string]any{"is_tls_version_supported": true, "accepted_cipher_suites": []any{
+			map[string]any{"cipher_suite": map[string]any{"name": name}},
+		}}
+	}
+	good := map[string]finding{}
+	for name, result := range map[string]map[string]any{
+		"ssl_2_0_cipher_suites":      {"is_tls_version_supported": false},
+		"ssl_3_0_cipher_suites":      {"is_tls_version_supported": false},
+		"tls_1_0_cipher_suites":      {"is_tls_version_supported": false},
+		"tls_1_1_cipher_suites":      {"is_tls_version_supported": false},
+		"tls_1_2_cipher_suites":      suite("TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"),
+		"tls_1_3_cipher_suites":      {"is_tls_version_supported": true},
+		"tls_compression":            {"supports_compression": false},
+		"tls_1_3_early_data":         {"supports_early_data": false},
+		"openssl_ccs_injection":      {"is_vulnerable_to_ccs_injection": false},
+		"tls_fallback_scsv":          {"supports_fallback_scsv": true},
+		"heartbleed":                 {"is_vulnerable_to_heartbleed": false},
+		"robot":                      {"robot_result": "NOT_VULNERABLE_RSA_NOT_SUPPORTED"},
+		"session_renegotiation":      {"supports_secure_renegotiation": true, "is_vulnerable_to_client_renegotiation_dos": false},
+		"tls_extended_master_secret": {"supports_ems_extension": true},
+	} {
+		good[name] = finding{"COMPLETED", result}
+	}
+	if err := checkScan(good, io.Discard); err != nil {
+		t.Error(err)
+	}
+	for want, bad := range map[string]struct {
+		name string
+		finding
+	}{
+		`heartbleed: "ERROR"`:                          {"heartbleed", finding{"ERROR", nil}},
+		"is_tls_version_supported is true, want false": {"tls_1_0_cipher_suites", finding{"COMPLETED", map[string]any{"is_tls_version_supported": true}}},
+		"no cipher suite of TLS 1.2":                   {"tls_1_2_cipher_suites", finding{"COMPLETED", map[string]any{"is_tls_version_supported": true}}},
+		"TLS_RSA_WITH_AES_128_GCM_SHA256 is accepted":  {"tls_1_2_cipher_suites", finding{"COMPLETED", suite("TLS_RSA_WITH_AES_128_GCM_SHA256")}},
+	} {
+		findings := maps.Clone(good)
+		findings[bad.name] = bad.finding
+		if err := checkScan(findings, io.Discard); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
 	}
 }
