@@ -77,11 +77,12 @@ func (f *feed) Swap(stream fulmar.BidiStreamingServer[testservice.Item, testserv
 
 // streaming is a server and a client for streams.
 type streaming struct {
-	way    string
-	api    testservice.FeedClient
-	client *fulmar.Client
-	server *fulmar.Server
-	stop   func() error
+	way     string
+	network *simnet.Network
+	api     testservice.FeedClient
+	client  *fulmar.Client
+	server  *fulmar.Server
+	stop    func() error
 }
 
 // streamingWays are how streams come to a server.
@@ -120,8 +121,8 @@ func newStreamingOf(t *testing.T, way string, register func(*fulmar.Server), ser
 			UnknownStreamHandler: forwardAll(fulmar.ForwardStreams(back.client)),
 		}, client)
 	}
-	s := &streaming{way: way}
 	network := simnet.New(simnet.Config{})
+	s := &streaming{way: way, network: network}
 	listener, err := network.Listen(simAddress)
 	if err != nil {
 		t.Fatal(err)
