@@ -36,7 +36,7 @@ func FuzzFrames(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			peer := &framePeer{conn: conn, program: program, next: 1}
+			peer := &framePeer{conn: conn, program: program, next: 1, wait: time.Sleep}
 			var reader sync.WaitGroup
 			reader.Go(peer.read)
 			peer.write()
@@ -62,6 +62,7 @@ type framePeer struct {
 	program []byte
 	// next is the id of the stream that begins next.
 	next uint32
+	wait func(time.Duration)
 
 	mu     sync.Mutex
 	paused chan struct{}
@@ -165,7 +166,7 @@ func (p *framePeer) step() {
 	case 8:
 		p.frame(9, p.take(), p.stream(), p.bytes(int(p.take()%32)))
 	case 9:
-		time.Sleep(time.Duration(1<<(p.take()%30)) * time.Microsecond)
+		p.wait(time.Duration(1<<(p.take()%30)) * time.Microsecond)
 	case 10:
 		p.pause(p.take()%2 == 0)
 	case 11:
