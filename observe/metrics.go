@@ -58,7 +58,7 @@ type series struct {
 	bytesOut atomic.Uint64
 	// messagesIn and messagesOut are of streams.
 	messagesIn, messagesOut atomic.Uint64
-	latency  Histogram
+	latency                 Histogram
 }
 
 // NewMetrics returns Metrics that have counted nothing.
