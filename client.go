@@ -108,6 +108,7 @@ func (c *Client) newPeer(address string, elsewhere bool) *transport.Peer {
 		Connections:    limits.Or(c.config.MaxConnections, limits.ClientConnections, int(^uint(0)>>1)),
 		Waiting:        limits.Or(c.config.MaxWaiting, limits.ClientWaiting, int(^uint(0)>>1)),
 		IdleTimeout:    limits.Or(c.config.IdleTimeout, limits.ClientIdleTimeout, 0),
+		Encodings:      transportEncodings(c.config.Encodings),
 		SendTimeout:    limits.Or(c.config.StreamSendTimeout, limits.StreamSendTimeout, 0),
 		ConnectTimeout: limits.Or(c.config.ConnectTimeout, limits.ConnectTimeout, 0),
 		Age:            limits.Or(c.config.MaxConnectionAge, limits.ConnectionAge, 0),

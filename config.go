@@ -226,6 +226,9 @@ type ServerConfig struct {
 	DecodedInterceptors []UnaryInterceptor `json:"-"`
 	// StreamInterceptors around every streaming call, the first outermost.
 	StreamInterceptors []StreamInterceptor `json:"-"`
+	// Encodings are ways to compress messages in gRPC besides gzip: requests may have any
+	// of them, and get answers in the same one, if the client takes it.
+	Encodings []Encoding `json:"-"`
 	// Observers are told of the phases of each call, and of connections; at most 6
 	// (Observers). See package observe. Default: none, which costs nothing.
 	Observers []observe.Observer `json:"-"`
@@ -277,6 +280,7 @@ func (c ServerConfig) Validate() error {
 		"MaxQueueTime": c.MaxQueueTime, "PingAfter": c.PingAfter, "MaxConnectionAge": c.MaxConnectionAge,
 		"MaxConnectionAgeGrace": c.MaxConnectionAgeGrace,
 	})...)
+	problems = append(problems, checkEncodings("server config", c.Encodings)...)
 	return errors.Join(append(problems, checkMessageLimits("server config", c.MaxMessageBytes, c.MaxSendBytes, c.MaxDepth)...)...)
 }
 
@@ -401,6 +405,9 @@ type ClientConfig struct {
 	// the calls, with Unimplemented. Answers are inflated in any case. Do not compress
 	// secrets together with what others choose: the length tells about both. Default: none.
 	Compression string
+	// Encodings are ways to compress messages in gRPC besides gzip; servers are told that
+	// answers may have any of them, gzip first.
+	Encodings []Encoding `json:"-"`
 
 	// Interceptors around every call, the first outermost.
 	Interceptors []UnaryInterceptor `json:"-"`
@@ -452,6 +459,7 @@ func (c ClientConfig) Validate() error {
 		"Timeout": c.Timeout, "ConnectTimeout": c.ConnectTimeout, "StreamSendTimeout": c.StreamSendTimeout, "IdleTimeout": c.IdleTimeout,
 		"MaxConnectionAge": c.MaxConnectionAge, "PingAfter": c.PingAfter,
 	})...)
+	problems = append(problems, checkEncodings("client config", c.Encodings)...)
 	return errors.Join(append(problems, checkMessageLimits("client config", c.MaxMessageBytes, c.MaxSendBytes, c.MaxDepth)...)...)
 }
 
@@ -473,8 +481,8 @@ func (c ClientConfig) checkGRPC() (problems []error) {
 func (c ClientConfig) checkCompression() (problems []error) {
 	switch {
 	case c.Compression == "" || c.Compression == "identity":
-	case c.Compression != "gzip":
-		problems = append(problems, fmt.Errorf("client config: Compression: %.40q is not known (known: gzip, identity)", c.Compression))
+	case c.Compression != "gzip" && !slices.ContainsFunc(c.Encodings, func(e Encoding) bool { return e.Name == c.Compression }):
+		problems = append(problems, fmt.Errorf("client config: Compression: %.40q is not known (known: gzip, identity, and those in Encodings)", c.Compression))
 	case c.Protocol != GRPC:
 		problems = append(problems, errors.New("client config: Compression: only gRPC compresses messages"))
 	}

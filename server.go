@@ -87,6 +87,7 @@ func NewServer(config ServerConfig) (*Server, error) {
 		PingAfter:        pingAfter(config),
 		Age:              limits.Or(config.MaxConnectionAge, limits.ServerConnectionAge, 0),
 		AgeGrace:         limits.Or(config.MaxConnectionAgeGrace, limits.ServerAgeGrace, 0),
+		Encodings:        transportEncodings(config.Encodings),
 		HTTP2Streams:     limits.Or(config.MaxConnectionCalls, limits.HTTP2Streams, -1),
 		ConnectionCalls:  limits.Or(config.MaxConnectionCalls, limits.ConnectionCalls, math.MaxInt),
 		Logger:           s.logger,

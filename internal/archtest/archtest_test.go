@@ -40,7 +40,7 @@ func TestTree_KeepsTheRules(t *testing.T) {
 func exportsMax(folder string) int {
 	switch folder {
 	case ".":
-		return 78 // ADR-0043, ADR-0062, ADR-0068
+		return 79 // ADR-0043, ADR-0062, ADR-0063, ADR-0068
 	case "thrift":
 		return 43 // two thirds are for generated code, and no user looks for them
 	default:

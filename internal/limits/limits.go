@@ -118,8 +118,7 @@ const (
 	// when connections begin.
 	CertificateCheckInterval = 10 * time.Second
 
-	// WriteStallTimeout closes a connection whose peer has read nothing for
-	// this long while bytes wait for it.
+	// WriteStallTimeout closes a connection whose peer reads none of what waits for so long.
 	WriteStallTimeout = 30 * time.Second
 
 	// WriteBytesPerSecond is how fast the peer of a write that takes longer than
@@ -227,8 +226,7 @@ const (
 	// waking up takes on a virtual machine.
 	SpinTime = 50 * time.Microsecond
 
-	// Pollers bounds the goroutines that one listener polls with. More than
-	// processors are of no use.
+	// Pollers bounds the goroutines that poll for a listener: more than processors are no use.
 	Pollers = 256
 
 	// CombinedBytes is how many bytes goroutines leave to the one that writes to
@@ -271,8 +269,7 @@ const (
 	// SYN is lost; 500 ms leave room for trying again elsewhere.
 	ConnectTimeout = 500 * time.Millisecond
 
-	// ClientIdleTimeout closes pooled connections, well before
-	// ServerIdleTimeout.
+	// ClientIdleTimeout closes pooled connections, well before ServerIdleTimeout.
 	ClientIdleTimeout = 30 * time.Second
 
 	// BeforeStopTimeout is how long a server that stops waits for what takes it out of a
@@ -440,16 +437,20 @@ const (
 	// more when it is inflated, and then too long or no gzip: inflating 16 MiB takes 10 ms.
 	GRPCBombErrors = 22
 
+	// GRPCEncodings bounds the ways to compress besides gzip, and GRPCEncodingNameBytes their
+	// names: each request says them all.
+	GRPCEncodings         = 8
+	GRPCEncodingNameBytes = 32
+
 	// GRPCRetries is how often a call is made again that its gRPC server certainly did not see.
 	GRPCRetries = 5
 )
 
 // Streams, the first of any protocol, the others over TTHeader.
 const (
-	// StreamSendTimeout ends a stream on which a message waits and the other side has
-	// made no room for this long, so that one that never receives again keeps no goroutine
-	// waiting for ever. Room is made for half a window at a time: who works on each message
-	// of 100 bytes for 5 seconds makes some every half hour.
+	// StreamSendTimeout ends a stream on which a message waits and the other side has made
+	// no room for so long: it may never receive again. Room is made for half a window at a
+	// time: who works on each message of 100 bytes for 5 seconds makes some every half hour.
 	StreamSendTimeout = time.Hour
 
 	// StreamsPerConnection is how many streams of a connection there may be, handlers that
@@ -536,8 +537,7 @@ const (
 	// IDLTextBytes of a string that is written out count as one more node: a
 	// short definition can name a long constant any number of times.
 	IDLTextBytes = 16
-	// IDLNameBytes bounds an identifier: a method's name must fit
-	// MethodNameBytes.
+	// IDLNameBytes bounds an identifier: a method's name must fit MethodNameBytes.
 	IDLNameBytes = MethodNameBytes
 	// GoStructBytes is how long a generated Go struct may be with the structs
 	// that it holds by value: two fields of the next type each, 30 times over,

@@ -91,10 +91,12 @@ func (m *grpcMessages) Room() *linkbuf.Buffer {
 	return &m.room
 }
 
-// message returns what is sent of what was appended to Room. packed is that as gzip.
-func (m *grpcMessages) message(packed bool) [][]byte {
-	if packed && m.room.Len() >= deflateLeast {
-		return append(m.pieces[:0], m.gzip.deflate(m.room.Slices(nil), m.room.Len()))
+// message returns what is sent of what was appended to Room.
+func (m *grpcMessages) message() [][]byte {
+	if m.packs != nil && m.room.Len() >= deflateLeast {
+		if packed := m.packs.deflate(m.room.Slices(nil), m.room.Len()); packed != nil {
+			return append(m.pieces[:0], packed)
+		}
 	}
 	grpc.PutPrefix(m.prefix, m.room.Len()-grpc.PrefixSize, false)
 	return m.room.Slices(m.pieces[:0])

@@ -21,7 +21,7 @@ func (*nowhere) flushSoon() {}
 
 // newLooseMessages returns a stream without a connection.
 func newLooseMessages(pool *linkbuf.Pool, limit int, budget *budget) *grpcMessages {
-	m := &grpcMessages{streamMessages: streamMessages{limit: limit, budget: budget, connection: new(nowhere), gzip: new(gzipCodec)}}
+	m := &grpcMessages{streamMessages: streamMessages{limit: limit, budget: budget, connection: new(nowhere)}}
 	m.flow = &http2Flow{http2: http2.NewConn(http2.Config{}, pool, 0), base: time.Now()}
 	m.init(pool)
 	return m

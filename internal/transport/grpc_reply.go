@@ -253,10 +253,11 @@ func (r *grpcReply) finish(request *Request, limit int) (*Response, error) {
 
 // inflate makes the body of a response of a message that is compressed.
 func (r *grpcReply) inflate(response *Response, request *Request, limit int) (*Response, error) {
-	if !strings.EqualFold(r.encoding, gzipName) {
-		return nil, &grpc.Error{Code: grpc.Internal, Detail: fmt.Sprintf("the message is compressed with %.40q (known: %s)", r.encoding, gzipName)}
+	encoding := request.grpc.encodings.find(strings.ToLower(r.encoding))
+	if encoding == nil {
+		return nil, &grpc.Error{Code: grpc.Internal, Detail: fmt.Sprintf("the message is compressed with %.40q (known: %s)", r.encoding, request.grpc.encodings.known())}
 	}
-	body, _, err := request.grpc.gzip.inflate(context.Background(), r.body, limit, r.buffers, nil)
+	body, _, err := encoding.inflate(context.Background(), r.body, limit, r.buffers, nil)
 	if err != nil {
 		return nil, err
 	}

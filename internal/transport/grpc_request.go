@@ -17,11 +17,11 @@ import (
 type grpcCall struct {
 	path string
 	head RequestHead
-	// gzip is the peer's. packs: messages are sent with it, where they are shorter then;
-	// packed is the one of the request.
-	gzip   *gzipCodec
-	packs  bool
-	packed []byte
+	// encodings are the peer's. packs is how messages are compressed, where they are shorter
+	// then, nil for not at all; packed is the one of the request.
+	encodings *encodings
+	packs     *encoding
+	packed    []byte
 	// fields are those of the request, and memory for them.
 	fields []http2.Field
 	// id is the stream, on the connection that the call is on.
@@ -38,7 +38,7 @@ type grpcCall struct {
 func (g *grpcCall) reset() {
 	clear(g.fields)
 	g.path, g.head, g.fields, g.rest = "", RequestHead{}, g.fields[:0], nil
-	g.packs, g.packed = false, nil
+	g.packs, g.packed = nil, nil
 	g.id, g.end = 0, 0
 	g.reply.reset()
 }
@@ -80,12 +80,10 @@ func (g *grpcCall) prepare(method Method, head RequestHead, payload wire.Payload
 		http2.Field{Name: "te", Value: "trailers"},
 		http2.Field{Name: "content-type", Value: contentType},
 		http2.Field{Name: "user-agent", Value: "fulmar"},
-		// Without identity servers of Kitex 0.16.3 that have not imported gzip fail each call.
-		http2.Field{Name: "grpc-accept-encoding", Value: "identity,gzip"},
+		http2.Field{Name: "grpc-accept-encoding", Value: g.encodings.accepted},
 	)
-	if head.Encoding == gzipName {
-		g.packs = true
-		g.fields = append(g.fields, http2.Field{Name: "grpc-encoding", Value: gzipName})
+	if g.packs = g.encodings.find(head.Encoding); g.packs != nil {
+		g.fields = append(g.fields, http2.Field{Name: "grpc-encoding", Value: g.packs.Name})
 	}
 	if head.FromService != "" {
 		g.fields = append(g.fields, http2.Field{Name: "source-service", Value: head.FromService})
@@ -106,24 +104,24 @@ func (g *grpcCall) prepare(method Method, head RequestHead, payload wire.Payload
 // pack compresses the message of a request, once, if that makes it shorter. What is sent
 // without is marked so, whatever the header says.
 func (g *grpcCall) pack(request *Request) {
-	if !g.packs || g.packed != nil || request.Len() < deflateLeast {
+	if g.packs == nil || g.packed != nil || request.Len() < deflateLeast {
 		return
 	}
-	g.packed = g.gzip.deflate(request.slices(nil), request.Len())
-	if len(g.packed) >= request.Len() {
-		g.packs, g.packed = false, nil
+	g.packed = g.packs.deflate(request.slices(nil), request.Len())
+	if g.packed == nil || len(g.packed) >= request.Len() {
+		g.packs, g.packed = nil, nil
 	}
 }
 
-// checkEncoding refuses what a request cannot be compressed with.
-func checkEncoding(protocol wire.Protocol, encoding string) error {
+// check refuses what a request cannot be compressed with.
+func (e *encodings) check(protocol wire.Protocol, encoding string) error {
 	switch {
 	case encoding == "" || encoding == identityName:
 		return nil
 	case protocol != wire.GRPC:
 		return fmt.Errorf("compression %.40q: protocol %v has none, only gRPC has", encoding, protocol)
-	case encoding != gzipName:
-		return fmt.Errorf("compression %.40q is not known (known: %s, %s)", encoding, gzipName, identityName)
+	case e.find(encoding) == nil:
+		return fmt.Errorf("compression %.40q is not known (known: %s)", encoding, e.known())
 	}
 	return nil
 }

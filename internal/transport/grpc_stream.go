@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/fulmar-rpc/fulmar/internal/wire/grpc"
@@ -21,8 +22,6 @@ type clientMessages struct {
 	reply grpcReply
 	// unwatch ends the watching of the context.
 	unwatch func() bool
-	// packs: messages are compressed.
-	packs bool
 }
 
 var _ ClientStream = (*clientMessages)(nil)
@@ -33,7 +32,7 @@ func (g *streamPeer) openGRPC(ctx context.Context, request *Request) (ClientStre
 	p := g.peer
 	m := &clientMessages{streamHeader: newStreamHeader()}
 	m.init(p.pool.buffers)
-	m.limit, m.gzip, m.patience = p.config.Limits.Bytes, &p.gzip, p.config.SendTimeout
+	m.limit, m.patience = p.config.Limits.Bytes, p.config.SendTimeout
 	m.call, m.packs = &muxCall{request: request, messages: m}, request.grpc.packs
 	if _, err := g.do(ctx, request, m); err != nil {
 		return nil, err
@@ -98,7 +97,9 @@ func (m *clientMessages) obeyLocked(event *http2.Event) (ended bool) {
 func (m *clientMessages) headersLocked(event *http2.Event) error {
 	first := !m.reply.answered
 	err := m.reply.headers(event)
-	m.encoding = m.reply.encoding
+	if m.encodingName = m.reply.encoding; m.encodingName != "" {
+		m.encoding = m.call.request.grpc.encodings.find(strings.ToLower(m.encodingName))
+	}
 	if first && !event.End && err == nil {
 		m.sayLocked(m.reply.pairs)
 		m.reply.pairs, m.reply.ahead = nil, 0
@@ -128,7 +129,7 @@ func (m *clientMessages) settleLocked(err error) {
 
 // Send implements Stream.
 func (m *clientMessages) Send(last bool) error {
-	pieces := m.message(m.packs)
+	pieces := m.message()
 	m.conn.mu.Lock()
 	m.conn.gathering.messages++
 	done, err := m.sendLocked(pieces, last)

@@ -14,7 +14,7 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/wire/http2"
 )
 
-// deflateLeast is how long an answer must be to be sent as gzip: less is not shorter.
+// deflateLeast is how long an answer must be to be compressed: less is not shorter.
 const deflateLeast = 512
 
 // send answers a call with a message, or with the business error of its head.
@@ -26,8 +26,8 @@ func (h *http2Server) send(call *Inbound, s *serverStream, o *outgoing) error {
 		call.LetGo()
 	}
 	var packed []byte
-	if s.gzip && s.encoding == gzipName && o.length() >= deflateLeast {
-		packed = h.conn.server.gzip.deflate(o.slices(nil), o.length())
+	if s.packs && o.length() >= deflateLeast {
+		packed = s.encoding.deflate(o.slices(nil), o.length())
 	}
 	h.attach(call, o.length())
 	h.mu.Lock()
@@ -37,7 +37,7 @@ func (h *http2Server) send(call *Inbound, s *serverStream, o *outgoing) error {
 	}
 	h.beginFields(s)
 	if packed != nil {
-		h.fields = append(h.fields, http2.Field{Name: "grpc-encoding", Value: gzipName})
+		h.fields = append(h.fields, http2.Field{Name: "grpc-encoding", Value: s.encoding.Name})
 	}
 	h.addPairs(s.reply.Metadata)
 	if err := h.http2.Headers(s.id, h.fields, false); err != nil {
@@ -256,8 +256,8 @@ func (h *http2Server) statusLocked(s *serverStream, head ReplyHead, message stri
 		if head.Executed == executedNo || head.Executed != "" && s.fulmar {
 			h.fields = append(h.fields, http2.Field{Name: wire.Executed, Value: head.Executed})
 		}
-		if s.encoding != "" && s.encoding != gzipName {
-			h.fields = append(h.fields, http2.Field{Name: "grpc-accept-encoding", Value: gzipName})
+		if s.encoding == nil && s.encodingName != "" {
+			h.fields = append(h.fields, http2.Field{Name: "grpc-accept-encoding", Value: h.conn.server.encodings.accepted})
 		}
 		if withMetadata {
 			h.addStatus(&head)

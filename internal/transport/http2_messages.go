@@ -26,7 +26,10 @@ func newServerMessages(s *serverStream) *serverMessages {
 	m.init(h.conn.server.buffers)
 	m.id, m.flow, m.limit = s.id, &h.flow, h.conn.server.config.Limits.Bytes
 	m.life, m.blame, m.patience = s, h.blame, h.conn.server.config.SendTimeout
-	m.budget, m.gzip, m.encoding, m.connection = &h.conn.server.budget, &h.conn.server.gzip, s.encoding, h
+	m.budget, m.encoding, m.connection = &h.conn.server.budget, s.encoding, h
+	if s.packs {
+		m.packs = s.encoding
+	}
 	return m
 }
 
@@ -63,7 +66,7 @@ func (h *http2Server) flushNow() { h.flush(true) }
 // Send implements Stream.
 func (m *serverMessages) Send(bool) error {
 	s := m.stream
-	pieces := m.message(s.gzip && s.encoding == gzipName)
+	pieces := m.message()
 	h := s.server
 	h.mu.Lock()
 	err, done := m.broken, true
@@ -116,8 +119,8 @@ func (m *serverMessages) headersLocked(metadata []Pair) error {
 		return nil
 	}
 	h.beginFields(s)
-	if s.gzip && s.encoding == gzipName {
-		h.fields = append(h.fields, http2.Field{Name: "grpc-encoding", Value: gzipName})
+	if m.packs != nil {
+		h.fields = append(h.fields, http2.Field{Name: "grpc-encoding", Value: m.packs.Name})
 	}
 	h.addPairs(metadata)
 	err := h.http2.Headers(s.id, h.fields, false)

@@ -24,19 +24,23 @@ type serverStream struct {
 	service, method string
 	payload         wire.Payload
 	subtype         string
-	encoding        string
-	gzip            bool
-	fulmar          bool
-	head            RequestHead
-	headBytes       int
-	refused         error
-	began           time.Time
-	prefix          [grpc.PrefixSize]byte
-	prefixed        int
-	length          int
-	body            []byte
-	charged         int
-	complete        bool
+	// encoding is how the request is compressed, nil for not at all, accepted what the
+	// client takes, packs that it takes this.
+	encoding     *encoding
+	encodingName string
+	accepted     string
+	packs        bool
+	fulmar       bool
+	head         RequestHead
+	headBytes    int
+	refused      error
+	began        time.Time
+	prefix       [grpc.PrefixSize]byte
+	prefixed     int
+	length       int
+	body         []byte
+	charged      int
+	complete     bool
 	// status is the answer in HTTP to a request that is no gRPC's, "" if it is.
 	status string
 	// target is what LookupExact returned. messages is nil for unary methods.
@@ -209,10 +213,22 @@ func (s *serverStream) headers(event *http2.Event) string {
 	case !known:
 		s.subtype = ""
 		s.refuse(grpc.Unimplemented, "content type %.100q is not known here", contentType)
-	case s.encoding != "" && s.encoding != "identity" && s.encoding != gzipName:
-		s.refuse(grpc.Unimplemented, "encoding %.40q is not known here (known: %s)", s.encoding, gzipName)
 	}
+	s.negotiate()
 	return ""
+}
+
+// negotiate finds out how the message is compressed, and whether the answer may be.
+func (s *serverStream) negotiate() {
+	known := &s.server.conn.server.encodings
+	if s.encodingName == "" || s.encodingName == identityName {
+		return
+	}
+	if s.encoding = known.find(s.encodingName); s.encoding == nil {
+		s.refuse(grpc.Unimplemented, "encoding %.40q is not known here (known: %s)", s.encodingName, known.known())
+		return
+	}
+	s.packs = accepts(s.accepted, s.encodingName)
 }
 
 // Keys of headers in which Kitex has metadata.
@@ -232,9 +248,9 @@ func (s *serverStream) field(name, value string) {
 		}
 		s.head.Timeout = time.Duration(min(max(timeout, 1), int64(limits.PeerTimeout)))
 	case name == "grpc-encoding":
-		s.encoding = value
+		s.encodingName = value
 	case name == "grpc-accept-encoding":
-		s.gzip = acceptsGzip(value)
+		s.accepted = value
 	case name == "user-agent":
 		s.fulmar = strings.HasPrefix(value, "fulmar")
 	case name == "source-service":
@@ -294,7 +310,7 @@ func (s *serverStream) data(b []byte) {
 			switch {
 			case err != nil:
 				s.refused = err
-			case (compressed || s.prefix[0] == 1) && s.encoding != gzipName:
+			case (compressed || s.prefix[0] == 1) && s.encoding == nil:
 				s.refuse(grpc.Internal, "the message is compressed, and no encoding was named")
 			}
 			continue
@@ -341,7 +357,7 @@ func (s *serverStream) grow(n int) bool {
 // inflate makes the message of the request what it was before it was compressed.
 func (s *serverStream) inflate() error {
 	server := s.server.conn.server
-	body, charged, err := server.gzip.inflate(s, s.body, server.config.Limits.Bytes, server.buffers, &server.budget)
+	body, charged, err := s.encoding.inflate(s, s.body, server.config.Limits.Bytes, server.buffers, &server.budget)
 	if err == nil {
 		server.buffers.Put(s.body)
 		s.body = body

@@ -24,8 +24,8 @@ import (
 type Peer struct {
 	config PoolConfig
 	pool   *Pool
-	// gzip is for requests and replies in gRPC.
-	gzip gzipCodec
+	// encodings are for requests and replies in gRPC.
+	encodings encodings
 
 	mu sync.Mutex
 	// shared are the connections that calls may be added to.
@@ -58,7 +58,7 @@ type Peer struct {
 
 // NewPeer returns a Peer without connections. Close must be called in the end.
 func NewPeer(config PoolConfig) *Peer {
-	p := &Peer{config: config}
+	p := &Peer{config: config, encodings: newEncodings(config.Encodings, 0)}
 	if hasTTHeader(config.Protocol) {
 		config.Share = p.share
 	}

@@ -31,7 +31,8 @@ type PoolConfig struct {
 	Connections int
 	Waiting     int
 	IdleTimeout time.Duration
-	// SendTimeout is that of ServerConfig.
+	// Encodings and SendTimeout are those of ServerConfig.
+	Encodings      []Encoding
 	SendTimeout    time.Duration
 	ConnectTimeout time.Duration
 	// Age is for how long a connection is used for new calls, give or take a tenth; 0

@@ -75,7 +75,7 @@ type Method struct {
 func (p *Peer) NewRequest(method Method, head RequestHead) (*Request, error) {
 	protocol := p.config.Protocol
 	if head.Encoding != "" {
-		if err := checkEncoding(protocol, head.Encoding); err != nil {
+		if err := p.encodings.check(protocol, head.Encoding); err != nil {
 			return nil, err
 		}
 	}
@@ -104,7 +104,7 @@ func (p *Peer) NewRequest(method Method, head RequestHead) (*Request, error) {
 	}
 	if r.protocol == wire.GRPC {
 		if r.grpc == nil {
-			r.grpc = &grpcCall{gzip: &p.gzip}
+			r.grpc = &grpcCall{encodings: &p.encodings}
 		}
 		if err := r.grpc.prepare(method, head, method.Payload); err != nil {
 			p.recycle(r)

@@ -39,6 +39,8 @@ type ServerConfig struct {
 	// http2.Config.
 	PingAfter, Age, AgeGrace time.Duration
 	HTTP2Streams             int
+	// Encodings of messages in gRPC besides gzip.
+	Encodings []Encoding
 	// ConnectionCalls bounds calls of one connection that run at a time.
 	ConnectionCalls int
 	Logger          *slog.Logger
@@ -105,9 +107,9 @@ type Server struct {
 	local localCalls
 
 	// replies holds *Reply that are not in use, inbounds *Inbound.
-	replies  sync.Pool
-	inbounds sync.Pool
-	gzip     gzipCodec
+	replies   sync.Pool
+	inbounds  sync.Pool
+	encodings encodings
 	// stall is how long a peer may give an answer no window.
 	stall time.Duration
 
@@ -126,7 +128,7 @@ func NewServer(config ServerConfig) *Server {
 		log:     peerlog.New(config.Logger),
 	}
 	s.budget.limit = config.BufferedBytes
-	s.gzip.turns = make(chan struct{}, runtime.GOMAXPROCS(0))
+	s.encodings = newEncodings(config.Encodings, runtime.GOMAXPROCS(0))
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.local.init(s)
 	return s

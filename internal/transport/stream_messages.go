@@ -25,7 +25,6 @@ type streamMessages struct {
 	limit  int
 	pool   *linkbuf.Pool
 	budget *budget
-	gzip   *gzipCodec
 
 	// arrived holds messages with the prefixes of gRPC, whole is where in it the first one
 	// begins that is not complete, want how long that is with its prefix, 0 if nobody knows.
@@ -36,7 +35,10 @@ type streamMessages struct {
 	owed, charged int
 	owedMessages  int
 	takenCharged  int
-	encoding      string
+	// encoding is how messages that arrive are compressed, which may be named encodingName
+	// and not known; packs how those that are sent are. nil is for not at all.
+	encoding, packs *encoding
+	encodingName    string
 	// ended is why nothing follows what has arrived. broken is why not even that counts,
 	// and nothing is sent any more.
 	ended, broken error
@@ -328,14 +330,10 @@ func (m *streamMessages) dischargeLocked() {
 }
 
 func (m *streamMessages) inflate(message []byte) ([]byte, error) {
-	switch m.encoding {
-	case gzipName:
-	case "":
-		return nil, &grpc.Error{Code: grpc.Internal, Detail: "the message is compressed, and no encoding was named"}
-	default:
-		return nil, &grpc.Error{Code: grpc.Internal, Detail: fmt.Sprintf("the message is compressed with %.40q (known: %s)", m.encoding, gzipName)}
+	if m.encoding == nil {
+		return nil, &grpc.Error{Code: grpc.Internal, Detail: m.compressedWith()}
 	}
-	out, charged, err := m.gzip.inflate(m.life, message, m.limit, m.pool, m.budget)
+	out, charged, err := m.encoding.inflate(m.life, message, m.limit, m.pool, m.budget)
 	if err != nil {
 		if m.blame != nil {
 			m.blame(err)
@@ -347,6 +345,14 @@ func (m *streamMessages) inflate(message []byte) ([]byte, error) {
 	m.inflated, m.inflatedCharged = out, charged
 	m.forgetIfGivenUpLocked()
 	return out, nil
+}
+
+// compressedWith says what is wrong with a message that is compressed.
+func (m *streamMessages) compressedWith() string {
+	if m.encodingName == "" {
+		return "the message is compressed, and no encoding was named"
+	}
+	return fmt.Sprintf("the message is compressed with %.40q, which is not known here", m.encodingName)
 }
 
 // KeepBody implements Stream.
