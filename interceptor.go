@@ -59,6 +59,8 @@ type unaryState struct {
 	reply     any
 	// observed is for who observes the call; nil if nobody does.
 	observed *observedCall
+	// messages are those of a method with InvokeInto, on the server.
+	messages *reusedMessages
 }
 
 // Side returns which end of the call this is.
@@ -86,7 +88,7 @@ func (u Unary) Request() (any, error) {
 	if in := u.state.undecoded; in != nil {
 		u.state.undecoded = nil
 		length := len(in.Body)
-		u.state.request, u.state.decodeErr = u.state.server.decode(u.state.method, in)
+		u.state.request, u.state.decodeErr = u.state.server.decode(u.state, in)
 		if u.state.decodeErr == nil {
 			u.state.tell(observe.PhaseDecoded, length)
 		}

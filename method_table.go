@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
 )
@@ -32,6 +33,8 @@ type methodEntry struct {
 	unknown bool
 	// services are those that have a method of this name, if several do.
 	services []string
+	// spare are *reusedMessages of calls that have ended.
+	spare sync.Pool
 }
 
 func newMethodTable() methodTable {

@@ -20,7 +20,6 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
 	"github.com/fulmar-rpc/fulmar/internal/transport"
 	"github.com/fulmar-rpc/fulmar/internal/wire"
-	"github.com/fulmar-rpc/fulmar/internal/wire/grpc"
 	"github.com/fulmar-rpc/fulmar/observe"
 )
 
@@ -300,6 +299,9 @@ func (s *Server) handle(ctx context.Context, in *transport.Inbound) {
 	finished = true
 	state.method.endLease(state.request)
 	if !s.intercepted {
+		if state.messages != nil {
+			entry.keep(state.messages)
+		}
 		// A quarter of the memory that an echo of 1 KB takes.
 		*state = unaryState{}
 		s.states.Put(state)
@@ -434,55 +436,20 @@ func (s *Server) resolve(in *transport.Inbound) (*methodEntry, error) {
 	return entry, nil
 }
 
-// invalid says why a message cannot be served.
-func invalid(err error) *Error {
-	e := &Error{code: InvalidArgument, message: "request refused: " + err.Error(), executed: ExecutedNo, cause: err,
-		exception: thriftwire.ExceptionProtocolError}
-	var encoding *thriftwire.Error
-	var status *grpc.Error
-	switch {
-	case errors.Is(err, transport.ErrOverloaded):
-		// Thrift has no type for it.
-		e.code, e.exception = ResourceExhausted, 0
-	case errors.Is(err, transport.ErrStopping):
-		e.code, e.exception = Unavailable, 0
-	case errors.As(err, &status):
-		e.code, e.exception = Code(status.Code), 0
-	case errors.Is(err, wire.ErrNotEnabled):
-		e.code, e.exception = Unimplemented, thriftwire.ExceptionInvalidProtocol
-	case !errors.As(err, &encoding):
-	case encoding.Kind == thriftwire.LimitExceeded:
-		e.code = ResourceExhausted
-	case encoding.Kind == thriftwire.BadType:
-		e.exception = thriftwire.ExceptionInvalidMessageType
-	}
-	return e
-}
-
-// decode reads the request of a call.
-func (s *Server) decode(method *MethodDesc, in *transport.Inbound) (any, error) {
-	request := method.NewRequest()
-	body, mayRefer := method.requestBody(in, request)
-	refers, err := method.Codec.ReadBody(body, request, s.limits, mayRefer)
-	if err != nil {
-		s.transport.Log().Warn("call refused", "peer", in.Peer, "method", method.Name, "reason", err.Error())
-		return nil, invalid(err)
-	}
-	if !refers {
-		in.DropBody() // the handler may take its time; the bytes need not
-	}
-	return request, nil
-}
-
 // invoke is the end of the interceptor chain: it calls the user's method.
 func (s *Server) invoke(ctx context.Context, call Unary) error {
 	request, err := call.Request()
 	if err != nil {
 		return err
 	}
-	call.state.handled = true
-	call.state.reply, err = call.state.method.Invoke(ctx, call.state.implementation, request)
-	if o := call.state.observed; o != nil {
+	state := call.state
+	state.handled = true
+	if invoke := state.method.InvokeInto; invoke == nil {
+		state.reply, err = state.method.Invoke(ctx, state.implementation, request)
+	} else if err = invoke(ctx, state.implementation, request, state.messages.reply); err == nil {
+		state.reply = state.messages.reply
+	}
+	if o := state.observed; o != nil {
 		o.Tell(observe.Event{Phase: observe.PhaseHandled, Err: err})
 	}
 	return err

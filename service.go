@@ -38,10 +38,16 @@ type MethodDesc struct {
 	// Invoke calls the method of implementation, and returns the message that
 	// holds its result; nil for a oneway method.
 	Invoke func(ctx context.Context, implementation, request any) (reply any, err error)
+	// InvokeInto and Forget are set for methods that return views: their messages are
+	// large, and what users get of them are copies. InvokeInto takes the place of Invoke, and
+	// puts the result into a reply that NewReply has made. Forget empties request and reply,
+	// which then serve for another call.
+	InvokeInto func(ctx context.Context, implementation, request, reply any) error
+	Forget     func(request, reply any)
 	// ClientStreams and ServerStreams: any number of messages goes that way. InvokeStream
 	// then takes the place of Invoke and Exception; ServeServerStream and its likes make
 	// one. NewRequest and NewReply return one message then, and are nil if the zero value
-	// of its type will do.
+	// of its type will do. With InvokeInto, NewReply returns its reply.
 	ClientStreams, ServerStreams bool
 	NewReply                     func() any
 	InvokeStream                 func(implementation any, stream *ServerMessages) error

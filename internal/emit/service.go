@@ -214,7 +214,11 @@ func (p *printer) methodDesc(service *schema.Service, method *schema.Method) {
 	}
 	p.P("Codec: ", p.codecOf(method), ",")
 	p.P("NewRequest: func() any { return &", p.argumentsType(method), literal(p.fieldValues(p.argumentRecord(method), nil)), " },")
-	p.invoke(service, method)
+	if p.returnsView(method) && p.argumentRecord(method).lends == "" {
+		p.invokeInto(service, method)
+	} else {
+		p.invoke(service, method)
+	}
 	if len(method.Throws) > 0 {
 		p.exception(method)
 	}
@@ -229,13 +233,38 @@ func (p *printer) codecOf(method *schema.Method) string {
 	return p.imports.thrift("Binary")
 }
 
-// invoke prints the function that calls the user's method.
-func (p *printer) invoke(service *schema.Service, method *schema.Method) {
+// userCall is the call of the user's method.
+func (p *printer) userCall(service *schema.Service, method *schema.Method) string {
 	arguments := []string{"ctx"}
 	for _, argument := range method.Arguments {
 		arguments = append(arguments, "args."+argument.GoName)
 	}
-	call := "implementation.(" + serverName(service.GoName) + ")." + method.GoName + "(" + strings.Join(arguments, ", ") + ")"
+	return "implementation.(" + serverName(service.GoName) + ")." + method.GoName + "(" + strings.Join(arguments, ", ") + ")"
+}
+
+// invokeInto prints what is in place of invoke for a method that returns a view.
+func (p *printer) invokeInto(service *schema.Service, method *schema.Method) {
+	result := p.resultType(method)
+	p.P("NewReply: func() any { return &", result, "{Success: new(", p.viewOf(method.Result.Struct), ")} },")
+	p.P("InvokeInto: func(ctx ", p.imports.std("context", "Context"), ", implementation, request, reply any) error {")
+	if len(method.Arguments) > 0 {
+		p.P("args := request.(*", p.argumentsType(method), ")")
+	}
+	p.P("success, err := ", p.userCall(service, method))
+	p.P("if err == nil {")
+	p.P("*reply.(*", result, ").Success = success")
+	p.P("}")
+	p.P("return err")
+	p.P("},")
+	p.P("Forget: func(request, reply any) {")
+	p.P("*request.(*", p.argumentsType(method), ") = ", p.argumentsType(method), literal(p.fieldValues(p.argumentRecord(method), nil)))
+	p.P("*reply.(*", result, ").Success = ", p.viewOf(method.Result.Struct), "{}")
+	p.P("},")
+}
+
+// invoke prints the function that calls the user's method.
+func (p *printer) invoke(service *schema.Service, method *schema.Method) {
+	call := p.userCall(service, method)
 	result := p.resultType(method)
 	p.P("Invoke: func(ctx ", p.imports.std("context", "Context"), ", implementation, request any) (any, error) {")
 	if len(method.Arguments) > 0 {

@@ -37,7 +37,14 @@ func (l *loopback) Call(ctx context.Context, method *fulmar.MethodDesc, request,
 	if err := transfer(request, received); err != nil {
 		return err
 	}
-	answer, err := method.Invoke(ctx, l.implementation, received)
+	var answer any
+	var err error
+	if method.InvokeInto == nil {
+		answer, err = method.Invoke(ctx, l.implementation, received)
+	} else {
+		answer = method.NewReply()
+		err = method.InvokeInto(ctx, l.implementation, received, answer)
+	}
 	if err != nil && method.Exception != nil {
 		if exception := method.Exception(err); exception != nil {
 			answer, err = exception, nil

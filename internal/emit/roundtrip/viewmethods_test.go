@@ -359,3 +359,43 @@ func TestViewMethods_InterceptorsSeeViews(t *testing.T) {
 		t.Errorf("seen %v, want %v", seen, want)
 	}
 }
+
+// TestViewMethods_NothingIsLeftOfTheCallBefore: a server uses the memory of requests and
+// replies again.
+func TestViewMethods_NothingIsLeftOfTheCallBefore(t *testing.T) {
+	g := &gate{}
+	server, _ := serveGate(t, g, fulmar.ServerConfig{})
+	client, err := fulmar.NewClient(fulmar.ClientConfig{Local: server})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	api := viewmethods.NewGateClient(client)
+	without, err := fulmar.RawMethod("Gate", "pass", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		if _, err := api.Pass(t.Context(), viewOf(t, orderOf("north", 3))); err != nil {
+			t.Fatal(err)
+		}
+		request, reply := fulmar.Raw{0}, fulmar.Raw{} // no arguments at all
+		if err := client.Call(t.Context(), without, &request, &reply); err != nil {
+			t.Fatal(err)
+		}
+		var result viewmethods.GatePassResult
+		if err := thrift.Unmarshal(reply, &result); err != nil || result.Success == nil {
+			t.Fatal(err)
+		}
+		wantOrder(t, g.orders[len(g.orders)-1], &viewmethods.Order{})
+		wantOrder(t, *result.Success, &viewmethods.Order{Region: "passed "})
+		if given, err := api.Give(t.Context(), 9); err != nil || given.ID() != 9 || given.Region() != "" {
+			t.Errorf("given: %v, %v", given, err)
+		}
+		g.closed = &viewmethods.Closed{Until: "Monday"}
+		if _, err := api.Give(t.Context(), 1); err == nil {
+			t.Error("no exception")
+		}
+		g.closed = nil
+	}
+}

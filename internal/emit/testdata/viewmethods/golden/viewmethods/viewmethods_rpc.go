@@ -221,13 +221,18 @@ var gateWeighMethod = &fulmar.MethodDesc{
 	Name:       "weigh",
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &parcel.DepotWeighArgs{} },
-	Invoke: func(ctx context.Context, implementation, request any) (any, error) {
+	NewReply:   func() any { return &parcel.DepotWeighResult{Success: new(parcel.ParcelView)} },
+	InvokeInto: func(ctx context.Context, implementation, request, reply any) error {
 		args := request.(*parcel.DepotWeighArgs)
 		success, err := implementation.(GateServer).Weigh(ctx, args.Parcel)
-		if err != nil {
-			return nil, err
+		if err == nil {
+			*reply.(*parcel.DepotWeighResult).Success = success
 		}
-		return &parcel.DepotWeighResult{Success: &success}, nil
+		return err
+	},
+	Forget: func(request, reply any) {
+		*request.(*parcel.DepotWeighArgs) = parcel.DepotWeighArgs{}
+		*reply.(*parcel.DepotWeighResult).Success = parcel.ParcelView{}
 	},
 }
 
@@ -236,13 +241,18 @@ var gatePassMethod = &fulmar.MethodDesc{
 	Name:       "pass",
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &GatePassArgs{} },
-	Invoke: func(ctx context.Context, implementation, request any) (any, error) {
+	NewReply:   func() any { return &GatePassResult{Success: new(OrderView)} },
+	InvokeInto: func(ctx context.Context, implementation, request, reply any) error {
 		args := request.(*GatePassArgs)
 		success, err := implementation.(GateServer).Pass(ctx, args.Order)
-		if err != nil {
-			return nil, err
+		if err == nil {
+			*reply.(*GatePassResult).Success = success
 		}
-		return &GatePassResult{Success: &success}, nil
+		return err
+	},
+	Forget: func(request, reply any) {
+		*request.(*GatePassArgs) = GatePassArgs{}
+		*reply.(*GatePassResult).Success = OrderView{}
 	},
 	Exception: func(err error) any {
 		if exception, ok := errors.AsType[*Closed](err); ok && exception != nil {
@@ -275,13 +285,18 @@ var gateGiveMethod = &fulmar.MethodDesc{
 	Name:       "give",
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &GateGiveArgs{} },
-	Invoke: func(ctx context.Context, implementation, request any) (any, error) {
+	NewReply:   func() any { return &GateGiveResult{Success: new(OrderView)} },
+	InvokeInto: func(ctx context.Context, implementation, request, reply any) error {
 		args := request.(*GateGiveArgs)
 		success, err := implementation.(GateServer).Give(ctx, args.ID)
-		if err != nil {
-			return nil, err
+		if err == nil {
+			*reply.(*GateGiveResult).Success = success
 		}
-		return &GateGiveResult{Success: &success}, nil
+		return err
+	},
+	Forget: func(request, reply any) {
+		*request.(*GateGiveArgs) = GateGiveArgs{}
+		*reply.(*GateGiveResult).Success = OrderView{}
 	},
 	Exception: func(err error) any {
 		if exception, ok := errors.AsType[*Closed](err); ok && exception != nil {

@@ -75,13 +75,18 @@ var depotWeighMethod = &fulmar.MethodDesc{
 	Name:       "weigh",
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &DepotWeighArgs{} },
-	Invoke: func(ctx context.Context, implementation, request any) (any, error) {
+	NewReply:   func() any { return &DepotWeighResult{Success: new(ParcelView)} },
+	InvokeInto: func(ctx context.Context, implementation, request, reply any) error {
 		args := request.(*DepotWeighArgs)
 		success, err := implementation.(DepotServer).Weigh(ctx, args.Parcel)
-		if err != nil {
-			return nil, err
+		if err == nil {
+			*reply.(*DepotWeighResult).Success = success
 		}
-		return &DepotWeighResult{Success: &success}, nil
+		return err
+	},
+	Forget: func(request, reply any) {
+		*request.(*DepotWeighArgs) = DepotWeighArgs{}
+		*reply.(*DepotWeighResult).Success = ParcelView{}
 	},
 }
 
