@@ -16,6 +16,9 @@ VENV   := $(ROOT)/.venv
 VENV_PYTHON := $(VENV)/bin/python
 NGINX  := $(or $(shell command -v nginx),$(ROOT)/.cache/nginx/usr/sbin/nginx)
 SSLYZE := $(ROOT)/.cache/sslyze/bin/sslyze
+# Where internal/testservers looks for them.
+ETCD := $(or $(shell command -v etcd),$(ROOT)/.cache/etcd/usr/bin/etcd)
+ZOOKEEPER := $(or $(wildcard /usr/share/java/zookeeper.jar),$(ROOT)/.cache/zookeeper/usr/share/java/zookeeper.jar)
 
 # Workspaces would hide a missing replace directive.
 export GOWORK := off
@@ -26,16 +29,22 @@ build: bin/fulmar ## Compile the framework, and the command line tool into bin/
 
 .PHONY: demo
 demo: bin/kitex-shop $(VENV)/ready ## From an IDL file to served calls, from Go, Python and Kitex
-	@$(MAKE) --no-print-directory generate GENERATED_MODULES="examples/orders examples/gateway examples/quotes"
+	@$(MAKE) --no-print-directory generate GENERATED_MODULES="examples/orders examples/gateway examples/fleet examples/quotes"
 	$(GO) -C examples/orders run ./cmd/demo -python $(VENV_PYTHON) -kitex $(ROOT)/bin/kitex-shop
 	$(GO) -C examples/gateway run ./cmd/demo
+	$(GO) -C examples/fleet run . -demo
 	$(GO) -C examples/quotes run . -demo -python $(VENV_PYTHON)
 
 # Does not depend on generate: the first step generates, and fails if a committed
 # file was stale.
 .PHONY: test
-test: bin/fulmar bin/staticcheck bin/verify bin/kitex-peer bin/kitex-shop bin/apache-peer $(VENV)/ready ## Everything that must hold before a commit (about 12 minutes)
+test: bin/fulmar bin/staticcheck bin/verify bin/kitex-peer bin/kitex-shop bin/apache-peer $(VENV)/ready registries ## Everything that must hold before a commit (about 12 minutes)
 	bin/verify -root $(ROOT) -python $(VENV_PYTHON) test
+
+# The tests that need them are skipped without.
+.PHONY: registries
+registries: ## etcd and ZooKeeper for the tests of contrib, from Debian's packages, into .cache
+	@$(MAKE) --no-print-directory $(ETCD) $(ZOOKEEPER) || echo "registries: some tests of contrib/etcd and contrib/zookeeper will be skipped" >&2
 
 .PHONY: lint
 lint: generate bin/staticcheck bin/verify ## gofmt, go mod tidy, go vet, staticcheck, rules about the tree
@@ -63,8 +72,10 @@ SCENARIOS ?=
 SOAK ?=
 
 .PHONY: chaos
-chaos: generate bin/chaos bin/chaos-race ## Faults and overload on real sockets [SCENARIOS=regexp] [SOAK=10m] (docs/guide/chaos.md)
+chaos: generate bin/chaos bin/chaos-race registries ## Faults and overload on real sockets [SCENARIOS=regexp] [SOAK=10m] (docs/guide/chaos.md)
 	bin/chaos -race $(ROOT)/bin/chaos-race -run "$(SCENARIOS)" $(if $(SOAK),-soak $(SOAK))
+	$(if $(SCENARIOS),,$(GO) -C contrib/etcd test -count=1 -v -run Outage .)
+	$(if $(SCENARIOS),,$(GO) -C contrib/zookeeper test -count=1 -v -run Outage .)
 
 .PHONY: conformance
 conformance: generate $(NGINX) $(SSLYZE) ## Outside suites: h2spec, grpcurl, connectconformance, nginx, sslyze and the interoperability cases of gRPC in both directions
@@ -135,6 +146,23 @@ bin/kitex-shop:
 $(ROOT)/.cache/nginx/usr/sbin/nginx:
 	@mkdir -p $(ROOT)/.cache/nginx
 	@cd $(ROOT)/.cache/nginx && apt-get download nginx && dpkg -x nginx_*.deb . || { echo "make conformance needs nginx on the PATH (Debian: apt-get update, apt-get install nginx)" >&2; exit 1; }
+
+# Packages are looked up in lists of its own if the system has none yet, which needs
+# nobody's leave either.
+define unpack
+	@mkdir -p $(1)
+	@cd $(1) && { apt-get download $(2) 2>/dev/null || { mkdir -p apt/lists/partial apt/archives/partial && \
+		set -- -o Dir::State::Lists=$(1)/apt/lists -o Dir::Cache=$(1)/apt && apt-get "$$@" update && apt-get "$$@" download $(2); }; } >/dev/null && \
+		for package in *.deb; do dpkg -x "$$package" . || exit 1; done
+	@test -e $@ && touch $@
+endef
+
+$(ROOT)/.cache/etcd/usr/bin/etcd:
+	$(call unpack,$(ROOT)/.cache/etcd,etcd-server)
+
+# With what it runs with: not all that the package depends on.
+$(ROOT)/.cache/zookeeper/usr/share/java/zookeeper.jar:
+	$(call unpack,$(ROOT)/.cache/zookeeper,libzookeeper-java libslf4j-java libdropwizard-metrics-java libsnappy-java)
 
 $(SSLYZE): test/conformance/requirements.txt
 	@$(PYTHON) -m venv $(ROOT)/.cache/sslyze || { echo "Python 3 needs its venv module (Debian: package python3-venv)" >&2; exit 1; }

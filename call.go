@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 	"time"
+
+	"github.com/fulmar-rpc/fulmar/policy"
 )
 
 // Side tells the two ends of a call apart.
@@ -94,14 +96,15 @@ func CallFrom(ctx context.Context) (call Call, ok bool) {
 	return found.Call, true
 }
 
-// CallOption changes one call; Timeout, ReceiveMetadata, ReceiveReply, Compression and
-// WaitForReady make one.
+// CallOption changes one call; Timeout, ReceiveMetadata, ReceiveReply, Compression,
+// WaitForReady and Explain make one.
 type CallOption struct {
 	timeout     time.Duration
 	receive     *map[string]string
 	reply       *receivedReply
 	compression string
 	ready       readiness
+	explained   *policy.Explanation
 }
 
 // choices returns what options say together: the last one of each kind counts.
@@ -119,6 +122,9 @@ func choices(options []CallOption) (all CallOption) {
 		}
 		if option.compression != "" {
 			all.compression = option.compression
+		}
+		if option.explained != nil {
+			all.explained = option.explained
 		}
 		if option.ready != readyDefault {
 			all.ready = option.ready

@@ -13,87 +13,13 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fulmar-rpc/fulmar/cluster"
 	"github.com/fulmar-rpc/fulmar/eventloop"
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/wire"
 	"github.com/fulmar-rpc/fulmar/observe"
+	"github.com/fulmar-rpc/fulmar/policy"
 )
-
-// Protocol is how messages are framed on a connection.
-type Protocol uint8
-
-// The protocols. The zero Protocol means the default of the place it is used.
-const (
-	// Bare is Thrift Binary without framing, "buffered" in Apache Thrift.
-	Bare = Protocol(wire.Bare)
-	// Framed is Thrift Binary behind a length.
-	Framed = Protocol(wire.Framed)
-	// TTHeader is Thrift Binary behind a header with keys and values, the only
-	// one of these that carries metadata, business errors and deadlines, and on
-	// which calls can share a connection.
-	TTHeader = Protocol(wire.TTHeader)
-	// TTHeaderFramed is TTHeader with a length in front of the message. Who
-	// receives one of the two understands the other.
-	TTHeaderFramed = Protocol(wire.TTHeaderFramed)
-	// KitexProtobuf in ServerConfig.Protocols allows calls whose messages are in
-	// Protobuf, as Kitex sends them behind a length, with TTHeader or without; see
-	// PayloadCodec. It is no framing of its own, so clients cannot have it: a call of
-	// theirs is in Protobuf if generated code says so, or RawProtobufMethod.
-	KitexProtobuf = Protocol(wire.KitexProtobuf)
-	// GRPC is gRPC in HTTP/2, of services in Protobuf, and of services in
-	// Thrift as Kitex has them there.
-	GRPC = Protocol(wire.GRPC)
-)
-
-// PayloadCodec is what the body of a call is encoded in.
-type PayloadCodec uint8
-
-// The payload codecs.
-const (
-	// PayloadThrift is Thrift Binary: a struct.
-	PayloadThrift = PayloadCodec(wire.PayloadThrift)
-	// PayloadProtobuf is a Protobuf message, with the header that Kitex puts in
-	// front of it ("Kitex-Protobuf").
-	PayloadProtobuf = PayloadCodec(wire.PayloadProtobuf)
-)
-
-// String returns the name in lower case.
-func (p PayloadCodec) String() string { return wire.Payload(p).String() }
-
-// String returns the name in lower case.
-func (p Protocol) String() string { return wire.Protocol(p).String() }
-
-// MarshalText returns the name.
-func (p Protocol) MarshalText() ([]byte, error) {
-	if p == 0 {
-		return nil, nil
-	}
-	return []byte(p.String()), nil
-}
-
-// UnmarshalText reads a name; the empty one is the zero Protocol.
-func (p *Protocol) UnmarshalText(text []byte) error {
-	if len(text) == 0 {
-		*p = 0
-		return nil
-	}
-	for known := Bare; known <= GRPC; known++ {
-		if known.String() == string(text) {
-			*p = known
-			return nil
-		}
-	}
-	return fmt.Errorf("protocol %.40q is not known (known: %s)", text, supported|clientProtocols)
-}
-
-// supported is every protocol there is.
-const supported = framings | wire.Set(1<<wire.KitexProtobuf|1<<wire.GRPC)
-
-// framings is every framing of messages in Thrift.
-const framings = wire.Set(1<<wire.Bare | 1<<wire.Framed | 1<<wire.TTHeader | 1<<wire.TTHeaderFramed)
-
-// clientProtocols is every protocol that a client can have.
-const clientProtocols = framings | wire.Set(1<<wire.GRPC)
 
 // ServerConfig configures a Server. The zero value serves every protocol on
 // port 8888. In every number and duration 0 is the default that the field
@@ -106,6 +32,17 @@ type ServerConfig struct {
 	// LocalOnly serves no socket, only clients of this process; see
 	// ClientConfig.Local.
 	LocalOnly bool
+	// Registry in which the server is announced while it serves, under the name Service,
+	// as Advertise says; see docs/guide/discovery.md. If it cannot be, the server serves
+	// all the same and tries again. A graceful stop begins with taking it out, and goes on
+	// 1 s (WithdrawPause) later, when clients know. Default: it is not announced.
+	Registry cluster.Registry `json:"-"`
+	Service  string
+	// Advertise is what is announced: weight, zone and tags, and the address that clients
+	// call. Default: that of the listener; if it listens at all addresses the first one
+	// that other machines can use, of IPv4 if there is one, or with a cluster.Directory
+	// 127.0.0.1.
+	Advertise cluster.Instance
 	// Listener to use instead of Address. The Server closes it.
 	Listener net.Listener `json:"-"`
 	// Protocols that connections may speak. TTHeader and TTHeaderFramed are one
@@ -232,6 +169,17 @@ type ServerConfig struct {
 	// Observers are told of the phases of each call, and of connections; at most 6
 	// (Observers). See package observe. Default: none, which costs nothing.
 	Observers []observe.Observer `json:"-"`
+	// Policy bounds calls, of all protocols, before anything of them is decoded; see
+	// docs/guide/limiting.md. Default: only the limits above hold.
+	Policy policy.Server
+	// PolicyFile is a file with a policy.Document in JSON, whose part for servers takes the
+	// place of Policy. It is read again when it changes; one that is wrong then changes
+	// nothing, and is logged with all that is wrong. Default: none.
+	PolicyFile string
+	// PolicySource delivers such documents, in place of a file, while the server serves:
+	// it calls deliver with the first one and with each that follows, until ctx ends.
+	// version is for the log. If it returns earlier it is called again. Default: none.
+	PolicySource func(ctx context.Context, deliver func(document []byte, version string)) error `json:"-"`
 	// UnknownHandler answers calls of services and methods that are not registered,
 	// with the bytes of their bodies; Forward makes one. It gets those in Protobuf too
 	// (Call.PayloadCodec), unless Protocols leaves out KitexProtobuf. With it a call that names a
@@ -281,6 +229,8 @@ func (c ServerConfig) Validate() error {
 		"MaxConnectionAgeGrace": c.MaxConnectionAgeGrace,
 	})...)
 	problems = append(problems, checkEncodings("server config", c.Encodings)...)
+	problems = append(problems, checkPolicy("server config", policy.Document{Server: c.Policy}, c.PolicyFile, c.PolicySource)...)
+	problems = append(problems, c.checkAnnouncement()...)
 	return errors.Join(append(problems, checkMessageLimits("server config", c.MaxMessageBytes, c.MaxSendBytes, c.MaxDepth)...)...)
 }
 
@@ -306,8 +256,16 @@ func (c ServerConfig) allowed() wire.Set {
 type ClientConfig struct {
 	// Target to call: "host:port", "unix:///path", "unix:@abstract", or a list of
 	// servers, "static:///host:port,host:port", of at most 256 (TargetInstances);
-	// see docs/guide/targets.md. Required, unless Local is set.
+	// or one whose servers are looked up: "dns:///host:port", "file:///service", or that
+	// of a scheme in Registries. See docs/guide/targets.md and docs/guide/discovery.md.
+	// Required, unless Local is set.
 	Target string
+	// Resolver finds the servers in place of what Target says, which is only the name of
+	// them then. Default: that of Target.
+	Resolver cluster.Resolver `json:"-"`
+	// Registries find the servers of targets by their scheme: with "etcd" in it, Target can
+	// be "etcd:///service". Default: "dns" and "file" are known.
+	Registries map[string]cluster.Registry `json:"-"`
 	// Local is a server of this process to call instead of a Target, without a
 	// socket. All else is as on the network: messages are encoded and decoded, so
 	// that caller and handler share no memory, and interceptors, metadata, deadlines,
@@ -409,6 +367,29 @@ type ClientConfig struct {
 	// answers may have any of them, gzip first.
 	Encodings []Encoding `json:"-"`
 
+	// Policy says when calls are tried again, hedged or refused, and which instances they go
+	// to; see docs/guide/policies.md. Its zero value has the defaults.
+	Policy policy.Client
+	// PolicyFile is a file with a policy.Document in JSON, whose part for clients takes the
+	// place of Policy. It is read again when it changes; one that is wrong then changes
+	// nothing, and is logged with all that is wrong. Default: none.
+	PolicyFile string
+	// PolicySource delivers such documents, in place of a file: it calls deliver with the
+	// first one and with each that follows, until ctx ends. version is for the log. If it
+	// returns earlier it is called again. Default: none.
+	PolicySource func(ctx context.Context, deliver func(document []byte, version string)) error `json:"-"`
+	// RetryIf is asked, besides Policy, about a call that failed and may be tried again by
+	// Attempts, Idempotent and budget: its answer takes the place of Codes. Errors that the
+	// IDL declares, and business errors, are asked about too, if the method is Idempotent.
+	// It must not wait. Default: Codes decide.
+	RetryIf func(call Unary, err error) bool `json:"-"`
+	// OnExplanation gets the explanation of one in ExplainEvery calls; see Explain. It must
+	// not wait, and keep nothing of it when it returns. Default: nobody does.
+	OnExplanation func(explanation *policy.Explanation) `json:"-"`
+	// ExplainEvery is how many calls there are for one that is explained to OnExplanation.
+	// Default 1,000 (ExplainEvery).
+	ExplainEvery int
+
 	// Interceptors around every call, the first outermost.
 	Interceptors []UnaryInterceptor `json:"-"`
 	// StreamInterceptors around every streaming call, the first outermost.
@@ -432,9 +413,12 @@ func (c ClientConfig) Validate() error {
 		problems = append(problems, c.checkLocal()...)
 	} else if c.Target == "" {
 		problems = append(problems, errors.New("client config: Target is empty"))
-	} else if _, err := parseTarget(c.Target); err != nil {
-		problems = append(problems, fmt.Errorf("client config: Target: %w", err))
+	} else if c.Resolver == nil {
+		if _, err := parseTarget(c.Target, c.Registries); err != nil {
+			problems = append(problems, fmt.Errorf("client config: Target: %w", err))
+		}
 	}
+	problems = append(problems, c.checkRegistries()...)
 	switch {
 	case c.Protocol == KitexProtobuf:
 		problems = append(problems, fmt.Errorf("client config: Protocol: %v is not one that a client has: describe methods with RawProtobufMethod, and use %v, %v or %v", KitexProtobuf, Framed, TTHeader, TTHeaderFramed))
@@ -460,6 +444,7 @@ func (c ClientConfig) Validate() error {
 		"MaxConnectionAge": c.MaxConnectionAge, "PingAfter": c.PingAfter,
 	})...)
 	problems = append(problems, checkEncodings("client config", c.Encodings)...)
+	problems = append(problems, checkPolicy("client config", policy.Document{Client: c.Policy}, c.PolicyFile, c.PolicySource)...)
 	return errors.Join(append(problems, checkMessageLimits("client config", c.MaxMessageBytes, c.MaxSendBytes, c.MaxDepth)...)...)
 }
 
@@ -493,6 +478,9 @@ func (c ClientConfig) checkCompression() (problems []error) {
 func (c ClientConfig) checkLocal() (problems []error) {
 	if c.Target != "" {
 		problems = append(problems, errors.New("client config: Target and Local are both set"))
+	}
+	if c.Resolver != nil {
+		problems = append(problems, errors.New("client config: Resolver and Local are both set"))
 	}
 	if c.Dial != nil {
 		problems = append(problems, errors.New("client config: Dial and Local are both set, and calls to a local server open no connection"))

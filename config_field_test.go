@@ -18,7 +18,7 @@ import (
 // values, so a field that the code ignores, now or later, fails.
 func TestServerConfig_EveryFieldHasAnEffect(t *testing.T) {
 	fields := map[string]field[fulmar.ServerConfig]{}
-	for _, group := range []map[string]field[fulmar.ServerConfig]{serverPlaces(), serverUnknown(), serverEncodings(), serverStreams(), serverTimeouts(), serverGRPC(), serverBounds(), serverAdmission(), serverMessageLimits(), serverHooks(), serverSecurity()} {
+	for _, group := range []map[string]field[fulmar.ServerConfig]{serverPlaces(), serverUnknown(), serverEncodings(), serverStreams(), serverTimeouts(), serverGRPC(), serverBounds(), serverAdmission(), serverMessageLimits(), serverHooks(), serverSecurity(), serverDiscovery(), serverPolicies()} {
 		maps.Copy(fields, group)
 	}
 	checkFields(t, fields)
@@ -26,7 +26,7 @@ func TestServerConfig_EveryFieldHasAnEffect(t *testing.T) {
 
 func TestClientConfig_EveryFieldHasAnEffect(t *testing.T) {
 	fields := map[string]field[fulmar.ClientConfig]{}
-	for _, group := range []map[string]field[fulmar.ClientConfig]{clientCalls(), clientWaits(), clientStreams(), clientTimeouts(), clientStalls(), clientEncodings(), clientBounds(), clientMessageLimits(), clientHooks(), clientSecurity()} {
+	for _, group := range []map[string]field[fulmar.ClientConfig]{clientCalls(), clientWaits(), clientStreams(), clientTimeouts(), clientStalls(), clientEncodings(), clientBounds(), clientMessageLimits(), clientHooks(), clientSecurity(), clientDiscovery(), clientPolicies()} {
 		maps.Copy(fields, group)
 	}
 	checkFields(t, fields)

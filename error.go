@@ -61,6 +61,8 @@ const (
 	PhaseWrite           = Phase(transport.PhaseWrite)
 	PhaseWait            = Phase(transport.PhaseWait)
 	PhaseReply           = Phase(transport.PhaseReply)
+	// PhaseResolve comes before all others: the client does not know yet where to connect.
+	PhaseResolve = PhaseReply + 1
 )
 
 // String returns what the call was doing.
@@ -73,6 +75,7 @@ func (p Phase) String() string {
 		PhaseWrite:     "writing the request",
 		PhaseWait:      "waiting for the reply",
 		PhaseReply:     "reading the reply",
+		PhaseResolve:   "resolving the target",
 	}[p]
 }
 
@@ -93,6 +96,9 @@ type Error struct {
 	// exception is the type that Thrift has for exactly this error; 0 if the
 	// code decides.
 	exception thriftwire.ExceptionType
+	// pushBack is how long the server asks to wait before another attempt; negative says
+	// that there should be none.
+	pushBack time.Duration
 	// details is a google.rpc.Status that came with the error.
 	details []byte
 	// forwarded: executed is about the call in which a handler returns the error.

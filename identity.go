@@ -37,6 +37,19 @@ func (i Identity) URIs() []string { return slices.Clone(i.uris) }
 // nobody may change it.
 func (i Identity) Certificate() *x509.Certificate { return i.leaf }
 
+// name returns what a limit knows a caller by.
+func (i *Identity) name() string {
+	switch {
+	case len(i.uris) > 0:
+		return i.uris[0]
+	case i.leaf == nil:
+		return ""
+	case i.leaf.Subject.CommonName != "" || len(i.leaf.DNSNames) == 0:
+		return i.leaf.Subject.CommonName
+	}
+	return i.leaf.DNSNames[0]
+}
+
 // identityOf returns who the peer of a connection is, nil if nobody has verified that.
 func identityOf(state *tls.ConnectionState) any {
 	if state == nil || len(state.VerifiedChains) == 0 || len(state.PeerCertificates) == 0 {

@@ -3,129 +3,156 @@ package fulmar
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/fulmar-rpc/fulmar/cluster"
 	"github.com/fulmar-rpc/fulmar/internal/transport"
+	"github.com/fulmar-rpc/fulmar/policy"
 )
 
-// instances are the servers of a target that has several. Safe for concurrent
-// use.
+// instances are the servers of a target that has several, or whose list can change. Safe
+// for concurrent use.
 type instances struct {
 	balancer *cluster.Balancer
-	all      []instance
+	target   string
 	newPeer  func(address string) *transport.Peer
-	retries  retryBudget
+	// lists is where they come from; nil if they stay as they are.
+	lists *lists
 
-	// mu guards closed, and who makes a peer.
-	mu     sync.Mutex
-	closed bool
+	// mu guards closed, who makes a peer, and those that leave.
+	mu      sync.Mutex
+	closed  bool
+	leaving []leavingPeer
+	// late counts the late replies of peers that are gone.
+	late uint64
 }
 
-// instance is one of them. Its peer is made when the first call goes there.
-type instance struct {
-	address string
-	peer    atomic.Pointer[transport.Peer]
-}
-
-func newInstances(list []cluster.Instance, newPeer func(address string) *transport.Peer) *instances {
-	s := &instances{
-		balancer: cluster.NewBalancer(len(list), nil),
-		all:      make([]instance, len(list)),
+func newInstances(target string, document policy.Client, newPeer func(address string) *transport.Peer) *instances {
+	return &instances{
+		balancer: cluster.NewBalancer(document.Balancing, document.Ejection, rand.Uint64(), nil),
+		target:   target,
 		newPeer:  newPeer,
 	}
-	for i := range list {
-		s.all[i].address = list[i].Address
-	}
-	return s
 }
 
-// peer returns the peer of an instance. It is closed if the client is.
-func (s *instances) peer(index int) *transport.Peer {
-	if peer := s.all[index].peer.Load(); peer != nil {
+// peer returns the peer of an instance. It is made when the first call goes there, and is
+// closed if the client is.
+func (s *instances) peer(member *cluster.Member) *transport.Peer {
+	if peer := peerOf(member); peer != nil {
 		return peer
 	}
+	peer, late := s.makePeer(member)
+	if late {
+		s.lists.settle()
+	}
+	return peer
+}
+
+// makePeer makes the peer of an instance. late says that it has to be closed some time,
+// because the instance has left since it was chosen.
+func (s *instances) makePeer(member *cluster.Member) (peer *transport.Peer, late bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if peer := s.all[index].peer.Load(); peer != nil {
-		return peer
+	if peer := peerOf(member); peer != nil {
+		return peer, false
 	}
-	peer := s.newPeer(s.all[index].address)
-	if s.closed {
+	peer = s.newPeer(member.Address())
+	member.SetValue(peer)
+	switch {
+	case s.closed:
 		peer.Close()
+	case member.Gone():
+		s.leaving = append(s.leaving, leavingPeer{address: member.Address(), peer: peer})
+		late = true
 	}
-	s.all[index].peer.Store(peer)
+	return peer, late
+}
+
+// peerOf returns the peer of an instance that has one.
+func peerOf(member *cluster.Member) *transport.Peer {
+	peer, _ := member.Value().(*transport.Peer)
 	return peer
 }
 
 func (s *instances) close() {
+	if s.lists != nil {
+		s.lists.close()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
-	for i := range s.all {
-		if peer := s.all[i].peer.Load(); peer != nil {
+	for _, member := range s.balancer.Members() {
+		if peer := peerOf(member); peer != nil {
 			peer.Close()
 		}
+	}
+	for _, leaving := range s.leaving {
+		leaving.peer.Close()
 	}
 }
 
 // stats adds up what the peers count.
 func (s *instances) stats() (sum transport.PeerStats) {
-	for i := range s.all {
-		if peer := s.all[i].peer.Load(); peer != nil {
-			stats := peer.Stats()
-			sum.Connections += stats.Connections
-			sum.Shared += stats.Shared
-			sum.LateReplies += stats.LateReplies
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sum.LateReplies = s.late
+	add := func(peer *transport.Peer) {
+		stats := peer.Stats()
+		sum.Connections += stats.Connections
+		sum.Shared += stats.Shared
+		sum.LateReplies += stats.LateReplies
+	}
+	for _, member := range s.balancer.Members() {
+		if peer := peerOf(member); peer != nil {
+			add(peer)
 		}
+	}
+	for _, leaving := range s.leaving {
+		add(leaving.peer)
 	}
 	return sum
 }
 
-// attemptAtOne makes a call at one of several instances, and once more at
-// another one if the first certainly got nothing of it, or has refused it because it
-// stops; or because it is overloaded, and few calls have met with that. It returns the
-// address of the last one.
-func (c *Client) attemptAtOne(ctx context.Context, state *unaryState) (address string, err error) {
-	c.instances.retries.calls.Add(1)
-	choice := c.instances.balancer.Pick(time.Now())
-	address, err = c.attemptAt(ctx, state, choice)
-	refused := refusedWith(err)
-	if !certainlyUnsent(err) && refused == 0 || ctx.Err() != nil {
-		return address, err
+// pick chooses where an attempt goes: to none of those that were tried, as long as there is
+// another one. It waits for a list if none has come yet.
+func (s *instances) pick(ctx context.Context, tried []*cluster.Member, now time.Time) (to destination, err error) {
+	key := s.key(ctx)
+	choice, ok := cluster.Choice{}, false
+	if len(tried) > 0 {
+		choice, ok = s.balancer.PickOther(now, key, tried)
 	}
-	other, ok := c.instances.balancer.PickOther(choice)
 	if !ok {
-		return address, err
+		choice, ok = s.balancer.Pick(now, key)
 	}
-	if refused == ResourceExhausted && !c.instances.retries.take(time.Now()) {
-		c.instances.balancer.Done(other, cluster.Unknown, time.Now())
-		return address, err
+	if !ok {
+		if err := s.lists.wait(ctx); err != nil {
+			return to, err
+		}
+		choice, ok = s.balancer.Pick(time.Now(), key)
 	}
-	first := err.(*Error)
-	first.address = address
-	if state.observed != nil {
-		state.observed.err = err
+	if !ok {
+		return to, &Error{code: Unavailable, phase: PhaseResolve, executed: ExecutedNo, message: "no instances: the list of them is empty"}
 	}
-	address, err = c.attemptAt(ctx, state, other)
-	if e, ok := err.(*Error); ok {
-		e.before = first
-	}
-	return address, err
+	return destination{peer: s.peer(choice.Member), address: choice.Member.Address(), choice: choice}, nil
 }
 
-// attemptAt makes a call at a chosen instance, and tells the balancer what it
-// has shown.
-func (c *Client) attemptAt(ctx context.Context, state *unaryState, choice cluster.Choice) (address string, err error) {
-	outcome := cluster.Unknown
-	// Deferred, because encoding runs code of the user, which can panic.
-	defer func() { c.instances.balancer.Done(choice, outcome, time.Now()) }()
-	state.picked(c.instances.all[choice.Index].address)
-	err = c.attempt(ctx, c.instances.peer(choice.Index), state)
-	outcome = outcomeOf(err)
-	return c.instances.all[choice.Index].address, err
+// key returns what chooses the instance of a call if that is chosen by metadata; else 0.
+func (s *instances) key(ctx context.Context) uint64 {
+	name := s.balancer.HashKey()
+	if name == "" {
+		return 0
+	}
+	sent := OutgoingMetadata(ctx)
+	value, ok := sent.Transient(name)
+	if !ok {
+		value, ok = sent.Persistent(name)
+	}
+	if !ok {
+		return 0
+	}
+	return cluster.Hash(value)
 }
 
 // certainlyUnsent reports whether a call failed without the peer having got all
@@ -145,11 +172,19 @@ func refusedWith(err error) Code {
 	return 0
 }
 
-// outcomeOf returns what an attempt has shown of its instance.
+// outcomeOf returns what an attempt has shown of its instance. What a server says about
+// the call is an answer: nobody knows whose fault an internal error is, and if it has too
+// much to do, leaving it alone would give its calls to others, which have as much. A
+// server fails that stops, does not answer in time, or loses the connection.
 func outcomeOf(err error) cluster.Outcome {
 	e, ok := err.(*Error)
 	switch failed := transportFailure(err); {
-	case !ok || e.origin == OriginRemote:
+	case !ok:
+		return cluster.Reached
+	case e.origin == OriginRemote:
+		if e.code == Unavailable {
+			return cluster.Failed
+		}
 		return cluster.Reached
 	case failed == nil:
 		if e.phase == PhaseReply {
@@ -159,7 +194,10 @@ func outcomeOf(err error) cluster.Outcome {
 	case failed.Refused:
 		return cluster.Refused
 	case failed.Phase >= transport.PhaseWrite:
-		return cluster.Reached
+		if e.code == Canceled {
+			return cluster.Reached
+		}
+		return cluster.Failed
 	}
 	return cluster.Unknown
 }

@@ -88,3 +88,18 @@ func TestInstances_RefusedCallsGoElsewhere(t *testing.T) {
 		})
 	}
 }
+
+// TestInstances_WhoFailsIsLeftAlone: a server that refuses all calls because it stops costs
+// a second attempt each, so it gets none after a while.
+func TestInstances_WhoFailsIsLeftAlone(t *testing.T) {
+	withSeveral(t, 3, fulmar.ClientConfig{}, func(s *several) {
+		var asked atomic.Int64
+		s.refuseAll(fulmar.Unavailable, s.addresses[0], &asked)
+		stub, _ := whoServes()
+		s.serve(stub, s.addresses[1:]...)
+		s.add(400)
+		if before := asked.Load(); before < limits.EjectConsecutive || before > 2*limits.EjectConsecutive || s.client.Stats().Ejected != 1 {
+			t.Errorf("%d calls went to who fails, %d are ejected", before, s.client.Stats().Ejected)
+		}
+	})
+}

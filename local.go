@@ -1,25 +1,28 @@
 package fulmar
 
 import (
-	"context"
 	"net"
+	"slices"
 	"sync"
 
 	"github.com/fulmar-rpc/fulmar/cluster"
 	"github.com/fulmar-rpc/fulmar/internal/transport"
 )
 
-// instances returns where the calls of a client go.
-func (c ClientConfig) instances() (found []cluster.Instance, err error) {
+// instances returns where the calls of a client go: a list that stays as it is, or who
+// knows the lists.
+func (c ClientConfig) instances() (found []cluster.Instance, resolver cluster.Resolver, err error) {
 	if c.Local != nil {
-		return []cluster.Instance{{Address: transport.LocalAddress}}, nil
+		return []cluster.Instance{{Address: transport.LocalAddress}}, nil, nil
 	}
-	resolver, err := parseTarget(c.Target)
-	if err != nil {
-		return nil, err
+	if c.Resolver != nil {
+		return nil, c.Resolver, nil
 	}
-	err = resolver.Resolve(context.Background(), func(list []cluster.Instance) { found = list })
-	return found, err
+	resolver, err = parseTarget(c.Target, c.Registries)
+	if static, ok := resolver.(cluster.Static); ok && err == nil {
+		return slices.Clone(static), nil, nil
+	}
+	return nil, resolver, err
 }
 
 // deafListener is the listener of a server that only serves calls of its process: no

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
+	"github.com/fulmar-rpc/fulmar/policy"
 )
 
 // methodTable finds methods by their name on the wire: "method", or
@@ -33,6 +34,8 @@ type methodEntry struct {
 	unknown bool
 	// services are those that have a method of this name, if several do.
 	services []string
+	// limiter and serviceLimiter are those of policies; nil if it is not registered.
+	limiter, serviceLimiter *policy.Limiter
 	// spare are *reusedMessages of calls that have ended.
 	spare sync.Pool
 }

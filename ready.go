@@ -60,6 +60,9 @@ func whenReady(ctx context.Context, wait bool, limit time.Duration, try func() e
 // neverConnected reports whether an attempt failed because there was no connection, for a
 // reason that can pass.
 func neverConnected(err error) bool {
+	if e, ok := err.(*Error); ok && e.phase == PhaseResolve {
+		return e.code == Unavailable
+	}
 	failed := transportFailure(err)
 	return certainlyUnsent(err) && failed.Phase < transport.PhaseWrite && !errors.Is(failed, transport.ErrExhausted) &&
 		!errors.Is(failed, context.Canceled)

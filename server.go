@@ -21,6 +21,7 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/transport"
 	"github.com/fulmar-rpc/fulmar/internal/wire"
 	"github.com/fulmar-rpc/fulmar/observe"
+	"github.com/fulmar-rpc/fulmar/policy"
 )
 
 // Server answers calls for the services registered with it. Register first,
@@ -31,6 +32,8 @@ type Server struct {
 	// limits are those of messages that arrive, sends of those that are sent.
 	limits, sends limits.Message
 	admission     *admission
+	governor      *serverGovernor
+	policies      *policySource
 	logger        *slog.Logger
 	methods       methodTable
 	transport     *transport.Server
@@ -113,6 +116,13 @@ func NewServer(config ServerConfig) (*Server, error) {
 	}
 	s.next = chain(config.Interceptors, s.next)
 	s.nextStream = chainStreams(config.StreamInterceptors, s.invokeStream)
+	s.governor = newServerGovernor(config.Policy)
+	s.policies, err = newPolicySource(config.PolicyFile, config.PolicySource, s.transport.Log(), func(document policy.Document, version uint64, source string) {
+		s.governor.set(document.Server, version, source)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("server config: %w", err)
+	}
 	s.intercepted = len(config.Interceptors)+len(config.DecodedInterceptors) > 0
 	return s, nil
 }
@@ -131,6 +141,7 @@ func (s *Server) RegisterService(desc *ServiceDesc, implementation any) {
 	if err != nil {
 		panic("fulmar: " + err.Error())
 	}
+	s.governor.register(desc.Name, slices.Collect(maps.Values(s.methods.services[desc.Name])))
 	if len(ambiguous) > 0 {
 		s.logger.Warn("methods are in several services: protocols without service names must call them as \"Service:method\"",
 			"service", desc.Name, "methods", ambiguous)
@@ -204,12 +215,16 @@ func (s *Server) Serve(ctx context.Context) error {
 	defer close(s.served)
 	drainCtx, drain := context.WithCancel(context.WithoutCancel(ctx))
 	defer drain()
-	left := make(chan error, 1)
+	left, ended := make(chan error, 1), make(chan struct{})
+	announced := s.announce()
 	context.AfterFunc(ctx, func() {
-		left <- s.beforeStop()
+		left <- s.beforeStop(announced, ended)
 		drain()
 	})
+	s.policies.start()
+	defer s.policies.close()
 	err := s.transport.Serve(drainCtx, listener)
+	close(ended)
 	s.stop()
 	return errors.Join(err, <-left)
 }
@@ -260,12 +275,21 @@ func (s *Server) handle(ctx context.Context, in *transport.Inbound) {
 	}
 	entry, err := s.resolve(in)
 	var started time.Time
+	var permits permits
 	if err == nil {
-		started, err = s.admission.enter(ctx, in, deadline)
+		permits, err = s.governor.permit(in, entry)
+	}
+	if err == nil {
+		if started, err = s.admission.enter(ctx, in, deadline); err != nil {
+			permits.giveBack(0)
+		}
 	}
 	if err != nil {
 		s.refuse(ctx, in, entry, err)
 		return
+	}
+	if permits.governor != nil {
+		defer permits.done(in.Stream != nil)
 	}
 	if in.Stream != nil {
 		s.handleStream(ctx, in, entry, deadline)

@@ -1,9 +1,6 @@
 package fulmar
 
-import (
-	"github.com/fulmar-rpc/fulmar/eventloop"
-	"github.com/fulmar-rpc/fulmar/internal/transport"
-)
+import "github.com/fulmar-rpc/fulmar/eventloop"
 
 // ServerStats counts what a server does, since it was made unless it says now.
 // They are read one after the other: what happens meanwhile may be in some of
@@ -42,19 +39,39 @@ type ClientStats struct {
 	// connections that nobody waited for: their calls had given up, or there
 	// never was such a call.
 	LateReplies uint64
-	// Ejected is how many instances of a target that is a list get no calls now
-	// because they refused a connection.
+	// PoliciesRefused counts documents of PolicyFile and PolicySource that were wrong, and
+	// so changed nothing.
+	PoliciesRefused uint64
+	// Ejected is how many instances of a target that has several get no calls now
+	// because they refused a connection or failed.
 	Ejected int
+	// The rest is zero unless the target is looked up. Instances is how many there are,
+	// Lists counts the lists of them that were used since the client was made, KeptOut
+	// empty ones in place of which the last one stayed, and LookupFailures what went wrong.
+	Instances      int
+	Lists          uint64
+	KeptOut        uint64
+	LookupFailures uint64
 }
 
 // Stats returns the counts.
 func (c *Client) Stats() ClientStats {
-	var stats transport.PeerStats
-	ejected := 0
-	if c.instances != nil {
-		stats, ejected = c.instances.stats(), c.instances.balancer.Ejected()
-	} else {
-		stats = c.peer.Stats()
+	if c.instances == nil {
+		stats := c.peer.Stats()
+		return ClientStats{
+			Connections: stats.Connections, Multiplexed: stats.Shared, LateReplies: stats.LateReplies,
+			PoliciesRefused: c.policies.refused.Load(),
+		}
 	}
-	return ClientStats{Connections: stats.Connections, Multiplexed: stats.Shared, LateReplies: stats.LateReplies, Ejected: ejected}
+	peers := c.instances.stats()
+	stats := ClientStats{
+		Connections: peers.Connections, Multiplexed: peers.Shared, LateReplies: peers.LateReplies,
+		PoliciesRefused: c.policies.refused.Load(),
+		Ejected:         c.instances.balancer.Ejected(),
+	}
+	if l := c.instances.lists; l != nil {
+		stats.Instances = len(c.instances.balancer.Members())
+		stats.Lists, stats.KeptOut, stats.LookupFailures = l.applied.Load(), l.keptOut.Load(), l.failures.Load()
+	}
+	return stats
 }

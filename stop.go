@@ -4,13 +4,30 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 )
 
-// beforeStop calls ServerConfig.BeforeStop, if there is one, and waits for it, but not
+// beforeStop takes the server out of its registry, calls ServerConfig.BeforeStop, and
+// waits until clients know, or until the server has ended without waiting.
+func (s *Server) beforeStop(announced *announcing, ended <-chan struct{}) error {
+	known, err := announced.withdraw()
+	err = errors.Join(err, s.callBeforeStop())
+	if pause := time.Until(known); pause > 0 {
+		timer := time.NewTimer(pause)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ended:
+		}
+	}
+	return err
+}
+
+// callBeforeStop calls ServerConfig.BeforeStop, if there is one, and waits for it, but not
 // for ever.
-func (s *Server) beforeStop() error {
+func (s *Server) callBeforeStop() error {
 	hook := s.config.BeforeStop
 	if hook == nil {
 		return nil

@@ -12,10 +12,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/fulmar-rpc/fulmar/cluster"
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
 	"github.com/fulmar-rpc/fulmar/internal/transport"
 	"github.com/fulmar-rpc/fulmar/internal/wire"
 	"github.com/fulmar-rpc/fulmar/observe"
+	"github.com/fulmar-rpc/fulmar/policy"
 )
 
 // StreamCaller opens streams; a *Client is one. Generated clients with streaming methods
@@ -73,6 +75,9 @@ type clientStream struct {
 	trailer  Metadata
 	unwatch  func() bool
 	observed *observedStream
+	// governed and passes are what policies have given it.
+	governed *governedMethod
+	passes   passes
 }
 
 // OpenStream implements StreamCaller; generated clients use it.
@@ -96,7 +101,10 @@ func (c *Client) OpenStream(ctx context.Context, method *MethodDesc, options ...
 	if s.limit != 0 || timeout == explicitZero {
 		s.ctx.deadline = s.start.Add(s.limit)
 	}
-	if err := c.nextStream(&s.ctx, Stream{&s.state}); err != nil {
+	c.explainFrom(s.chosen.explained, method, s.start)
+	err := c.nextStream(&s.ctx, Stream{&s.state})
+	explainResult(s.chosen.explained, s.start, err)
+	if err != nil {
 		return nil, s.failed(err)
 	}
 	if s.carrier == nil {
@@ -131,6 +139,9 @@ func (s *clientStream) observe(ctx context.Context) context.Context {
 
 // failed ends a stream that could not be opened.
 func (s *clientStream) failed(err error) error {
+	if s.governed != nil {
+		s.client.governor.leave(s.governed, &s.passes, time.Now(), err)
+	}
 	s.ctx.finish()
 	s.state.ended(err)
 	if s.observed != nil {
@@ -148,11 +159,7 @@ func (c *Client) openStream(ctx context.Context, call Stream) error {
 	}
 	s.address = c.address
 	err := whenReady(ctx, s.chosen.ready.waits(c.config.WaitForReady), s.limit, func() (err error) {
-		if c.instances == nil {
-			err = s.open(ctx, c.peer)
-		} else {
-			err = c.openAtOne(ctx, s)
-		}
+		err = c.openGoverned(ctx, s)
 		return withAddress(err, s.address)
 	})
 	if e, ok := err.(*Error); ok {
@@ -161,24 +168,61 @@ func (c *Client) openStream(ctx context.Context, call Stream) error {
 	return err
 }
 
-// openAtOne opens a stream at one of several instances, and at another one if the first
-// cannot be reached.
-func (c *Client) openAtOne(ctx context.Context, s *clientStream) error {
-	choice := c.instances.balancer.Pick(time.Now())
-	for again := false; ; again = true {
-		s.address = c.instances.all[choice.Index].address
-		err := s.open(ctx, c.instances.peer(choice.Index))
-		// A stream says nothing of how busy its server is, so it does not count as a call
-		// in progress once it is open.
-		c.instances.balancer.Done(choice, outcomeOf(err), time.Now())
-		if again || !certainlyUnsent(err) || ctx.Err() != nil {
+// openGoverned opens a stream as policies say, which are those of a call until it is open:
+// afterwards nothing is tried again, because messages may have been seen.
+func (c *Client) openGoverned(ctx context.Context, s *clientStream) error {
+	g, m := c.governor, c.governor.method(s.state.method)
+	now := time.Now()
+	passes, refused := g.enter(m, now, s.chosen.explained)
+	if refused != nil {
+		return refused
+	}
+	s.passes = passes
+	g.budget.Call()
+	err := c.openInTurn(ctx, s, m.policy.Load(), now)
+	if err != nil {
+		g.leave(m, &s.passes, time.Now(), err)
+		return err
+	}
+	s.governed = m
+	return nil
+}
+
+// openInTurn makes attempts to open a stream, one after the other.
+func (c *Client) openInTurn(ctx context.Context, s *clientStream, p *policy.Method, now time.Time) error {
+	var few [triedFew]*cluster.Member
+	tried := few[:0]
+	var before *Error
+	for number := 1; ; number++ {
+		to, err := c.pick(ctx, tried, now)
+		if err != nil {
+			s.address = c.target
 			return err
 		}
-		other, ok := c.instances.balancer.PickOther(choice)
-		if !ok {
+		s.address = to.address
+		record := explainAttempt(s.chosen.explained, to, now.Sub(s.start), false)
+		err = s.open(ctx, to.peer)
+		now = time.Now()
+		if to.choice.Member != nil {
+			// A stream says nothing of how busy its server is, so it does not count as a call
+			// in progress once it is open; how long it took to open says nothing either.
+			c.instances.balancer.Done(to.choice, outcomeOf(err), 0, now)
+		}
+		decision := policy.Decision{Reason: policy.RetrySucceeded}
+		e, failed := err.(*Error)
+		if failed {
+			e.address, e.before = to.address, before
+			decision = c.governor.decide(ctx, p.Retry, &s.passes, e, number, c.others(), now)
+		}
+		explainOutcome(s.chosen.explained, record, err, decision, now.Sub(s.start))
+		if !decision.Again || !pause(ctx, decision.Delay) {
 			return err
 		}
-		choice = other
+		before = e
+		if !p.Retry.SameInstance && to.choice.Member != nil {
+			tried = append(tried, to.choice.Member)
+		}
+		now = time.Now()
 	}
 }
 
@@ -289,6 +333,9 @@ func (s *clientStream) end(err, cause error) error {
 		told = nil
 	}
 	s.state.ended(told)
+	if s.governed != nil && !s.passes.none() {
+		s.client.governor.leave(s.governed, &s.passes, time.Now(), told)
+	}
 	if o := s.observed; o != nil {
 		if o.err = told; told != nil {
 			o.executed = executedWord(ExecutedMaybe)

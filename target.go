@@ -3,7 +3,9 @@ package fulmar
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,24 +17,92 @@ import (
 // terminating zero byte.
 const unixPathMax = 107
 
-// parseTarget returns what finds the instances of a target: that of one address,
-// or of a list, "static:///host:port,host:port". The error joins all problems.
-func parseTarget(text string) (cluster.Resolver, error) {
+// parseTarget returns what finds the instances of a target: that of one address, or of a
+// list, "static:///host:port,host:port", whose instances are known, or of one that is
+// looked up. The error joins all problems.
+func parseTarget(text string, registries map[string]cluster.Registry) (cluster.Resolver, error) {
 	scheme, rest, ok := strings.Cut(text, "://")
-	switch {
-	case !ok || scheme == "unix":
+	if !ok || scheme == "unix" {
 		if err := checkPeerAddress(text); err != nil {
 			return nil, err
 		}
 		return cluster.Static{{Address: text}}, nil
-	case scheme != "static":
-		return nil, fmt.Errorf("%.200q: scheme %.40q is not known (known: host:port, unix:///path, unix:@name, static:///host:port,host:port)", text, scheme)
 	}
-	list, ok := strings.CutPrefix(rest, "/")
-	if !ok || list == "" {
-		return nil, fmt.Errorf("%.200q is not static:///host:port,host:port", text)
+	registry := registries[scheme]
+	if registry == nil && scheme != "static" && scheme != "dns" && scheme != "file" {
+		return nil, fmt.Errorf("%.200q: scheme %.40q is not known (known: %s)", text, scheme, knownSchemes(registries))
 	}
-	return parseList(list)
+	name, ok := strings.CutPrefix(rest, "/")
+	if !ok || name == "" {
+		return nil, fmt.Errorf("%.200q is not %s:///%s", text, scheme, schemeForm(scheme))
+	}
+	if len(name) > limits.TargetBytes && scheme != "static" {
+		return nil, fmt.Errorf("%.200q...: a name of %d bytes (limit %d)", text, len(name), limits.TargetBytes)
+	}
+	var resolver cluster.Resolver
+	var err error
+	switch {
+	case registry != nil:
+		resolver, err = registry.Resolver(name)
+		if err == nil && resolver == nil {
+			err = errors.New("the registry returned neither a resolver nor an error")
+		}
+	case scheme == "static":
+		return parseList(name)
+	case scheme == "dns":
+		resolver, err = cluster.NewDNS(cluster.DNSConfig{Name: name})
+	default:
+		resolver, err = parseFile(name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%.200q: %w", text, err)
+	}
+	return resolver, nil
+}
+
+// parseFile returns what finds a service in a folder: "service" in that of the user,
+// "folder/service" in one with an absolute path, whose first slash the target has.
+func parseFile(name string) (cluster.Resolver, error) {
+	var directory cluster.Directory
+	if i := strings.LastIndexByte(name, '/'); i >= 0 {
+		directory.Path, name = "/"+name[:i], name[i+1:]
+	}
+	return directory.Resolver(name)
+}
+
+// knownSchemes lists what a target may be.
+func knownSchemes(registries map[string]cluster.Registry) string {
+	known := "host:port, unix:///path, unix:@name, static:///host:port,host:port, dns:///host:port, file:///service"
+	for _, scheme := range slices.Sorted(maps.Keys(registries)) {
+		known += ", " + scheme + ":///service"
+	}
+	return known
+}
+
+// schemeForm says what follows the three slashes.
+func schemeForm(scheme string) string {
+	switch scheme {
+	case "static":
+		return "host:port,host:port"
+	case "dns":
+		return "host:port"
+	}
+	return "service"
+}
+
+// checkRegistries refuses schemes that a target could not have.
+func (c ClientConfig) checkRegistries() (problems []error) {
+	for _, scheme := range slices.Sorted(maps.Keys(c.Registries)) {
+		switch {
+		case c.Registries[scheme] == nil:
+			problems = append(problems, fmt.Errorf("client config: Registries[%.40q] is nil", scheme))
+		case scheme == "static" || scheme == "unix":
+			problems = append(problems, fmt.Errorf("client config: Registries[%q]: targets of this scheme need no registry", scheme))
+		case scheme == "" || strings.Trim(scheme, "abcdefghijklmnopqrstuvwxyz0123456789+-.") != "":
+			problems = append(problems, fmt.Errorf("client config: Registries[%.40q]: a scheme has lower case letters, digits and + - . only", scheme))
+		}
+	}
+	return problems
 }
 
 // parseList is parseTarget for a list of addresses.

@@ -20,6 +20,7 @@ import (
 	"strings"
 
 	"github.com/fulmar-rpc/fulmar/bench/codec"
+	"github.com/fulmar-rpc/fulmar/bench/governance"
 	"github.com/fulmar-rpc/fulmar/bench/harness"
 	"github.com/fulmar-rpc/fulmar/bench/machine"
 	"github.com/fulmar-rpc/fulmar/bench/netsuite"
@@ -55,7 +56,7 @@ func run(ctx context.Context, arguments []string) error {
 }
 
 func suites() []harness.Suite {
-	return []harness.Suite{rpc.Suite(), rpc.GRPCSuite(), rpc.StreamSuite(), netsuite.Suite(), papernet.Suite(), codec.Suite(), codec.PaperSuite(), viewsuite.Suite(), viewsuite.PaperSuite()}
+	return []harness.Suite{rpc.Suite(), rpc.GRPCSuite(), rpc.StreamSuite(), netsuite.Suite(), papernet.Suite(), codec.Suite(), codec.PaperSuite(), viewsuite.Suite(), viewsuite.PaperSuite(), governance.Suite()}
 }
 
 func findSuite(name string) (harness.Suite, error) {

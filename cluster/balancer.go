@@ -1,49 +1,156 @@
 package cluster
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/fulmar-rpc/fulmar/internal/limits"
 )
 
-// Balancer chooses the instance that a call goes to: of two that are drawn at
-// random, the one with fewer calls in flight. Instances that refuse connections
-// are ejected: left alone for a pause that doubles with every failure, after
-// which one call tries whether they are back. If all are ejected, the one whose
-// pause ends first is chosen: a call that may fail is better than one that must.
+// Balancer chooses the instance that a call goes to, as a Balancing says. Instances that
+// refuse connections, or whose calls fail too often, are ejected: left alone for a pause
+// that doubles with every failure, after which one call tries whether they are back. If
+// all are ejected, the one whose pause ends first is chosen: a call that may fail is
+// better than one that must.
 //
-// Instances are known by their place in the list. Safe for concurrent use.
+// It opens no connection and reads no clock: what time it is, and what became of a call,
+// is told to it. Safe for concurrent use.
 type Balancer struct {
 	random func(n int) int
-	// calls are those in flight at each instance.
-	calls []atomic.Int64
-	view  atomic.Pointer[view]
+	seed   uint64
+	config atomic.Pointer[balancerConfig]
+	view   atomic.Pointer[view]
+	// due is when Pick has to look at more than the view, and turns counts for RoundRobin.
+	due   atomic.Int64
+	turns atomic.Uint64
+	// hashed are the calls in flight that were chosen by hash.
+	hashed atomic.Int64
 
-	// mu guards ejections, and who replaces view.
-	mu        sync.Mutex
-	ejections []ejection
+	// mu guards what follows, and who replaces view.
+	mu      sync.Mutex
+	epoch   time.Time
+	members []*Member
+	// near and far are the members in the zone of the caller and the others; all are near
+	// if zones do not count. With a subset they are in the order of this client.
+	near, far []*Member
+	zones     int
+	// nearRing and farRing are those of near and far for ConsistentHash.
+	nearRing, farRing *ring
+	ejected           []*Member
+	// step is when weights change that grow.
+	step int64
 }
 
-// NewBalancer returns a Balancer of n instances, at least one. random returns a
-// number from 0 to below its argument, and must be safe for concurrent use; nil
-// means the generator of package math/rand/v2.
-func NewBalancer(n int, random func(n int) int) *Balancer {
+// balancerConfig is what SetConfig has set.
+type balancerConfig struct {
+	balancing Balancing
+	rules     rules
+}
+
+// NewBalancer returns a Balancer without instances. The seed says which of the instances
+// are this client's if it uses a subset: clients with different seeds use different ones.
+// random returns a number from 0 to below its argument, and must be safe for concurrent
+// use; nil means the generator of package math/rand/v2.
+func NewBalancer(balancing Balancing, ejection Ejection, seed uint64, random func(n int) int) *Balancer {
 	if random == nil {
 		random = rand.IntN
 	}
-	b := &Balancer{random: random, calls: make([]atomic.Int64, n), ejections: make([]ejection, n)}
-	b.view.Store(newView(b.ejections))
+	b := &Balancer{random: random, seed: seed}
+	// So that clients which start together do not all begin with the first.
+	b.turns.Store(uint64(random(1 << 20)))
+	b.config.Store(&balancerConfig{balancing: balancing, rules: ejection.rules()})
 	return b
+}
+
+// SetConfig goes on with another configuration. Calls in flight, latencies and ejections
+// stay.
+func (b *Balancer) SetConfig(balancing Balancing, ejection Ejection, now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.config.Store(&balancerConfig{balancing: balancing, rules: ejection.rules()})
+	if b.epoch.IsZero() {
+		return
+	}
+	b.arrangeLocked()
+	b.rebuildLocked(b.at(now))
+}
+
+// HashKey returns the metadata whose value chooses the instance, "" if none does.
+func (b *Balancer) HashKey() string {
+	if balancing := &b.config.Load().balancing; balancing.Method == ConsistentHash {
+		return balancing.HashKey
+	}
+	return ""
+}
+
+// Update goes on with another list of instances, and returns the members that are new
+// and those that are gone, whose calls in flight go on. Of several instances with one
+// address the first counts, and of a list that is too long the beginning; see
+// limits.Instances.
+func (b *Balancer) Update(list []Instance, now time.Time) (added, removed []*Member) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.epoch.IsZero() {
+		b.epoch = now
+	}
+	at := b.at(now)
+	before := make(map[string]*Member, len(b.members))
+	for _, m := range b.members {
+		before[m.Address()] = m
+		m.gone.Store(true)
+	}
+	since := at
+	if len(b.members) == 0 {
+		since = -1
+	}
+	b.members = make([]*Member, 0, len(list))
+	for _, instance := range list[:min(len(list), limits.Instances)] {
+		m := before[instance.Address]
+		switch {
+		case m == nil:
+			m = &Member{hash: Hash(instance.Address), since: since}
+			m.rank = mix(m.hash ^ b.seed)
+			before[instance.Address] = m
+			added = append(added, m)
+		case !m.gone.Load():
+			continue // There is one with this address.
+		}
+		m.gone.Store(false)
+		if old := m.instance.Load(); old == nil || !old.same(&instance) {
+			kept := instance // of 10,000 that stay as they are none is copied
+			m.instance.Store(&kept)
+		}
+		b.members = append(b.members, m)
+	}
+	for _, m := range before {
+		if m.gone.Load() {
+			removed = append(removed, m)
+		}
+	}
+	b.arrangeLocked()
+	b.rebuildLocked(at)
+	return added, removed
+}
+
+// Members returns all instances, in the order of the last list.
+func (b *Balancer) Members() []*Member {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.members)
 }
 
 // Choice is the instance that a call goes to.
 type Choice struct {
-	// Index is its place in the list.
-	Index int
-	// trial: it was ejected when it was chosen.
-	trial bool
+	// Member is the instance, Reason why it was chosen.
+	Member *Member
+	Reason Reason
+	// trial: it was ejected when it was chosen. hashed: it counts for the bound of
+	// ConsistentHash.
+	trial, hashed bool
 }
 
 // Outcome is what a call has shown of its instance.
@@ -54,97 +161,279 @@ const (
 	// Unknown: nothing, for example because the caller gave up before there was
 	// a connection.
 	Unknown Outcome = iota
-	// Reached: there was a connection, whatever became of the call.
+	// Reached: the instance answered, or there was a connection at least and nothing says
+	// that the instance is at fault.
 	Reached
 	// Refused: no connection could be opened.
 	Refused
+	// Failed: the call failed by the fault of the instance, which counts for
+	// Ejection.FailurePercent.
+	Failed
 )
 
-// Pick chooses an instance for a call at now. Done must follow.
-func (b *Balancer) Pick(now time.Time) Choice {
-	seen := b.view.Load()
-	if seen.calm(now) {
-		return b.begin(lessBusy(seen.ready, b.inFlight, b.random), false)
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	index := nextDue(b.ejections, now)
-	ready := b.view.Load().ready
-	switch {
-	case index >= 0:
-		return b.tryLocked(index)
-	case len(ready) > 0:
-		return b.begin(lessBusy(ready, b.inFlight, b.random), false)
-	}
-	return b.tryLocked(lastResort(b.ejections, -1))
-}
-
-// PickOther chooses an instance other than that of a choice, for the second
-// attempt of a call, which prefers instances that are not ejected. ok is false
-// if there is only one instance. Done must follow if it is true.
-func (b *Balancer) PickOther(than Choice) (other Choice, ok bool) {
-	if len(b.calls) < 2 {
+// Pick chooses an instance for a call at now; ok is false if there is none. With
+// ConsistentHash key is the Hash of what chooses it, 0 if nothing does. Done must follow
+// if ok is true.
+func (b *Balancer) Pick(now time.Time, key uint64) (choice Choice, ok bool) {
+	v := b.view.Load()
+	if v == nil {
 		return Choice{}, false
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	ready := slices.DeleteFunc(slices.Clone(b.view.Load().ready), func(i int) bool { return i == than.Index })
-	if len(ready) > 0 {
-		return b.begin(lessBusy(ready, b.inFlight, b.random), false), true
+	if at := v.at(now); at < b.due.Load() {
+		if choice = b.choose(v, at, key, nil); choice.Member != nil {
+			return choice, true
+		}
 	}
-	return b.tryLocked(lastResort(b.ejections, than.Index)), true
+	return b.pickSlowly(now, key)
 }
 
-// Done ends what Pick or PickOther began.
-func (b *Balancer) Done(choice Choice, outcome Outcome, now time.Time) {
-	b.calls[choice.Index].Add(-1)
+// pickSlowly is Pick when something is due, or no member is ready.
+func (b *Balancer) pickSlowly(now time.Time, key uint64) (choice Choice, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	at := b.at(now)
+	if at >= b.step {
+		b.rebuildLocked(at)
+	}
+	if m := nextDue(b.ejected, at); m != nil {
+		return b.tryLocked(m, ReasonTrial), true
+	}
+	if choice = b.choose(b.view.Load(), at, key, nil); choice.Member != nil {
+		return choice, true
+	}
+	return b.lastResortLocked(nil)
+}
+
+// PickOther chooses an instance besides those that were tried, for a further attempt of a
+// call, which prefers instances that are not ejected. ok is false if all were tried. Done
+// must follow if it is true.
+func (b *Balancer) PickOther(now time.Time, key uint64, tried []*Member) (choice Choice, ok bool) {
+	v := b.view.Load()
+	if v == nil {
+		return Choice{}, false
+	}
+	if choice = b.choose(v, v.at(now), key, tried); choice.Member != nil {
+		return choice, true
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	// Somebody may be back since.
+	if choice = b.choose(b.view.Load(), b.at(now), key, tried); choice.Member != nil {
+		return choice, true
+	}
+	return b.lastResortLocked(tried)
+}
+
+func (b *Balancer) lastResortLocked(tried []*Member) (choice Choice, ok bool) {
+	m := lastResort(b.ejected, tried)
+	if m == nil {
+		return Choice{}, false
+	}
+	return b.tryLocked(m, ReasonLastResort), true
+}
+
+func (b *Balancer) tryLocked(m *Member, reason Reason) Choice {
+	m.ejection.trials++
+	b.dueLocked()
+	m.calls.Add(1)
+	return Choice{Member: m, Reason: reason, trial: true}
+}
+
+// Done ends what Pick or PickOther began. latency is how long the call took at the
+// instance, or has taken until it was given up; 0 if that says nothing.
+func (b *Balancer) Done(choice Choice, outcome Outcome, latency time.Duration, now time.Time) {
+	m := choice.Member
+	m.calls.Add(-1)
+	if choice.hashed {
+		b.hashed.Add(-1)
+	}
+	at := b.view.Load().at(now)
+	// A call that was given up, or failed, would have taken longer, if anything: else an
+	// instance that fails at once would seem the fastest.
+	switch {
+	case latency <= 0 || outcome == Refused:
+	case choice.trial && outcome == Reached:
+		// It is back: how slow it was before it was left alone says nothing any more. Of an
+		// instance that was stopped for two seconds (scenario S12, short) it was believed for
+		// 13 s.
+		m.latency.restart(latency, at)
+	case outcome == Reached || m.latency.slower(latency):
+		m.latency.add(latency, at)
+	}
+	suspicious := m.suspicious(&b.config.Load().rules, outcome, at)
 	// A call that was sent before its instance was ejected proves nothing: a
 	// server that stops answers what it has, and accepts no connections.
-	if outcome != Refused && !choice.trial {
-		return
+	if choice.trial || suspicious || outcome == Refused {
+		b.learn(choice, outcome, suspicious, at)
 	}
+}
+
+// suspicious counts an outcome, and reports whether so many calls have failed that the
+// member is to be left alone.
+func (m *Member) suspicious(r *rules, outcome Outcome, at int64) bool {
+	if r.failurePercent > 100 || outcome != Reached && outcome != Failed {
+		return false
+	}
+	row := false
+	if outcome == Failed {
+		row = m.failures.Add(1) >= r.consecutive
+	} else if m.failures.Load() != 0 {
+		m.failures.Store(0)
+	}
+	part := at / r.part
+	m.window.add(part, outcome == Failed)
+	if outcome == Reached || row {
+		return row
+	}
+	calls, failures := m.window.sum(part)
+	return calls >= r.minCalls && failures*100 >= calls*r.failurePercent
+}
+
+// learn changes the ejection of a member.
+func (b *Balancer) learn(choice Choice, outcome Outcome, suspicious bool, at int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	e := &b.ejections[choice.Index]
+	m, r := choice.Member, &b.config.Load().rules
 	if choice.trial {
-		e.trials--
+		m.ejection.trials--
 	}
-	switch outcome {
-	case Refused:
-		*e = e.refused(now)
-	case Reached:
-		*e = e.reached()
+	before := m.ejection
+	switch {
+	case m.gone.Load():
+		return
+	case outcome == Refused:
+		m.ejection = before.failed(refusing, at, r)
+	case outcome == Failed && (choice.trial && before.ejected() || suspicious && !before.ejected()):
+		m.ejection = before.failed(failing, at, r)
+		m.window.reset()
+	case outcome == Reached && choice.trial:
+		m.ejection = before.reached()
+		m.window.reset()
 	}
-	b.view.Store(newView(b.ejections))
+	if m.ejection.ejected() != before.ejected() || m.ejection.fault != before.fault {
+		b.rebuildLocked(at)
+		return
+	}
+	b.dueLocked()
 }
 
-// Ejected returns how many instances are ejected.
-func (b *Balancer) Ejected() int { return len(b.calls) - len(b.view.Load().ready) }
-
-func (b *Balancer) tryLocked(index int) Choice {
-	b.ejections[index].trials++
-	b.view.Store(newView(b.ejections))
-	return b.begin(index, true)
+// Ejected returns how many instances are left alone.
+func (b *Balancer) Ejected() int {
+	if v := b.view.Load(); v != nil {
+		return v.resting
+	}
+	return 0
 }
 
-func (b *Balancer) begin(index int, trial bool) Choice {
-	b.calls[index].Add(1)
-	return Choice{Index: index, trial: trial}
+// at returns a time as the members and the view have it.
+func (b *Balancer) at(now time.Time) int64 { return max(int64(now.Sub(b.epoch)), 0) }
+
+// dueLocked notes when Pick has to look closer.
+func (b *Balancer) dueLocked() { b.due.Store(min(b.step, firstDue(b.ejected))) }
+
+// arrangeLocked makes what depends on the list and the configuration only.
+func (b *Balancer) arrangeLocked() {
+	balancing := &b.config.Load().balancing
+	b.near, b.far, b.zones = b.members, nil, 1
+	if balancing.Zone != "" {
+		b.near = nil
+		zones := map[string]struct{}{}
+		for _, m := range b.members {
+			zone := m.Instance().Zone
+			zones[zone] = struct{}{}
+			if zone == balancing.Zone {
+				b.near = append(b.near, m)
+			} else {
+				b.far = append(b.far, m)
+			}
+		}
+		b.zones = len(zones)
+	}
+	if balancing.Method == ConsistentHash {
+		b.nearRing, b.farRing = newRing(b.near), newRing(b.far)
+		return
+	}
+	b.nearRing, b.farRing = nil, nil
+	if balancing.Subset > 0 {
+		b.near, b.far = ranked(b.near), ranked(b.far)
+	}
 }
 
-func (b *Balancer) inFlight(index int) int64 { return b.calls[index].Load() }
+// rebuildLocked makes the view of now.
+func (b *Balancer) rebuildLocked(at int64) {
+	config := b.config.Load()
+	v := &view{epoch: b.epoch, method: config.balancing.Method}
+	b.ejected = b.ejected[:0]
+	suspects := 0
+	for _, m := range b.members {
+		if m.ejection.ejected() {
+			b.ejected = append(b.ejected, m)
+			if m.ejection.fault == failing {
+				suspects++
+			}
+		}
+	}
+	tooMany := int64(suspects)*100 > config.rules.maxPercent*int64(len(b.members))
+	b.step = math.MaxInt64
+	slowStart := config.balancing.SlowStart
+	for _, m := range b.members {
+		suspect := m.ejection.ejected() && m.ejection.fault == failing
+		m.suspect.Store(suspect)
+		m.resting.Store(m.ejection.ejected() && !(suspect && tooMany))
+		m.weight.Store(m.weightNow(at, slowStart))
+		if m.resting.Load() {
+			v.resting++
+		}
+		if m.starting(at, slowStart) {
+			b.step = at + max(int64(slowStart/10), 1)
+		}
+	}
+	subset := len(b.members)
+	if config.balancing.Subset > 0 && config.balancing.Method != ConsistentHash {
+		subset = config.balancing.Subset
+	}
+	v.near, v.far = newPool(b.near, subset, v.method), newPool(b.far, subset, v.method)
+	v.near.ring, v.far.ring = b.nearRing, b.farRing
+	v.share = shareOf(readyWeight(b.near), readyWeight(b.far), b.zones)
+	b.view.Store(v)
+	b.dueLocked()
+}
 
-// lessBusy draws two of the instances and returns the one with fewer calls.
-func lessBusy(instances []int, calls func(index int) int64, random func(n int) int) int {
-	if len(instances) == 1 {
-		return instances[0]
+// shareOf returns how many of the calls stay in the zone of the caller. The callers of each
+// zone make as many as those of the others, so that a zone which has its part of the
+// instances keeps its calls, and one that has half of that keeps half of them.
+func shareOf(near, far int64, zones int) int {
+	if far == 0 {
+		return shareWhole
 	}
-	first, second := random(len(instances)), random(len(instances)-1)
-	if second >= first {
-		second++ // Two different ones, each pair as likely as the others.
+	share := float64(near) / float64(near+far) * float64(zones)
+	if share > 0.999 {
+		return shareWhole
 	}
-	if calls(instances[second]) < calls(instances[first]) {
-		return instances[second]
+	return int(share * shareWhole)
+}
+
+// readyWeight returns the weight of all members that get calls.
+func readyWeight(members []*Member) (sum int64) {
+	for _, m := range members {
+		if !m.resting.Load() {
+			sum += m.weight.Load()
+		}
 	}
-	return instances[first]
+	return sum
+}
+
+// ranked returns members in the order in which a client uses them.
+func ranked(members []*Member) []*Member {
+	members = slices.Clone(members)
+	slices.SortFunc(members, func(a, b *Member) int {
+		switch {
+		case a.rank > b.rank:
+			return -1
+		case a.rank < b.rank:
+			return 1
+		}
+		return 0
+	})
+	return members
 }

@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"context"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -20,7 +21,7 @@ func TestStatic_DeliversItsListOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(lists) != 2 || !slices.Equal(lists[0], []cluster.Instance(static)) || !slices.Equal(lists[1], lists[0]) {
+	if len(lists) != 2 || !reflect.DeepEqual(lists[0], []cluster.Instance(static)) || !reflect.DeepEqual(lists[1], lists[0]) {
 		t.Errorf("two calls delivered %v, the list is %v", lists, static)
 	}
 }

@@ -1,9 +1,54 @@
 package cluster
 
 import (
+	"math"
+	"slices"
 	"time"
 
 	"github.com/fulmar-rpc/fulmar/internal/limits"
+)
+
+// The names are for other files of this package.
+const (
+	weightDefault   = limits.InstanceWeight
+	weightMax       = limits.InstanceWeightMax
+	latencyHalfLife = limits.LatencyHalfLife
+)
+
+// rules is an Ejection with its defaults.
+type rules struct {
+	// failurePercent and maxPercent are above 100 where they are off.
+	failurePercent, maxPercent int64
+	minCalls                   int64
+	consecutive                int32
+	part                       int64
+	pauseMin, pauseMax         time.Duration
+}
+
+func (e Ejection) rules() rules {
+	window := limits.Or(e.Window, limits.EjectWindow, math.MaxInt64)
+	r := rules{
+		failurePercent: int64(limits.Or(e.FailurePercent, limits.EjectFailurePercent, 101)),
+		maxPercent:     int64(limits.Or(e.MaxEjectedPercent, limits.EjectMaxPercent, 101)),
+		minCalls:       int64(limits.Or(e.MinCalls, limits.EjectMinCalls, 1)),
+		consecutive:    int32(min(limits.Or(e.Consecutive, limits.EjectConsecutive, math.MaxInt32), math.MaxInt32)),
+		part:           max(int64(window)/windowParts, 1),
+		// Without a pause the next call is a trial.
+		pauseMin: limits.Or(e.PauseMin, limits.EjectPauseMin, 1),
+		pauseMax: limits.Or(e.PauseMax, limits.EjectPauseMax, math.MaxInt64/4),
+	}
+	r.pauseMax = max(r.pauseMax, r.pauseMin)
+	return r
+}
+
+// fault is why an instance is ejected.
+type fault uint8
+
+const (
+	// refusing: no connection can be opened. It is certain, and the same for every call.
+	refusing fault = iota
+	// failing: too many of its calls fail, which may be somebody else's fault.
+	failing
 )
 
 // ejection is whether an instance is left alone, and until when. The zero value
@@ -12,85 +57,73 @@ type ejection struct {
 	// pause is how long, 0 if the instance is not ejected, and until when that
 	// ends.
 	pause time.Duration
-	until time.Time
+	until int64
+	fault fault
 	// trials counts the calls that are finding out whether it is back.
 	trials int
 }
 
 func (e ejection) ejected() bool { return e.pause > 0 }
 
-// refused returns what follows when the instance has refused a connection. The
-// pause doubles only if the one before has ended: many calls can fail at once,
-// and while all instances are ejected they are tried in spite of their pauses.
-func (e ejection) refused(now time.Time) ejection {
+// failed returns what follows when the instance has refused a connection, or a call has
+// failed that ejects it. The pause doubles only if the one before has ended: many calls
+// can fail at once, and while all instances are ejected they are tried in spite of their
+// pauses.
+func (e ejection) failed(why fault, at int64, r *rules) ejection {
 	switch {
 	case !e.ejected():
-		e.pause = limits.EjectPauseMin
-	case !now.Before(e.until):
-		e.pause = min(2*e.pause, limits.EjectPauseMax)
+		e.pause = r.pauseMin
+	case at >= e.until:
+		e.pause = min(2*e.pause, r.pauseMax)
 	}
-	e.until = now.Add(e.pause)
+	e.fault = why
+	e.until = at + int64(e.pause)
 	return e
 }
 
-// reached returns what follows when a trial has got a connection.
+// reached returns what follows when a trial has shown that the instance is back.
 func (e ejection) reached() ejection { return ejection{trials: e.trials} }
 
-// nextDue returns the ejected instance whose pause has ended first by now, of
-// those that no call is trying; -1 if there is none.
-func nextDue(ejections []ejection, now time.Time) int {
-	found := -1
-	for i, e := range ejections {
-		if !e.ejected() || e.trials > 0 || now.Before(e.until) {
+// nextDue returns the ejected member whose pause has ended first at a time, of
+// those that no call is trying; nil if there is none.
+func nextDue(ejected []*Member, at int64) (found *Member) {
+	for _, m := range ejected {
+		e := &m.ejection
+		if e.trials > 0 || at < e.until {
 			continue
 		}
-		if found < 0 || e.until.Before(ejections[found].until) {
-			found = i
+		if found == nil || e.until < found.ejection.until {
+			found = m
 		}
 	}
 	return found
 }
 
-// lastResort returns the ejected instance other than but whose pause ends
+// lastResort returns the ejected member that was not tried yet whose pause ends
 // first, of those that the fewest calls are trying: that may be one that does
-// not answer at all, and then the others should have their turn. It returns -1
-// if none is ejected.
-func lastResort(ejections []ejection, but int) int {
-	found := -1
-	for i, e := range ejections {
-		if !e.ejected() || i == but {
+// not answer at all, and then the others should have their turn. It returns nil
+// if there is none.
+func lastResort(ejected, tried []*Member) (found *Member) {
+	for _, m := range ejected {
+		e := &m.ejection
+		if slices.Contains(tried, m) {
 			continue
 		}
-		if found < 0 || e.trials < ejections[found].trials ||
-			e.trials == ejections[found].trials && e.until.Before(ejections[found].until) {
-			found = i
+		if found == nil || e.trials < found.ejection.trials ||
+			e.trials == found.ejection.trials && e.until < found.ejection.until {
+			found = m
 		}
 	}
 	return found
 }
 
-// view is what Pick needs to know of the ejections. It never changes.
-type view struct {
-	// ready are the instances that are not ejected, due is when the next one is
-	// to be tried; zero if none is.
-	ready []int
-	due   time.Time
-}
-
-func newView(ejections []ejection) *view {
-	v := &view{ready: make([]int, 0, len(ejections))}
-	for i, e := range ejections {
-		switch {
-		case !e.ejected():
-			v.ready = append(v.ready, i)
-		case e.trials == 0 && (v.due.IsZero() || e.until.Before(v.due)):
-			v.due = e.until
+// firstDue returns when the next of the ejected members is to be tried.
+func firstDue(ejected []*Member) int64 {
+	due := int64(math.MaxInt64)
+	for _, m := range ejected {
+		if m.ejection.trials == 0 {
+			due = min(due, m.ejection.until)
 		}
 	}
-	return v
-}
-
-// calm reports whether a call can simply go to one of those that are ready.
-func (v *view) calm(now time.Time) bool {
-	return len(v.ready) > 0 && (v.due.IsZero() || now.Before(v.due))
+	return due
 }

@@ -100,6 +100,9 @@ type Operation struct {
 	Nanoseconds float64 `json:"nanoseconds"`
 	Allocations float64 `json:"allocations"`
 	Bytes       float64 `json:"bytes"`
+	// Without is what the same took without what was measured, in nanoseconds, where the
+	// other figures are the difference to that; else 0.
+	Without float64 `json:"without_nanoseconds,omitempty"`
 }
 
 // Latency sums up latencies, in nanoseconds.
@@ -206,6 +209,7 @@ func (r Report) Validate() error {
 	if o := r.Operation; o != nil {
 		refuse(o.Count == 0 || o.Count > callsMax || r.Calls > 0, "%d operations (limits 1 and %d) beside %d calls", o.Count, uint64(callsMax), r.Calls)
 		refuse(!(o.Nanoseconds > 0 && o.Nanoseconds <= secondsMax*1e9), "operations of %v ns", o.Nanoseconds)
+		refuse(!finite(o.Without, 0, secondsMax*1e9), "operations that take %v ns without what was measured", o.Without)
 		refuse(!finite(o.Allocations, 0, bytesMax) || !finite(o.Bytes, 0, bytesMax), "operations with %v allocations and %v bytes (limit %v)", o.Allocations, o.Bytes, float64(bytesMax))
 	}
 	problems = append(problems, r.Latency.validate())

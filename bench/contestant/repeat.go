@@ -15,6 +15,11 @@ type Repeat struct {
 	// Times does the operation n times, n being positive, and returns how long
 	// that took. What has to be done between operations does not count.
 	Times func(n int) (time.Duration, error)
+	// Without does it n times without what is measured, where that is the difference
+	// between the two; else nil. See difference.
+	Without func(n int) (time.Duration, error)
+	// Rare stands in place of Times for operations that nobody does back to back.
+	Rare *Rare
 	// Bytes is how much data an operation works on, where bytes a second say
 	// something; else 0.
 	Bytes int64
@@ -52,11 +57,7 @@ func repeat(c Contestant, caseName string, o loadOptions, out io.Writer) error {
 			_ = operation.Close()
 		}
 	}()
-	batch, err := operation.warmUp(o.warmUp)
-	if err != nil {
-		return err
-	}
-	report, err := operation.window(batch, o.duration)
+	report, err := operation.measure(o)
 	if err != nil {
 		return err
 	}
@@ -64,6 +65,21 @@ func repeat(c Contestant, caseName string, o loadOptions, out io.Writer) error {
 		return err
 	}
 	return printEvent(out, Event{Report: &report})
+}
+
+// measure chooses how.
+func (r Repeat) measure(o loadOptions) (Report, error) {
+	if r.Rare != nil {
+		return r.Rare.measure(o)
+	}
+	batch, err := r.warmUp(o.warmUp)
+	if err != nil {
+		return Report{}, err
+	}
+	if r.Without != nil {
+		return r.difference(batch, o.duration)
+	}
+	return r.window(batch, o.duration)
 }
 
 // warmUp repeats the operation for a while, and at least twice, and returns how

@@ -34,6 +34,11 @@ func contestant(name string, protocol fulmar.Protocol) rpc.Contestant {
 		if p.Local {
 			return local(p)
 		}
+		if p.Overload > 0 {
+			// What may wait, and for how long, is for a server to say only if it is told until
+			// when its callers do: a frame has no room for that.
+			protocol = fulmar.TTHeader
+		}
 		if p.Unix {
 			address = "unix:" + address
 		}

@@ -76,7 +76,7 @@ func (c CaseResult) metrics() []metric {
 	if c.Kind == Overload {
 		return overloadMetrics()
 	}
-	if c.Kind == Idle {
+	if c.Kind == Idle || c.Kind == Meanwhile {
 		for i := range all {
 			if all[i].open {
 				all[i].open, all[i].column = false, all[i].name+" ns"

@@ -176,6 +176,22 @@ func TestResults_LatenciesOfIdleConnections(t *testing.T) {
 	}
 }
 
+// Beside an operation, latencies are those of the calls that were made meanwhile.
+func TestResults_LatenciesBesideAnOperation(t *testing.T) {
+	c := CaseResult{Name: "update", Kind: Meanwhile, Pairs: Against("ours", "peer")}
+	for name, p99 := range map[string]int64{"ours": 100, "peer": 400} {
+		c.Runs = append(c.Runs, Sample{Contestant: name, Report: contestant.Report{
+			Operation: &contestant.Operation{Count: 2, Nanoseconds: 1000}, Latency: contestant.Latency{Count: 9, P99: p99},
+		}})
+	}
+	lines := c.lines("demo")
+	for _, want := range []string{"RATIO demo/update p99 ours/peer 0.250", "VALUE demo/update p99 peer 400", "VALUE demo/update ns_op ours 1000.0"} {
+		if !slices.Contains(lines, want) {
+			t.Errorf("no line %q in\n%s", want, strings.Join(lines, "\n"))
+		}
+	}
+}
+
 // A run that lost calls or got wrong replies gives no figures.
 func TestResults_FailedRunsDoNotCount(t *testing.T) {
 	r := fixture()

@@ -87,6 +87,9 @@ type Case struct {
 	// DecidingOnly is for cases that run in the deciding placement only, unless
 	// another one is asked for. Those that repeat are such cases.
 	DecidingOnly bool
+	// Only is the placement of a case that has one of its own, unless another one is asked
+	// for. It is for cases that run once: those that repeat, and DecidingOnly.
+	Only Placement
 	// Published are figures by contestant that somebody else has published for
 	// the same thing, as texts: a column of the table.
 	Published map[string]string
@@ -103,6 +106,9 @@ const (
 	// Overload offers more than can be done: figures are those of the open loops,
 	// also for calls that were refused. Closed loops find out what can be done.
 	Overload Kind = "overload"
+	// Meanwhile is about an operation that is repeated while calls are made: latencies
+	// are those of the calls that had to do with it.
+	Meanwhile Kind = "meanwhile"
 )
 
 // OpenLoops says when a case has open loops.

@@ -212,6 +212,9 @@ func (r *runner) runCase(ctx context.Context, c Case, placement Placement) error
 	if (c.Repeats || c.DecidingOnly) && placement != r.placements()[0] {
 		return nil
 	}
+	if c.Only != "" && r.options.Placement == "" {
+		placement = c.Only
+	}
 	pairs, contestants := available(pairs, r.roster(c.Repeats).missing)
 	if len(contestants) == 0 {
 		return nil

@@ -365,3 +365,17 @@ func TestSuite_PrintsSecondNamesInLines(t *testing.T) {
 		t.Errorf("lines\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
+
+// A case can have a placement of its own, which its name tells, and runs there once.
+func TestRun_PlacesCasesWhereTheyBelong(t *testing.T) {
+	suite, options := fakeSuite(t, "good")
+	suite.Deciding, options.Placement = Pinned, ""
+	suite.Cases = []Case{{Name: "a", Pairs: Against("good", "good"), Only: Free, DecidingOnly: true}}
+	results, err := Run(t.Context(), suite, options)
+	if err != nil {
+		t.Skip(err) // Pinned needs two processors.
+	}
+	if len(results.Cases) != 1 || results.Cases[0].Name != "a@free" || results.Cases[0].Placement != Free {
+		t.Errorf("%+v, want a@free once", results.Cases)
+	}
+}

@@ -71,19 +71,18 @@ func Cases() []Case {
 		{Name: "tls-1k-c100", Callers: 100, MessageBytes: 1 << 10, TLS: true},
 		{Name: "local", Callers: 1, MessageBytes: 1 << 10, Local: true},
 		{Name: "idle-10k", Callers: 16, MessageBytes: 128, Idle: 10_000},
-		// As many callers as calls can be in flight: two a millisecond, for 250 of them.
-		{Name: "overload-2x", Callers: 800, Shared: true, MessageBytes: 128, Overload: 2, Timeout: 250 * time.Millisecond},
+		OverloadCases()[0],
 	}
 }
 
 // FindCase returns the case of that name.
 func FindCase(name string) (Case, error) {
-	for _, c := range slices.Concat(Cases(), ViewCases(), GRPCCases(), StreamCases()) {
+	for _, c := range slices.Concat(Cases(), OverloadCases(), ViewCases(), GRPCCases(), StreamCases()) {
 		if c.Name == name {
 			return c, nil
 		}
 	}
-	return Case{}, fmt.Errorf("suites rpc, view, grpc and stream: no case %.40q", name)
+	return Case{}, fmt.Errorf("suites rpc, governance, view, grpc and stream: no case %.40q", name)
 }
 
 // serve returns what a server is told about a case, beside its name.

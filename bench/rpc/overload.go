@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"time"
 
+	"github.com/fulmar-rpc/fulmar/bench/harness"
 	"github.com/fulmar-rpc/fulmar/internal/loadgen"
 )
 
@@ -21,6 +23,28 @@ const (
 	// it busy, and so few that none waits until Timeout.
 	overloadPeak = 8
 )
+
+// OverloadCases returns the cases of suite governance: as many callers as calls can be in
+// flight until they are given up, up to some that would only wait.
+func OverloadCases() []Case {
+	const timeout = 250 * time.Millisecond
+	return []Case{
+		{Name: "overload-2x", Callers: 800, Shared: true, MessageBytes: 128, Overload: 2, Timeout: timeout},
+		{Name: "overload-10x", Callers: 3000, Shared: true, MessageBytes: 128, Overload: 10, Timeout: timeout},
+	}
+}
+
+// OverloadCalls describes them to the runner. A floor names how much of its peak ours does.
+func OverloadCalls(ours, peer string) []harness.Case {
+	var cases []harness.Case
+	for _, c := range OverloadCases() {
+		played := c.harness()
+		played.Pairs = harness.Against(ours, peer)
+		played.Quick = played.Pairs
+		cases = append(cases, played)
+	}
+	return cases
+}
 
 // Work is what handlers of the method echo do first: nothing, or in cases with
 // overload burn processor time.

@@ -40,7 +40,9 @@ func TestTree_KeepsTheRules(t *testing.T) {
 func exportsMax(folder string) int {
 	switch folder {
 	case ".":
-		return 79 // ADR-0043, ADR-0062, ADR-0063, ADR-0068
+		return 80 // ADR-0043, ADR-0062, ADR-0063, ADR-0068, ADR-0073
+	case "policy":
+		return 50 // a dozen structs of data, and as many state machines with what they show (ADR-0070)
 	case "thrift":
 		return 43 // two thirds are for generated code, and no user looks for them
 	default:

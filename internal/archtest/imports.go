@@ -155,6 +155,8 @@ func refuseModuleEdge(file *goFile, from, to place, target string) string {
 		return ""
 	case target == "internal/testkit" && (file.test || from.folder == "bench/..."):
 		return ""
+	case target == "internal/testservers" && file.test:
+		return ""
 	case from.folder == "test/grpc/..." && target == "internal/protoservice" && file.test:
 		return ""
 	case file.folder == "test/kitex/proxied" && file.test && (to.folder == "internal/wire/..." || target == "internal/linkbuf"):

@@ -89,10 +89,6 @@ func runtimePolicy() []place {
 		},
 
 		{folder: "eventloop/...", group: runtimeGroup, line: 2, public: true, thirdParty: []string{moduleSys}, testThirdParty: []string{moduleNet}},
-		{
-			folder: "policy", group: runtimeGroup, line: 2, public: true, without: []string{"net", "os", "syscall", "context"},
-			why: "pure state machines: now is an argument",
-		},
 		{folder: "cluster", group: runtimeGroup, line: 2, public: true},
 		{
 			folder: "observe", group: runtimeGroup, line: 2, public: true, without: []string{"net", "os", "syscall"},
@@ -121,6 +117,10 @@ func runtimePolicy() []place {
 		{folder: "internal/simnet", group: runtimeGroup, line: 2, testThirdParty: []string{moduleNet}},
 
 		{folder: "internal/transport", group: runtimeGroup, line: 3},
+		{
+			folder: "policy", group: runtimeGroup, line: 3, public: true, without: []string{"net", "os", "syscall", "context"},
+			why: "data, and state machines that are told what time it is; above cluster and observe, whose types its data has (ADR-0070)",
+		},
 		{
 			folder: ".", group: runtimeGroup, line: 4, public: true, testThirdParty: []string{moduleProtobuf},
 			without: []string{modulePath + "/thrift", modulePath + "/protobuf", "syscall"},
@@ -182,6 +182,7 @@ func otherPolicy() []place {
 	return []place{
 		{folder: "internal/testkit", group: testGroup, line: 0, thirdParty: []string{moduleGoleak}},
 		{folder: "internal/loadgen", group: testGroup, line: 0},
+		{folder: "internal/testservers", group: testGroup, line: 0},
 		{folder: "internal/archtest", group: testGroup, line: 1},
 		{folder: "internal/testservice", group: testGroup, line: 1},                                        // Generated code, so it uses what generated code uses.
 		{folder: "internal/protoservice", group: testGroup, line: 1, thirdParty: []string{moduleProtobuf}}, // So is this.
@@ -196,6 +197,9 @@ func otherPolicy() []place {
 		{folder: "examples/from-kitex/...", group: moduleGroup, thirdParty: []string{"example.com/booking"}, testThirdParty: []string{moduleGoleak}},
 		{folder: "contrib/...", group: moduleGroup, thirdParty: []string{"*"}},
 		{folder: "contrib/grpccompat", group: moduleGroup, public: true, thirdParty: []string{"*"}},
+		{folder: "contrib/etcd", group: moduleGroup, public: true, thirdParty: []string{"*"}},
+		{folder: "contrib/yamlpolicy", group: moduleGroup, public: true, thirdParty: []string{"*"}},
+		{folder: "contrib/zookeeper", group: moduleGroup, public: true, thirdParty: []string{"*"}},
 		// Plugins that a generator of one's own can have in it.
 		{folder: "contrib/plugins/mock", group: moduleGroup, public: true},
 		{folder: "contrib/plugins/validate", group: moduleGroup, public: true},

@@ -321,9 +321,11 @@ const (
 	// RetryPercent and RetriesPerSecond bound how many calls that an overloaded instance
 	// refused are tried at another one, in percent of all calls and besides: if all are
 	// overloaded, a tenth more is what they have to refuse, not twice as much.
-	// RetriesSaved is how many of them quiet times may leave for later.
+	// RetriesSaved is how many of them quiet times may leave for later. A client that
+	// makes a call now and then may try each of them again: ten in a second are load for
+	// no server.
 	RetryPercent     = 10
-	RetriesPerSecond = 5
+	RetriesPerSecond = 10
 	RetriesSaved     = 64
 
 	// PingAfter is how long calls wait on a shared connection on which nothing arrives
@@ -342,6 +344,108 @@ const (
 	// gone for good costs one call in 30 s a second attempt.
 	EjectPauseMin = time.Second
 	EjectPauseMax = 30 * time.Second
+
+	// EjectFailurePercent of the calls to an instance within EjectWindow, of EjectMinCalls
+	// at least, that fail by its fault eject it: half, so that one which answers most calls
+	// goes on, and 20, so that three failures of five say nothing.
+	EjectFailurePercent = 50
+	EjectMinCalls       = 20
+	EjectWindow         = 10 * time.Second
+	// EjectConsecutive failures in a row eject it as well, as in Envoy. Those of an instance
+	// that fails one call in ten come once in 100,000 calls.
+	EjectConsecutive = 5
+
+	// EjectMaxPercent is how many of the instances may be ejected because their calls fail:
+	// if more than half do, the fault is elsewhere more often than not, and half of the
+	// instances can rarely take all calls. Envoy stops at half too.
+	EjectMaxPercent = 50
+
+	// InstanceWeight is the weight of an instance of which nothing is said, that of Kitex's
+	// registries, and InstanceWeightMax the most that counts.
+	InstanceWeight    = 10
+	InstanceWeightMax = 10000
+
+	// LatencyHalfLife is in what time what is known of the latency of an instance halves in
+	// which no call ends there. One that was ten times as slow as others is tried again
+	// after half a minute.
+	LatencyHalfLife = 10 * time.Second
+
+	// HashPoints is how many points an instance of InstanceWeight has on the circle of
+	// hashes: with 64 the shares of the keys differ by an eighth, and the bound makes up for
+	// that. HashPointsMax bounds all of them, 16 MiB; with 10,000 instances there are 640,000.
+	HashPoints    = 64
+	HashPointsMax = 1 << 20
+
+	// HashLoadPercent of its share of the calls in flight is how many an instance takes that
+	// is chosen by hash; the next on the circle takes the others. HashCallsMin it takes in
+	// any case, so that two calls at a time with one key do not part.
+	HashLoadPercent = 125
+	HashCallsMin    = 4
+
+	// TargetBytes bounds the name of a service that is looked up: as long as a name in DNS
+	// may be, with some room for a folder.
+	TargetBytes = 1 << 10
+
+	// ListPause is how long a client stays with a list of instances at most before it uses
+	// the next one, and half of it at least. Registries that come back deliver an instance
+	// at a time, which would be as many lists.
+	ListPause = time.Second
+
+	// EmptyListPatience is how long the last list of instances stays in use when the source
+	// says that there are none. That is what a registry says that has lost its data, and
+	// servers that are really gone refuse connections. Announcements that expired because
+	// a registry was away are there again within half a minute.
+	EmptyListPatience = time.Minute
+
+	// LeavePause is how long connections to an instance stay that is in the list no more,
+	// and as long again by chance: who is back within it finds them, and of all connections
+	// a tenth is closed in a second if all instances are others.
+	LeavePause = 10 * time.Second
+
+	// ResolvePauseMin and ResolvePauseMax bound the pause after which a resolver that failed
+	// is asked again.
+	ResolvePauseMin = 100 * time.Millisecond
+	ResolvePauseMax = 10 * time.Second
+
+	// DNSRefresh is how long a client stays with the answer of DNS, give or take a tenth.
+	// Go's resolver does not tell how long an answer holds; those of names that change are
+	// mostly good for 30 s to 60 s. DNSTimeout bounds one question.
+	DNSRefresh = 30 * time.Second
+	DNSTimeout = 5 * time.Second
+
+	// DirectoryPoll is how often a client looks whether a folder of instances has changed,
+	// which takes one system call, DirectoryLook how often at the files in it.
+	DirectoryPoll = 500 * time.Millisecond
+	DirectoryLook = 2500 * time.Millisecond
+
+	// DirectoryRefresh is how often a server that is registered in a folder says that it is
+	// still there, and DirectoryDead after how long without that it counts as dead: after
+	// three times. DirectoryForget is when the next one that registers removes its file.
+	DirectoryRefresh = 5 * time.Second
+	DirectoryDead    = 16 * time.Second
+	DirectoryForget  = time.Hour
+
+	// DirectoryFileBytes bounds the file of an instance, DirectoryFiles how many files of a
+	// service are looked at.
+	DirectoryFileBytes = 16 << 10
+	DirectoryFiles     = Instances
+
+	// RegisterTimeout is how long announcing a server may take until it is tried again,
+	// after RegisterPauseMin, which doubles up to RegisterPauseMax.
+	RegisterTimeout  = 10 * time.Second
+	RegisterPauseMin = time.Second
+	RegisterPauseMax = 30 * time.Second
+
+	// WithdrawTimeout is how long taking a server out of its registry may take when it
+	// stops, and WithdrawPause how long it serves as before then: registries that tell
+	// clients do so within milliseconds, and of a folder they know within DirectoryPoll.
+	// Calls that come still later are refused unexecuted, and made elsewhere.
+	WithdrawTimeout = 5 * time.Second
+	WithdrawPause   = time.Second
+
+	// Instances is how many instances a target may have by what a registry says. More are
+	// left out: each takes 300 bytes, and connections when calls go there.
+	Instances = 10000
 
 	// ReadyPauseMin and ReadyPauseMax bound the pause after which a call that waits for
 	// a connection asks for one again. It doubles: calls of a server that restarts lose
@@ -363,6 +467,107 @@ const (
 	// stopped reading in the middle of a request. The server has written it
 	// before it closed the connection, so it is there or it will not come.
 	LastWordsTimeout = 200 * time.Millisecond
+)
+
+// Documents that say what becomes of calls: retries, breakers, limits.
+const (
+	// ExplainEvery is how many calls there are for one that is explained: an explanation
+	// takes a kilobyte, which would be a third of what a call takes otherwise.
+	ExplainEvery = 1000
+
+	// PolicyFileInterval is how often a policy file is looked at. A stat costs 2 us, and
+	// nobody who has just changed one waits for longer than this.
+	PolicyFileInterval = time.Second
+
+	// PolicyBytes bounds a document, and PolicyMethods the services and methods in it that
+	// have values of their own. 1,000 of them with every value set take 600 KiB.
+	PolicyBytes   = 1 << 20
+	PolicyMethods = 1000
+
+	// PolicyDepth is how deep objects and lists may nest in a document. Five levels are
+	// used: client, methods, a name, retry, codes.
+	PolicyDepth = 16
+
+	// PolicyErrors is how many problems of a document are listed.
+	PolicyErrors = 100
+
+	// PolicyDurationMax is the longest duration in a document. What is longer than a day
+	// has lost its unit, and no call lasts so long.
+	PolicyDurationMax = 24 * time.Hour
+
+	// PolicyWindowMin is the shortest time in which calls can be counted, and an open
+	// breaker can wait: in less there are too few calls to say anything.
+	PolicyWindowMin = 100 * time.Millisecond
+
+	// PolicyCountMax bounds numbers of calls, and calls in a second: more than a process
+	// makes.
+	PolicyCountMax = 10_000_000
+
+	// PolicyTextBytes bounds names of zones and of metadata in a document.
+	PolicyTextBytes = 256
+)
+
+// Policies: their defaults, and what their state may cost.
+const (
+	// RetryAttempts is how many attempts a call may have, the first one included, unless
+	// its policy says something else: what the second instance cannot do either, a third
+	// one rarely can. RetryAttemptsMax is how many a policy may ask for.
+	RetryAttempts    = 2
+	RetryAttemptsMax = 10
+
+	// RetryBackoffMin and RetryBackoffMax bound the longest wait before a further attempt:
+	// the first one's, which is ReadyPauseMin for the same reason, and that of all.
+	RetryBackoffMin = 20 * time.Millisecond
+	RetryBackoffMax = time.Second
+
+	// HedgeAttempts is how many attempts of a call may run beside each other.
+	HedgeAttempts = 2
+
+	// BreakerCalls within BreakerWindow are how many it takes to open a breaker. Kitex has
+	// the same figures, and users of it know what they do.
+	BreakerCalls  = 200
+	BreakerWindow = 10 * time.Second
+
+	// BreakerPause is how long a breaker stays open until it lets a call through. One that
+	// does not say what became of it within BreakerProbeTime keeps others from trying no
+	// longer: that is twice CallTimeout.
+	BreakerPause     = 5 * time.Second
+	BreakerProbeTime = 10 * time.Second
+
+	// ClockSlack is how much earlier than another time a later one may seem, because two
+	// goroutines look at the clock and then wait for each other. What is more is a clock
+	// that was set back.
+	ClockSlack = time.Second
+
+	// BurstPercent of what may begin in a second may begin at once.
+	BurstPercent = 10
+
+	// Callers is how many callers a server knows apart while it limits each. Each takes
+	// 200 bytes. CallerNameBytes of a name are kept, to be shown.
+	Callers         = 10_000
+	CallerNameBytes = 64
+
+	// AdaptiveRunningMin and AdaptiveRunningMax bound how many calls may run where that is
+	// found out: with fewer than four a slow one says little about the others.
+	AdaptiveRunningMin = 4
+	AdaptiveRunningMax = 1000
+
+	// AdaptiveInterval, and AdaptiveCalls in it, are what an adaptive limit is changed by.
+	AdaptiveInterval = 100 * time.Millisecond
+	AdaptiveCalls    = 24
+
+	// AdaptiveTolerancePercent is how long calls may take until there are fewer of them, in
+	// percent of how long they take undisturbed. Below 150 noise would do it.
+	AdaptiveTolerancePercent = 150
+
+	// AdaptiveBaseAge is how long it is believed how long calls take undisturbed. Then it
+	// is measured again, for AdaptiveBaseTime with half the calls: a hundredth of the time.
+	AdaptiveBaseAge  = 30 * time.Second
+	AdaptiveBaseTime = 300 * time.Millisecond
+
+	// ExplainedAttempts is how many attempts of a call an explanation has room for
+	// without memory of its own: two of nearly all calls that have more than one.
+	ExplainedAttempts = 3
 )
 
 // HTTP/2.

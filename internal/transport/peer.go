@@ -53,12 +53,15 @@ type Peer struct {
 	streams *streamPeer
 
 	// requests holds *Request that are not in use.
-	requests sync.Pool
+	requests *sync.Pool
 }
 
 // NewPeer returns a Peer without connections. Close must be called in the end.
 func NewPeer(config PoolConfig) *Peer {
-	p := &Peer{config: config, encodings: newEncodings(config.Encodings, 0)}
+	p := &Peer{config: config, encodings: newEncodings(config.Encodings, 0), requests: config.Requests}
+	if p.requests == nil {
+		p.requests = new(sync.Pool)
+	}
 	if hasTTHeader(config.Protocol) {
 		config.Share = p.share
 	}
@@ -451,6 +454,26 @@ func (p *Peer) Close() {
 	}
 	for _, conn := range shared {
 		conn.fail(ErrClosed)
+	}
+}
+
+// Retire closes each connection when it has no call any more, at once if it has none: for
+// an address that gets no more calls. Calls that come all the same, because they were on
+// their way, are made as before. Close must still be called.
+func (p *Peer) Retire() {
+	p.mu.Lock()
+	shared := slices.Clone(p.shared)
+	streams := p.streams
+	p.mu.Unlock()
+	p.pool.retire()
+	for _, conn := range shared {
+		conn.leave()
+	}
+	if p.grpc != nil {
+		p.grpc.retire()
+	}
+	if streams != nil {
+		streams.retire()
 	}
 }
 

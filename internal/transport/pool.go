@@ -57,6 +57,9 @@ type PoolConfig struct {
 	// returns true it has taken over the connection, with its slot, and calls
 	// discard in the end; otherwise the connection is closed.
 	Share func(*ClientConn) bool
+	// Buffers and Requests are pools that several peers share; nil for one of its own.
+	Buffers  *linkbuf.Pool
+	Requests *sync.Pool
 }
 
 // Pool holds the exclusive connections of a client to one address: each carries
@@ -82,6 +85,8 @@ type Pool struct {
 	came    uint64
 	reaper  *time.Timer
 	closed  bool
+	// retired: connections are closed behind their call.
+	retired bool
 
 	// closing ends when Close is called, and dials in progress with it.
 	closing context.Context
@@ -106,7 +111,10 @@ var ErrClosed = errors.New("client is closed")
 
 // NewPool returns an empty Pool. Close must be called in the end.
 func NewPool(config PoolConfig) *Pool {
-	p := &Pool{config: config, buffers: linkbuf.NewPool(), all: map[*ClientConn]struct{}{}}
+	p := &Pool{config: config, buffers: config.Buffers, all: map[*ClientConn]struct{}{}}
+	if p.buffers == nil {
+		p.buffers = linkbuf.NewPool()
+	}
 	p.closing, p.closeIt = context.WithCancel(context.Background())
 	return p
 }
@@ -257,8 +265,22 @@ func (p *Pool) giveBack(conn *ClientConn) {
 }
 
 // uselessLocked reports whether nobody would come for an idle connection: calls go over
-// those that they share.
-func (p *Pool) uselessLocked() bool { return p.sharing > 0 && p.waiters.Len() == 0 }
+// those that they share, or to others.
+func (p *Pool) uselessLocked() bool {
+	return (p.sharing > 0 || p.retired) && p.waiters.Len() == 0
+}
+
+// retire closes what is idle now, and the others when their calls have ended. Calls that
+// come all the same are made.
+func (p *Pool) retire() {
+	p.mu.Lock()
+	idle := p.idle
+	p.idle, p.retired = nil, true
+	p.mu.Unlock()
+	for _, conn := range idle {
+		p.discard(conn)
+	}
+}
 
 func (p *Pool) giveLocked(conn *ClientConn) {
 	if first := p.waiters.Front(); first != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
@@ -91,13 +92,14 @@ func (p *Peer) NewRequest(method Method, head RequestHead) (*Request, error) {
 	if !ok {
 		r = new(Request)
 		r.call.request, r.call.outcome = r, make(chan muxOutcome, 1)
-		r.recycle = func() { p.recycle(r) }
+		pool := p.requests // and not the peer, which may be gone while others use the request
+		r.recycle = func() { r.giveBack(pool) }
 	}
 	r.method, r.oneway, r.keeps, r.at = method.Name, method.Oneway, method.KeepsReply, head.At
 	r.protocol, r.payload, r.name = protocol, method.Payload, method.Qualified
 	if hasTTHeader(r.protocol) {
 		if err := head.put(r); err != nil {
-			p.recycle(r)
+			r.recycle()
 			return nil, err
 		}
 		r.full = r.header.Strings
@@ -107,20 +109,20 @@ func (p *Peer) NewRequest(method Method, head RequestHead) (*Request, error) {
 			r.grpc = &grpcCall{encodings: &p.encodings}
 		}
 		if err := r.grpc.prepare(method, head, method.Payload); err != nil {
-			p.recycle(r)
+			r.recycle()
 			return nil, err
 		}
 	}
 	if err := r.begin(p.pool.buffers); err != nil {
-		p.recycle(r)
+		r.recycle()
 		return nil, err
 	}
 	return r, nil
 }
 
-// recycle keeps a request for another call: it has 800 bytes, and its parts took a
+// giveBack keeps a request for another call: it has 800 bytes, and its parts took a
 // quarter of the allocations of a call. What it refers to is let go of.
-func (p *Peer) recycle(r *Request) {
+func (r *Request) giveBack(pool *sync.Pool) {
 	r.outgoing.reset()
 	r.method, r.full, r.maps = "", nil, headerMaps{}
 	r.told, r.toldAt = 0, 0
@@ -130,7 +132,7 @@ func (p *Peer) recycle(r *Request) {
 	if r.grpc != nil {
 		r.grpc.reset()
 	}
-	p.requests.Put(r)
+	pool.Put(r)
 }
 
 // Body is where the body goes.

@@ -415,6 +415,17 @@ func (g *streamPeer) close() {
 	}
 }
 
+// retire is that of Peer.
+func (g *streamPeer) retire() {
+	g.pool.retire()
+	g.mu.Lock()
+	conns := slices.Clone(g.conns)
+	g.mu.Unlock()
+	for _, conn := range conns {
+		conn.leave()
+	}
+}
+
 // whyFailed returns why a connection failed: the end of the client, if that closed it.
 func (g *streamPeer) whyFailed(err error) error {
 	if g.pool.Closed() && !errors.Is(err, ErrClosed) {

@@ -23,6 +23,8 @@ type caller struct {
 	// repeats is how often a call that may have failed is made again, under the
 	// same id: its user says that it may run more than once.
 	repeats int
+	// repeatable: its client makes calls again that may run more than once.
+	repeatable bool
 	// attempt is how long one of these may take; 0 for as long as the call.
 	attempt time.Duration
 	// oneway: it waits for no reply.
@@ -38,7 +40,7 @@ func (c *callers) book() *ledger.Book { return ledger.NewBook(int(c.n.Add(1))) }
 
 // call makes one call.
 func (c *caller) call(ctx context.Context) *ledger.Call {
-	id := c.book.Begin(c.repeats > 0, c.limit)
+	id := c.book.Begin(c.repeats > 0 || c.repeatable, c.limit)
 	start := time.Now()
 	request := c.request
 	request.ID = int64(id)

@@ -127,6 +127,14 @@ type Executions struct {
 	Expired int
 }
 
+// Len returns how many there were.
+func (e *Executions) Len() (n int) {
+	for _, times := range e.Times {
+		n += times
+	}
+	return n
+}
+
 // Read adds what a journal has.
 func (e *Executions) Read(name string) error {
 	file, err := os.Open(name)

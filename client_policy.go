@@ -1,0 +1,312 @@
+package fulmar
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/fulmar-rpc/fulmar/internal/limits"
+	"github.com/fulmar-rpc/fulmar/internal/transport"
+	"github.com/fulmar-rpc/fulmar/observe"
+	"github.com/fulmar-rpc/fulmar/policy"
+)
+
+// governor is what policies make of the calls of a client. A document that comes while
+// calls run holds for those that begin afterwards; breakers and budgets keep what they have
+// counted. Safe for concurrent use.
+type governor struct {
+	current atomic.Pointer[heldPolicy]
+	budget  *policy.Budget
+	target  *policy.Circuit
+	// trial is told of what is decided; nil if no policy is on trial.
+	trial atomic.Pointer[policy.Trial]
+	// methods are those that were called. The map never changes: a method that is called
+	// for the first time makes another one.
+	methods atomic.Pointer[map[*MethodDesc]*governedMethod]
+
+	mu sync.Mutex
+	// raw are methods that nothing in this process defines, by name. Peers of a proxy make
+	// up any number of names, so some share others.
+	raw    map[methodName]*governedMethod
+	others *governedMethod
+}
+
+// heldPolicy is a document and where it comes from.
+type heldPolicy struct {
+	policy  policy.Client
+	version uint64
+	source  string
+}
+
+type methodName struct{ service, method string }
+
+// governedMethod is a method of a client.
+type governedMethod struct {
+	name    methodName
+	policy  atomic.Pointer[policy.Method]
+	circuit *policy.Circuit
+}
+
+func newGovernor(document policy.Client) *governor {
+	now := time.Now()
+	g := &governor{
+		budget: policy.NewBudget(document.RetryBudget, now),
+		target: policy.NewCircuit(document.TargetBreaker, now),
+		raw:    map[methodName]*governedMethod{},
+	}
+	g.current.Store(&heldPolicy{policy: document, source: policySourceConfig})
+	g.methods.Store(&map[*MethodDesc]*governedMethod{})
+	g.others = g.newMethod(methodName{})
+	return g
+}
+
+// policySourceConfig is the source of what a program has in its configuration.
+const policySourceConfig = "configuration"
+
+// set makes a document hold for the calls that begin from now on.
+func (g *governor) set(document policy.Client, version uint64, source string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := time.Now()
+	g.current.Store(&heldPolicy{document, version, source})
+	g.budget.Configure(document.RetryBudget, now)
+	g.target.Configure(document.TargetBreaker, now)
+	for _, m := range *g.methods.Load() {
+		m.configure(document, now)
+	}
+	for _, m := range g.raw {
+		m.configure(document, now)
+	}
+	g.others.configure(document, now)
+}
+
+func (m *governedMethod) configure(document policy.Client, now time.Time) {
+	merged := document.For(m.name.service, m.name.method)
+	m.policy.Store(&merged)
+	m.circuit.Configure(merged.Breaker, now)
+}
+
+func (g *governor) newMethod(name methodName) *governedMethod {
+	document := g.current.Load().policy
+	m := &governedMethod{name: name}
+	merged := document.For(name.service, name.method)
+	m.policy.Store(&merged)
+	m.circuit = policy.NewCircuit(merged.Breaker, time.Now())
+	return m
+}
+
+// method returns what governs the calls of a method.
+func (g *governor) method(method *MethodDesc) *governedMethod {
+	if m := (*g.methods.Load())[method]; m != nil {
+		return m
+	}
+	name := methodName{method.Service, method.Name}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if m := (*g.methods.Load())[method]; m != nil {
+		return m
+	}
+	if method.isRaw() {
+		m := g.raw[name]
+		if m == nil && len(g.raw) < limits.PolicyMethods {
+			// A copy, because the names may be in the memory of a request.
+			name = methodName{strings.Clone(name.service), strings.Clone(name.method)}
+			m = g.newMethod(name)
+			g.raw[name] = m
+		}
+		if m == nil {
+			m = g.others
+		}
+		return m
+	}
+	known := *g.methods.Load()
+	grown := make(map[*MethodDesc]*governedMethod, len(known)+1)
+	for other, m := range known {
+		grown[other] = m
+	}
+	m := g.newMethod(name)
+	grown[method] = m
+	g.methods.Store(&grown)
+	return m
+}
+
+// setPolicy makes a document hold.
+func (c *Client) setPolicy(document policy.Document, version uint64, source string) {
+	c.governor.set(document.Client, version, source)
+	if c.instances != nil {
+		c.instances.balancer.SetConfig(document.Client.Balancing, document.Client.Ejection, time.Now())
+	}
+}
+
+// SetPolicy makes a policy hold for the calls that begin from now on, in place of what the
+// configuration, a file or a source has said. Breakers, budgets and balancers keep what
+// they know. It returns all that is wrong with the policy, which then changes nothing.
+func (c *Client) SetPolicy(document policy.Client) error {
+	whole := policy.Document{Client: document}
+	if err := whole.Validate(); err != nil {
+		return err
+	}
+	c.policies.set(whole, "SetPolicy")
+	return nil
+}
+
+// Try tells a trial of each call that begins from now on, and of what is decided about it;
+// nil ends that. One policy at a time is on trial.
+func (c *Client) Try(trial *policy.Trial) { c.governor.trial.Store(trial) }
+
+// Policy returns what holds now, with its version and where it comes from.
+func (c *Client) Policy() (document policy.Client, version uint64, source string) {
+	held := c.governor.current.Load()
+	return held.policy, held.version, held.source
+}
+
+// passes are what the breakers of a call gave it.
+type passes struct {
+	target, method policy.Pass
+	// trial and tried are of the policy that was on trial when the call began.
+	trial *policy.Trial
+	tried policy.TrialCall
+}
+
+// enter asks the breakers, and returns why the call is refused if it is.
+func (g *governor) enter(m *governedMethod, now time.Time, explained *policy.Explanation) (p passes, err *Error) {
+	if explained != nil {
+		explained.TargetBreaker, explained.MethodBreaker = g.target.Show(now).Position, m.circuit.Show(now).Position
+	}
+	var ok bool
+	if p.target, ok = g.target.Allow(now); !ok {
+		explainRefusal(explained, policy.RefusedByTargetBreaker)
+		err = refusedByBreaker("the target", g.target.Show(now))
+	} else if p.method, ok = m.circuit.Allow(now); !ok {
+		g.target.Done(p.target, now, policy.Silent)
+		explainRefusal(explained, policy.RefusedByMethodBreaker)
+		err = refusedByBreaker(m.name.service+"."+m.name.method, m.circuit.Show(now))
+	}
+	if trial := g.trial.Load(); trial != nil {
+		p.trial, p.tried = trial, trial.Begin(m.name.service, m.name.method, now, err != nil)
+		if err != nil {
+			trial.End(p.tried, 0, true, now)
+		}
+	}
+	return p, err
+}
+
+func refusedByBreaker(what string, state policy.CircuitState) *Error {
+	return &Error{
+		code: Unavailable, origin: OriginLocal, phase: PhaseAcquire, executed: ExecutedNo,
+		message: fmt.Sprintf("the breaker of %s is %v", what, state),
+	}
+}
+
+// leave tells the breakers what became of a call.
+func (g *governor) leave(m *governedMethod, p *passes, now time.Time, err error) {
+	breakers := g.current.Load().policy.TargetBreaker
+	code, silent := judgedCode(err)
+	result := policy.Silent
+	if !silent {
+		result = breakers.Judge(code)
+	}
+	g.target.Done(p.target, now, result)
+	if !silent {
+		result = m.policy.Load().Breaker.Judge(code)
+	}
+	m.circuit.Done(p.method, now, result)
+	if p.trial != nil {
+		p.trial.End(p.tried, code, silent, now)
+	}
+}
+
+// judgedCode returns the code that says whether the called side works: 0 for what its
+// handlers answer on purpose. silent is for what says nothing of it.
+func judgedCode(err error) (code observe.Code, silent bool) {
+	e, ok := err.(*Error)
+	switch {
+	case !ok:
+		return 0, false // a result, a declared exception or a business error
+	case e.phase == PhaseEncode || e.origin == OriginLocal && e.code != DeadlineExceeded:
+		return 0, true
+	}
+	return observe.Code(e.code), false
+}
+
+// chainKey is the persistent metadata with which an attempt says that it is not the first
+// one, as Kitex has it (TransitKey of its package retry): whoever is called then does not
+// try again himself.
+const chainKey = "RetryReq"
+
+// inChain reports whether the handler that makes a call serves an attempt that is not the
+// first one.
+func inChain(ctx context.Context) bool {
+	served, ok := ctx.Value(callKey{}).(*servedCall)
+	if !ok {
+		return false
+	}
+	for key := range served.metadata.AllPersistent() {
+		// gRPC changes the case of keys, and what stands between their words.
+		if len(key) <= len(chainKey)+1 && strings.EqualFold(strings.ReplaceAll(strings.ReplaceAll(key, "_", ""), "-", ""), chainKey) {
+			return true
+		}
+	}
+	return false
+}
+
+// decide says whether a call is tried again after an attempt that failed with e.
+func (g *governor) decide(ctx context.Context, retry policy.Retry, p *passes, e *Error, attempt int, others bool, now time.Time) policy.Decision {
+	unsent := certainlyUnsent(e)
+	if e.origin == OriginLocal && !unsent {
+		return policy.Decision{Reason: policy.RetryAtFault}
+	}
+	failure := policy.Failure{
+		Attempt: attempt, Code: observe.Code(e.code), Executed: policy.Executed(e.executed),
+		// A server that stops refuses all that it still gets, at once, and others have to
+		// take it: a budget would fail calls of a fleet that is merely restarted.
+		Sent:     !unsent && refusedWith(e) != Unavailable,
+		PushBack: e.pushBack, Others: others, Left: -1,
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		failure.Left = max(deadline.Sub(now), 0)
+	}
+	if ctx.Err() != nil {
+		failure.Left = 0
+	}
+	if retry.Attempts == 0 && !others {
+		retry.Attempts = 1 // as it always was where there is one server
+	}
+	failure.ChainRetries = failure.Sent && !retry.IgnoreChain && inChain(ctx)
+	decision := retry.Decide(failure, rand.Int64N).Spend(g.budget, now)
+	if p.trial != nil {
+		p.trial.Failed(p.tried, failure, decision, now)
+	}
+	return decision
+}
+
+// pushBackKey is the metadata with which a server says how many milliseconds to wait before
+// another attempt, or, with what is no such number, that there should be none. It is
+// gRPC's (proposal A6), and means the same with TTHeader.
+const pushBackKey = "grpc-retry-pushback-ms"
+
+// withPushBack notes what the answer of a failed call says about trying again.
+func withPushBack(e *Error, head transport.ReplyHead) *Error {
+	for _, pairs := range [...][]transport.Pair{head.Metadata, head.Trailing} {
+		for i := range pairs {
+			if pairs[i].Key != pushBackKey {
+				continue
+			}
+			milliseconds, err := strconv.ParseInt(pairs[i].Value, 10, 32)
+			if e.pushBack = time.Duration(milliseconds) * time.Millisecond; err != nil || milliseconds < 0 {
+				e.pushBack = -1
+			}
+		}
+	}
+	return e
+}
+
+// none reports whether nobody waits to hear what becomes of the call.
+func (p *passes) none() bool {
+	return p.target == policy.Pass{} && p.method == policy.Pass{} && p.trial == nil
+}

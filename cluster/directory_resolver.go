@@ -1,0 +1,192 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fulmar-rpc/fulmar/internal/limits"
+)
+
+// directoryResolver finds the instances of one service in a Directory.
+type directoryResolver struct{ root, folder string }
+
+// directoryView is what a Resolve knows of the folder. It has one goroutine.
+type directoryView struct {
+	*directoryResolver
+	files map[string]*directoryFile
+	// changed is when the folder was last changed as it was read, read when that was,
+	// zero if it has to be read, and looked when the files were looked at.
+	changed      time.Time
+	read, looked time.Time
+	// told is the last problem that was reported.
+	told string
+}
+
+// directoryFile is one file, as it was read.
+type directoryFile struct {
+	modified time.Time
+	size     int64
+	// seen is when it was last fresh by the clock of this process, which does not jump: the
+	// one of the file says only that somebody has touched it. Zero if it was old from the
+	// beginning.
+	seen     time.Time
+	instance Instance
+	// problem is why it counts for nothing, nil if it does.
+	problem error
+}
+
+// Resolve looks at the folder until ctx ends.
+func (r *directoryResolver) Resolve(ctx context.Context, deliver func([]Instance)) error {
+	v := &directoryView{directoryResolver: r, files: map[string]*directoryFile{}}
+	var last []Instance // nil before the first one
+	for {
+		list, problem := v.look(time.Now())
+		Report(ctx, problem)
+		if list != nil && (last == nil || !reflect.DeepEqual(list, last)) {
+			last = append([]Instance{}, list...)
+			deliver(list)
+		}
+		if !wait(ctx, limits.DirectoryPoll) {
+			return ctx.Err()
+		}
+	}
+}
+
+// look returns the instances that are there, by their addresses, nil if that is not known,
+// and what is wrong, once.
+func (v *directoryView) look(now time.Time) (list []Instance, problem error) {
+	info, err := v.check()
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		// Nobody has registered yet, or nobody is there any more.
+		clear(v.files)
+		v.read = time.Time{}
+		return []Instance{}, v.once(nil)
+	case err != nil:
+		v.read = time.Time{}
+		return nil, v.once(err)
+	}
+	whole := now.Sub(v.looked) >= limits.DirectoryLook
+	if whole || v.read.IsZero() || !info.ModTime().Equal(v.changed) {
+		// The time of the folder is taken before it is read: what changes meanwhile shows
+		// at the next look, or by then if the clock of the file system is coarse.
+		names, err := readFolder(v.folder)
+		if err != nil {
+			v.read = time.Time{}
+			return nil, v.once(err)
+		}
+		v.changed, v.read = info.ModTime(), now
+		if whole {
+			v.looked = now
+		}
+		problem = v.once(v.readFiles(names, whole, now))
+	}
+	list = make([]Instance, 0, len(v.files))
+	for _, file := range v.files {
+		if file.problem == nil && !file.seen.IsZero() && now.Sub(file.seen) < limits.DirectoryDead {
+			list = append(list, file.instance)
+		}
+	}
+	slices.SortFunc(list, func(a, b Instance) int { return strings.Compare(a.Address, b.Address) })
+	list = slices.CompactFunc(list, func(a, b Instance) bool { return a.Address == b.Address })
+	return list, problem
+}
+
+// once returns a problem if it is another one than the last: it is found again and again.
+func (v *directoryView) once(problem error) error {
+	if problem == nil {
+		v.told = ""
+		return nil
+	}
+	if problem = fmt.Errorf("directory: %w", problem); problem.Error() == v.told {
+		return nil
+	}
+	v.told = problem.Error()
+	return problem
+}
+
+// check looks whether the folder is there and safe.
+func (v *directoryView) check() (fs.FileInfo, error) {
+	if err := checkFolder(v.root); err != nil {
+		return nil, err
+	}
+	if err := checkFolder(v.folder); err != nil {
+		return nil, err
+	}
+	return os.Stat(v.folder)
+}
+
+// readFiles reads the files that are new or have changed; all says to look at those that
+// are known already.
+func (v *directoryView) readFiles(names []string, all bool, now time.Time) error {
+	there := make(map[string]bool, len(names))
+	slices.Sort(names) // so that the same problems are in the same order
+	var problems []error
+	for _, name := range names {
+		if !strings.HasSuffix(name, fileEnding) || strings.HasPrefix(name, ".") {
+			continue
+		}
+		if len(there) == limits.DirectoryFiles {
+			problems = append(problems, fmt.Errorf("%s has more than %d files; the others are left out", v.folder, limits.DirectoryFiles))
+			break
+		}
+		there[name] = true
+		file := v.files[name]
+		if file == nil || all || file.problem != nil {
+			v.readFile(name, now)
+		}
+		if file = v.files[name]; file != nil && file.problem != nil {
+			problems = append(problems, fmt.Errorf("%s is left out: %w", filepath.Join(v.folder, name), file.problem))
+		}
+	}
+	for name := range v.files {
+		if !there[name] {
+			delete(v.files, name)
+		}
+	}
+	if len(problems) > 3 {
+		problems = append(problems[:3], fmt.Errorf("and %d others in %s", len(problems)-3, v.folder))
+	}
+	return errors.Join(problems...)
+}
+
+// readFile looks at one file, and reads it if it has changed.
+func (v *directoryView) readFile(name string, now time.Time) {
+	path := filepath.Join(v.folder, name)
+	info, err := os.Lstat(path)
+	if err != nil {
+		delete(v.files, name) // It is gone since the folder was read.
+		return
+	}
+	known := v.files[name]
+	if known != nil && known.modified.Equal(info.ModTime()) && known.size == info.Size() {
+		return
+	}
+	file := &directoryFile{modified: info.ModTime(), size: info.Size(), seen: now}
+	if known == nil && now.Sub(info.ModTime()) >= limits.DirectoryDead {
+		file.seen = time.Time{}
+	}
+	v.files[name] = file
+	if !info.Mode().IsRegular() {
+		file.problem = errors.New("it is no regular file")
+		return
+	}
+	data, _, err := readRegular(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		delete(v.files, name)
+		return
+	}
+	var a announcement
+	if err == nil {
+		a, err = parseAnnouncement(data)
+	}
+	file.instance, file.problem = a.instance(), err
+}

@@ -1,0 +1,184 @@
+package etcd_test
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"log/slog"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fulmar-rpc/fulmar/cluster"
+	"github.com/fulmar-rpc/fulmar/contrib/etcd"
+	"github.com/fulmar-rpc/fulmar/internal/testservers"
+)
+
+const password = "correct horse"
+
+// TestSecure_PasswordAndRestart has an etcd that wants passwords: its tokens do not
+// survive its restart, and a Registry that is made while it is away connects later.
+func TestSecure_PasswordAndRestart(t *testing.T) {
+	t.Parallel()
+	server := real(t)
+	operator := tool(t, server.Address)
+	if _, err := operator.UserAdd(bounded(t), "root", password); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := operator.UserGrantRole(bounded(t), "root", "root"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := operator.AuthEnable(bounded(t)); err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	config := hasty(server.Address)
+	config.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	config.Username, config.Password = "root", "wrong"
+	wrong := open(t, config)
+	if _, err := wrong.Register(bounded(t), service, cluster.Instance{Address: "10.0.0.1:80"}); err == nil {
+		t.Error("announced with a wrong password")
+	} else if strings.Contains(err.Error(), "wrong") && strings.Contains(err.Error(), "Password") {
+		t.Error(err)
+	}
+	config.Password = password
+	registry := open(t, config)
+	list := addresses(3)
+	for _, address := range list {
+		announce(t, registry, address)
+	}
+	found := look(t, registry)
+	found.know(t, list)
+
+	server.Kill()
+	late := open(t, config)
+	lateFound := look(t, late)
+	pass(t, lease/2)
+	start(t, server)
+	lateFound.know(t, list)
+	announce(t, registry, "10.9.9.9:8888")
+	found.know(t, append(list, "10.9.9.9:8888"))
+	pass(t, lease+lease/2)
+	found.kept(t, 3)
+	config.Username, config.Password = "root", password
+	check := open(t, config)
+	if n := len(firstList(t, check, service)); n != 4 {
+		t.Errorf("%d instances are left after another lease", n)
+	}
+	late.Close()
+	registry.Close()
+	if strings.Contains(log.String(), password) {
+		t.Error("the log has the password")
+	}
+}
+
+func TestSecure_PrintsNoPassword(t *testing.T) {
+	config := etcd.Config{Endpoints: []string{"10.0.0.1:2379"}, Username: "x", Password: password}
+	text, err := json.Marshal(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	slog.New(slog.NewJSONHandler(&log, nil)).Info("made", "config", config, "password", config.Password)
+	printed := fmt.Sprintf("%v %+v %#v %s %q %x %d", config, config, config, config.Password, config.Password, config.Password, config.Password)
+	for _, text := range []string{string(text), log.String(), printed} {
+		if strings.Contains(text, password) || strings.Contains(text, fmt.Sprintf("%x", password)) {
+			t.Errorf("the password is in %s", text)
+		}
+	}
+}
+
+// TestSecure_TLS has an etcd that wants certificates of its clients.
+func TestSecure_TLS(t *testing.T) {
+	t.Parallel()
+	files, config := certificates(t)
+	server := realWith(t, &files)
+	with := hasty(server.Address)
+	with.TLS = config
+	registry := open(t, with)
+	list := addresses(2)
+	for _, address := range list {
+		announce(t, registry, address)
+	}
+	look(t, registry).know(t, list)
+
+	with.TLS = &tls.Config{RootCAs: config.RootCAs}
+	stranger := open(t, with)
+	if _, err := stranger.Register(bounded(t), service, cluster.Instance{Address: "10.0.0.1:80"}); err == nil {
+		t.Error("announced without a certificate")
+	}
+}
+
+// certificates makes an authority and one certificate for both sides.
+func certificates(t *testing.T) (testservers.TLSFiles, *tls.Config) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "fulmar test"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	certificate, secret := filepath.Join(folder, "certificate.pem"), filepath.Join(folder, "key.pem")
+	for name, block := range map[string]*pem.Block{
+		certificate: {Type: "CERTIFICATE", Bytes: der}, secret: {Type: "PRIVATE KEY", Bytes: private},
+	} {
+		if err := os.WriteFile(name, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pair, err := tls.LoadX509KeyPair(certificate, secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	parsed, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool.AddCert(parsed)
+	return testservers.TLSFiles{Certificate: certificate, Key: secret, ClientAuthority: certificate},
+		&tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}}
+}
+
+func TestConfig_ReportsEverything(t *testing.T) {
+	if err := (etcd.Config{Endpoints: []string{"10.0.0.1:2379", "https://etcd.internal:2379"}}).Validate(); err != nil {
+		t.Error(err)
+	}
+	err := etcd.Config{
+		Endpoints: []string{"10.0.0.1"}, Username: "x", Prefix: "a\x00", TTL: time.Millisecond, RequestTimeout: -1,
+		BackoffMin: time.Minute, MaxInstances: -1, MaxValueBytes: -1, MaxPolicyBytes: -1, ZoneTag: strings.Repeat("x", 300),
+	}.Validate()
+	for _, field := range []string{"Endpoints", "Username", "Prefix", "TTL", "RequestTimeout", "BackoffMin", "MaxInstances", "MaxValueBytes", "MaxPolicyBytes", "ZoneTag"} {
+		if err == nil || !strings.Contains(err.Error(), "etcd config: "+field+": ") {
+			t.Errorf("nothing is said of %s: %v", field, err)
+		}
+	}
+	if _, err := etcd.New(etcd.Config{}); err == nil {
+		t.Error("a Registry without endpoints was made")
+	}
+}

@@ -1,0 +1,302 @@
+package zookeeper
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/fulmar-rpc/fulmar/cluster"
+)
+
+// announcement keeps one instance known. Its goroutine, which Register starts and
+// Withdraw ends and waits for, owns owner meanwhile.
+type announcement struct {
+	registry *Registry
+	session  *session
+	subject  string // for the log
+	path     string
+	data     []byte
+
+	waker  *waker
+	cancel context.CancelFunc
+	ended  chan struct{}
+
+	// owner is the session for which the node was made last; 0 before the first attempt.
+	owner int64
+
+	mu        sync.Mutex
+	withdrawn bool
+}
+
+var _ cluster.Registration = (*announcement)(nil)
+
+// Register announces an instance, with one attempt, which takes RequestTimeout at most.
+// From then on the instance stays known until it is withdrawn: its node is made again
+// whenever it is gone, in a new session or because somebody removed it, and taken over
+// from a session of a process before, with whose end it would vanish.
+func (r *Registry) Register(ctx context.Context, service string, instance cluster.Instance) (cluster.Registration, error) {
+	if err := errors.Join(checkService(service), checkInstance(instance)); err != nil {
+		return nil, fmt.Errorf("zookeeper registry: %w", err)
+	}
+	name, err := nodeName(instance)
+	if err != nil {
+		return nil, fmt.Errorf("zookeeper registry: %w", err)
+	}
+	data, err := formatValue(instance, r.config.ZoneTag)
+	if err != nil {
+		return nil, fmt.Errorf("zookeeper registry: %w", err)
+	}
+	if len(data) > r.config.MaxValueBytes {
+		return nil, fmt.Errorf("zookeeper registry: instance %s: data of %d bytes (limit %d)", name, len(data), r.config.MaxValueBytes)
+	}
+	a := &announcement{
+		registry: r, subject: service + " at " + name, path: r.servicePath(service) + "/" + name,
+		data: data, ended: make(chan struct{}),
+	}
+	r.mu.Lock()
+	if r.closed {
+		r.mu.Unlock()
+		return nil, ErrClosed
+	}
+	if r.announcing == nil {
+		r.announcing = newSession(r.config, r.notices, false)
+	}
+	a.session = r.announcing
+	run, cancel := context.WithCancel(a.session.ctx)
+	a.cancel = cancel
+	r.announcements[a] = struct{}{}
+	r.running.Add(1)
+	r.mu.Unlock()
+
+	a.waker = a.session.subscribe()
+	first := make(chan error, 1)
+	go func() {
+		defer r.running.Done()
+		defer close(a.ended)
+		defer a.waker.remove()
+		a.run(run, first)
+	}()
+	select {
+	case err = <-first:
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	if err != nil {
+		forget, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.config.RequestTimeout)
+		defer cancel()
+		cause := err
+		if err := a.Withdraw(forget); err != nil {
+			r.notices.warn(time.Now(), "zookeeper: a failed announcement could not be taken back", a.subject, "error", err)
+		}
+		return nil, fmt.Errorf("zookeeper registry: announce %s: %w", a.subject, cause)
+	}
+	return a, nil
+}
+
+// run announces the instance and keeps it known until ctx ends. It tells first how the
+// first attempt ended, and returns if that failed.
+func (a *announcement) run(ctx context.Context, first chan<- error) {
+	_, err := a.ensure(ctx)
+	first <- err
+	if err != nil {
+		return
+	}
+	config := a.registry.config
+	pauses := backoff{min: config.BackoffMin, max: config.BackoffMax}
+	// Two processes that announce one address take it from each other: less and less
+	// often.
+	contest := backoff{min: config.BackoffMin, max: max(config.SessionTimeout, config.BackoffMin)}
+	quiet := time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-a.waker.wake: // there is a session again, or another one
+		case <-time.After(jitter(config.SessionTimeout / 3)):
+		}
+		pause := time.Duration(0)
+		switch taken, err := a.ensure(ctx); {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			a.registry.stats.announceFailures.Add(1)
+			a.registry.notices.warn(time.Now(), "zookeeper: an instance cannot be kept known, trying again", a.subject, "error", err)
+			pause = pauses.pause()
+			a.waker.signal()
+		case taken:
+			pause, quiet = contest.pause(), time.Now()
+		default:
+			pauses.reset()
+			if time.Since(quiet) > contest.max {
+				contest.reset()
+			}
+		}
+		if pause > 0 && wait(ctx, pause) != nil {
+			return
+		}
+	}
+}
+
+// ensure sees to it that the node is there, and that it is of this session. It reports
+// whether it took the node from another session.
+func (a *announcement) ensure(ctx context.Context) (taken bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, a.registry.config.RequestTimeout)
+	defer cancel()
+	conn, id, err := a.session.borrow(ctx)
+	if err != nil {
+		return false, err
+	}
+	// Each way that it can be found leads to the next one; others that meddle may make
+	// that take some more.
+	for range 10 {
+		found, err := a.look(ctx, conn)
+		switch {
+		case errors.Is(err, zk.ErrNoNode):
+			err = a.create(ctx, conn, id)
+		case err != nil:
+		case found.stat.EphemeralOwner == id && bytes.Equal(found.data, a.data):
+			return taken, nil
+		default:
+			taken = true
+			err = a.takeOver(ctx, conn, id, found.stat.Version)
+		}
+		switch {
+		case err == nil, errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrBadVersion):
+		default:
+			return taken, err
+		}
+	}
+	return taken, fmt.Errorf("node %s: it changes all the time", a.path)
+}
+
+type node struct {
+	data []byte
+	stat *zk.Stat
+}
+
+// look reads the node. It sets no watch: the client keeps each until something happens,
+// and somebody who removes the node is found out within a third of the session's life.
+func (a *announcement) look(ctx context.Context, conn *zk.Conn) (node, error) {
+	return ask(ctx, a.session, conn, func(conn *zk.Conn) (n node, err error) {
+		n.data, n.stat, err = conn.Get(a.path)
+		return n, err
+	})
+}
+
+// create makes the node, and those above it that are missing.
+func (a *announcement) create(ctx context.Context, conn *zk.Conn, id int64) error {
+	a.owner = id
+	err := a.make(ctx, conn, a.path, a.data, zk.FlagEphemeral)
+	if errors.Is(err, zk.ErrNoNode) {
+		if err = a.makeAbove(ctx, conn); err == nil {
+			err = a.make(ctx, conn, a.path, a.data, zk.FlagEphemeral)
+		}
+	}
+	if err == nil {
+		a.registry.stats.announced.Add(1)
+	}
+	return err
+}
+
+func (a *announcement) make(ctx context.Context, conn *zk.Conn, path string, data []byte, flags int32) error {
+	_, err := ask(ctx, a.session, conn, func(conn *zk.Conn) (string, error) {
+		return conn.Create(path, data, flags, a.registry.acl)
+	})
+	return err
+}
+
+func (a *announcement) makeAbove(ctx context.Context, conn *zk.Conn) error {
+	for i := 1; i < len(a.path); i++ {
+		if a.path[i] != '/' {
+			continue
+		}
+		if err := a.make(ctx, conn, a.path[:i], nil, 0); err != nil && !errors.Is(err, zk.ErrNodeExists) {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeOver replaces a node of another session, or with other data, in one step, so that
+// the instance is never unknown. A node of a session that is about to expire looks well
+// and is not.
+func (a *announcement) takeOver(ctx context.Context, conn *zk.Conn, id int64, version int32) error {
+	a.owner = id
+	_, err := ask(ctx, a.session, conn, func(conn *zk.Conn) ([]zk.MultiResponse, error) {
+		return conn.Multi(
+			&zk.DeleteRequest{Path: a.path, Version: version},
+			&zk.CreateRequest{Path: a.path, Data: a.data, Acl: a.registry.acl, Flags: zk.FlagEphemeral},
+		)
+	})
+	if err != nil {
+		return err
+	}
+	a.registry.stats.announced.Add(1)
+	a.registry.stats.takenOver.Add(1)
+	a.registry.notices.warn(time.Now(), "zookeeper: the node of an instance was taken over from another session", a.subject)
+	return nil
+}
+
+// Withdraw takes the instance out and ends what kept it known: it removes the node, unless
+// another process has announced the same address since. It tries again until ctx ends.
+// Once it succeeded it does nothing more.
+func (a *announcement) Withdraw(ctx context.Context) error {
+	a.cancel()
+	select {
+	case <-a.ended:
+	case <-ctx.Done():
+		return fmt.Errorf("zookeeper registry: withdraw %s: %w", a.subject, ctx.Err())
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.withdrawn {
+		return nil
+	}
+	pauses := backoff{min: a.registry.config.BackoffMin, max: a.registry.config.BackoffMax}
+	for {
+		err := a.remove(ctx)
+		if err == nil {
+			break
+		}
+		if wait(ctx, pauses.pause()) != nil {
+			a.registry.forget(a)
+			return fmt.Errorf("zookeeper registry: withdraw %s: %w", a.subject, err)
+		}
+	}
+	a.withdrawn = true
+	a.registry.forget(a)
+	return nil
+}
+
+func (r *Registry) forget(a *announcement) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.announcements, a)
+}
+
+// remove removes the node if it is of a session of ours.
+func (a *announcement) remove(ctx context.Context) error {
+	if a.owner == 0 {
+		return nil // never asked for
+	}
+	conn, id, err := a.session.borrow(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = ask(ctx, a.session, conn, func(conn *zk.Conn) (struct{}, error) {
+		_, stat, err := conn.Get(a.path)
+		if err == nil && (stat.EphemeralOwner == id || stat.EphemeralOwner == a.owner) {
+			err = conn.Delete(a.path, stat.Version)
+		}
+		return struct{}{}, err
+	})
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil
+	}
+	return err
+}

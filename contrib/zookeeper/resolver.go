@@ -1,0 +1,316 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/fulmar-rpc/fulmar/cluster"
+)
+
+// readers is how many nodes are read at the same time.
+const readers = 32
+
+// resolver finds the instances of one service.
+type resolver struct {
+	registry *Registry
+	service  string
+}
+
+var _ cluster.Resolver = (*resolver)(nil)
+
+// Resolver finds the instances of a service, those of Kitex servers too. It may be used
+// by several goroutines, each of which watches for itself.
+func (r *Registry) Resolver(service string) (cluster.Resolver, error) {
+	if err := checkService(service); err != nil {
+		return nil, fmt.Errorf("zookeeper registry: %w", err)
+	}
+	return &resolver{registry: r, service: service}, nil
+}
+
+// Resolve delivers lists until ctx ends or the Registry is closed.
+func (s *resolver) Resolve(ctx context.Context, deliver func([]cluster.Instance)) error {
+	r := s.registry
+	session, err := r.forWatching()
+	if err != nil {
+		return err
+	}
+	joined, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(session.ctx, cancel)
+	defer stop()
+	v := &view{registry: r, session: session, service: s.service, path: r.servicePath(s.service), children: map[string]*child{}}
+	v.waker = session.subscribe(v.path)
+	defer v.waker.remove()
+	v.follow(joined, deliver)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return ErrClosed
+}
+
+// view is what is known of the children of one node. One goroutine uses it.
+type view struct {
+	registry *Registry
+	session  *session
+	service  string // for the log
+	path     string
+	waker    *waker
+
+	children map[string]*child
+	// listed: children are those that the node had, of which a change is told.
+	listed bool
+}
+
+// child is a node that may be an instance.
+type child struct {
+	// instance is nil if it is none.
+	instance *cluster.Instance
+	// read: it is what the node said last, watched: a change is told.
+	read, watched bool
+}
+
+func (v *view) follow(ctx context.Context, deliver func([]cluster.Instance)) {
+	config := v.registry.config
+	list := &roster{hold: config.HoldTime, interval: config.DeliverInterval, max: config.MaxInstances}
+	pauses := backoff{min: config.BackoffMin, max: config.BackoffMax}
+	again, check := time.NewTimer(0), time.NewTimer(jitter(max(config.CheckInterval, time.Second)))
+	defer again.Stop()
+	defer check.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-v.waker.wake:
+		case <-again.C:
+		case <-check.C:
+			check.Reset(jitter(max(config.CheckInterval, time.Second)))
+			if config.CheckInterval > 0 {
+				v.check(ctx)
+			}
+		}
+		if err := v.update(ctx); err != nil {
+			if ctx.Err() != nil {
+				return
+			}
+			v.registry.stats.watchFailures.Add(1)
+			v.registry.notices.warn(time.Now(), "zookeeper: watching failed, what is known stays until it works again", v.service, "error", err)
+			if wait(ctx, pauses.pause()) != nil {
+				return
+			}
+			v.waker.signal()
+			continue
+		}
+		pauses.reset()
+		all, ok, pause := list.update(time.Now(), v.instances())
+		if ok {
+			v.registry.stats.delivered.Add(1)
+			deliver(all)
+		}
+		again.Stop()
+		if pause > 0 {
+			again.Reset(pause)
+		}
+	}
+}
+
+// instances returns all that are known, in the order of their names.
+func (v *view) instances() []cluster.Instance {
+	list := make([]cluster.Instance, 0, len(v.children))
+	for _, c := range v.children {
+		if c.instance != nil {
+			list = append(list, *c.instance)
+		}
+	}
+	return list
+}
+
+// update brings the view up to date with what was told since.
+func (v *view) update(ctx context.Context) (err error) {
+	// The session first: its beginning is news, after which everything would be read
+	// again.
+	conn, _, err := v.session.borrow(ctx)
+	if err != nil {
+		return err
+	}
+	news := v.waker.take()
+	defer func() {
+		if err != nil {
+			v.waker.giveBack(news)
+		}
+	}()
+	if news.renewed || news.reconnected || news.all || news.touched[v.path] {
+		v.listed = false
+	}
+	for name, c := range v.children {
+		if news.renewed || news.all || news.touched[v.path+"/"+name] {
+			c.read, c.watched = false, false
+		}
+	}
+	if !v.listed {
+		if err := v.list(ctx, conn); err != nil {
+			return err
+		}
+	}
+	return v.read(ctx, conn)
+}
+
+// list asks for the children, and to be told when there are others. Without a node there
+// are none.
+func (v *view) list(ctx context.Context, conn *zk.Conn) error {
+	v.registry.stats.lists.Add(1)
+	names, err := ask(ctx, v.session, conn, func(conn *zk.Conn) ([]string, error) {
+		names, _, _, err := conn.ChildrenW(v.path)
+		if !errors.Is(err, zk.ErrNoNode) {
+			return names, err
+		}
+		exists, _, _, err := conn.ExistsW(v.path)
+		if err == nil && exists {
+			err = errors.New("the node was made just now")
+		}
+		return nil, err
+	})
+	if err != nil {
+		return fmt.Errorf("list: %w", err)
+	}
+	slices.Sort(names)
+	names = v.bound(names)
+	before := v.children
+	v.children = make(map[string]*child, len(names))
+	for _, name := range names {
+		if v.children[name] = before[name]; v.children[name] == nil {
+			v.children[name] = &child{}
+		}
+	}
+	v.listed = true
+	return nil
+}
+
+// bound leaves out what is too much.
+func (v *view) bound(names []string) []string {
+	most := v.registry.config.MaxInstances
+	if len(names) <= most {
+		return names
+	}
+	v.registry.stats.leftOut.Add(int64(len(names) - most))
+	v.registry.notices.warn(time.Now(), "zookeeper: there are more nodes than are kept", v.service, "limit", most, "got", len(names))
+	return names[:most]
+}
+
+// read reads the nodes of which it is not known what they say, some at a time.
+func (v *view) read(ctx context.Context, conn *zk.Conn) error {
+	var wanted []string
+	for name, c := range v.children {
+		if !c.read {
+			wanted = append(wanted, name)
+		}
+	}
+	if len(wanted) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	names := make(chan string)
+	failures := make(chan error, readers)
+	var mu sync.Mutex // of gone
+	var gone []string
+	var all sync.WaitGroup
+	for range min(readers, len(wanted)) {
+		all.Go(func() {
+			for name := range names {
+				switch err := v.readOne(ctx, conn, name, v.children[name]); {
+				case errors.Is(err, zk.ErrNoNode):
+					mu.Lock()
+					gone = append(gone, name)
+					mu.Unlock()
+				case err != nil:
+					failures <- err
+					cancel()
+					return
+				}
+			}
+		})
+	}
+	for _, name := range wanted {
+		select {
+		case names <- name:
+			continue
+		case <-ctx.Done():
+		}
+		break
+	}
+	close(names)
+	all.Wait()
+	for _, name := range gone {
+		delete(v.children, name) // its parent will tell
+	}
+	select {
+	case err := <-failures:
+		return fmt.Errorf("read: %w", err)
+	default:
+		return ctx.Err()
+	}
+}
+
+// readOne reads a node, and asks to be told when it changes unless it has.
+func (v *view) readOne(ctx context.Context, conn *zk.Conn, name string, c *child) error {
+	config := v.registry.config
+	broken := checkHostPort(name)
+	if broken == nil {
+		watched := c.watched
+		data, err := ask(ctx, v.session, conn, func(conn *zk.Conn) (data []byte, err error) {
+			if watched {
+				data, _, err = conn.Get(v.path + "/" + name)
+			} else {
+				data, _, _, err = conn.GetW(v.path + "/" + name)
+			}
+			return data, err
+		})
+		if err != nil {
+			return err
+		}
+		c.watched = true
+		if len(data) > config.MaxValueBytes {
+			broken = fmt.Errorf("data of %d bytes (limit %d)", len(data), config.MaxValueBytes)
+		} else if instance, err := parseValue(name, data, config.ZoneTag); err != nil {
+			broken = err
+		} else {
+			c.instance, c.read = &instance, true
+			return nil
+		}
+	}
+	v.registry.stats.brokenValues.Add(1)
+	v.registry.notices.warn(time.Now(), "zookeeper: a broken node was left out", v.service, "node", abridge(name), "error", broken)
+	c.instance, c.read = nil, true
+	return nil
+}
+
+// check compares the names with those that there are. A difference that was not told is
+// looked into; one that is being told does no harm.
+func (v *view) check(ctx context.Context) {
+	conn, _, err := v.session.borrow(ctx)
+	if err != nil {
+		return // watching fails as well, and says so
+	}
+	names, err := ask(ctx, v.session, conn, func(conn *zk.Conn) ([]string, error) {
+		names, _, err := conn.Children(v.path)
+		return names, err
+	})
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return
+	}
+	slices.Sort(names)
+	names = names[:min(len(names), v.registry.config.MaxInstances)]
+	same := len(names) == len(v.children)
+	for _, name := range names {
+		same = same && v.children[name] != nil
+	}
+	if !same {
+		v.listed = false
+	}
+}

@@ -1,0 +1,99 @@
+package zookeeper
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/fulmar-rpc/fulmar/cluster"
+)
+
+// some returns instances by their numbers.
+func some(from, to int) []cluster.Instance {
+	var list []cluster.Instance
+	for i := from; i < to; i++ {
+		list = append(list, cluster.Instance{Address: fmt.Sprintf("10.0.0.%03d:1", i)})
+	}
+	return list
+}
+
+func TestRoster_Lists(t *testing.T) {
+	type step struct {
+		at   time.Duration
+		says []cluster.Instance
+		want int // length of the list, -1 for none
+	}
+	const hold, interval = time.Minute, time.Second
+	cases := map[string][]step{
+		"the first list is what the registry says, even if that is nothing": {{0, nil, 0}},
+		"one of two that leaves is gone":                                    {{0, some(0, 2), 2}, {interval, some(0, 1), 1}},
+		"the last one that leaves is held":                                  {{0, some(0, 1), 1}, {interval, nil, -1}, {interval + hold, nil, 0}},
+		"a quarter may leave":                                               {{0, some(0, 20), 20}, {interval, some(0, 15), 15}},
+		"more than a quarter is held":                                       {{0, some(0, 20), 20}, {interval, some(0, 14), -1}, {interval + hold, some(0, 14), 14}},
+		"who left one by one is back when many have": {
+			{0, some(0, 20), 20}, {interval, some(0, 17), 17}, {2 * interval, some(0, 14), 20}, {3 * interval, nil, -1},
+		},
+		"who is held stays until it is back": {
+			{0, some(0, 20), 20}, {interval, nil, -1}, {2 * interval, some(0, 19), -1}, {3 * interval, some(0, 20), -1}, {4 * interval, some(0, 19), 19},
+		},
+		"others that come take nobody's place": {{0, some(0, 10), 10}, {interval, some(10, 20), 20}, {interval + hold, some(10, 20), 10}},
+		"lists are apart":                      {{0, some(0, 2), 2}, {interval / 2, some(0, 3), -1}, {interval, some(0, 3), 3}},
+		"the same list is not made twice":      {{0, some(0, 2), 2}, {interval, append(some(0, 2), some(0, 2)...), -1}},
+	}
+	for name, steps := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := &roster{hold: hold, interval: interval, max: 100}
+			begin := time.Now()
+			for _, s := range steps {
+				list, ok, _ := r.update(begin.Add(s.at), s.says)
+				if ok != (s.want >= 0) || ok && len(list) != s.want {
+					t.Fatalf("after %v: %d instances, %v, want %d", s.at, len(list), ok, s.want)
+				}
+			}
+		})
+	}
+}
+
+// TestRoster_AsksToBeCalledAgain: nothing else would tell it that a time is over.
+func TestRoster_AsksToBeCalledAgain(t *testing.T) {
+	r := &roster{hold: time.Minute, interval: time.Second, max: 100}
+	begin := time.Now()
+	if _, _, again := r.update(begin, some(0, 9)); again != 0 {
+		t.Error(again)
+	}
+	if _, ok, again := r.update(begin.Add(time.Millisecond), some(0, 8)); ok || again != 999*time.Millisecond {
+		t.Error(ok, again)
+	}
+	if _, ok, again := r.update(begin.Add(time.Second), nil); !ok && again != time.Minute-time.Second+time.Millisecond {
+		t.Error(ok, again)
+	}
+}
+
+func TestRoster_ChangedInstance(t *testing.T) {
+	r := &roster{max: 100}
+	begin := time.Now()
+	one := cluster.Instance{Address: "10.0.0.1:1", Tags: map[string]string{"a": "b"}}
+	r.update(begin, []cluster.Instance{one})
+	for _, change := range []func(*cluster.Instance){
+		func(i *cluster.Instance) { i.Weight = 3 }, func(i *cluster.Instance) { i.Zone = "x" },
+		func(i *cluster.Instance) { i.Tags = map[string]string{"a": "c"} },
+	} {
+		change(&one)
+		if _, ok, _ := r.update(begin, []cluster.Instance{one}); !ok {
+			t.Errorf("no list for %+v", one)
+		}
+	}
+}
+
+// TestRoster_ForgetsStrangers: instances that come and go by the thousand are not all
+// kept in mind.
+func TestRoster_ForgetsStrangers(t *testing.T) {
+	r := &roster{hold: time.Minute, max: 10}
+	begin := time.Now()
+	for i := range 100 {
+		r.update(begin.Add(time.Duration(i)), some(i*5, i*5+5))
+	}
+	if len(r.gone) > 10 {
+		t.Errorf("%d are kept in mind", len(r.gone))
+	}
+}

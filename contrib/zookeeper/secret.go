@@ -1,0 +1,26 @@
+package zookeeper
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+)
+
+// Secret is a text that is neither printed nor logged, whatever it is a part of.
+type Secret string
+
+const redacted = "[secret]"
+
+var (
+	_ fmt.Formatter  = (*Secret)(nil)
+	_ slog.LogValuer = (*Secret)(nil)
+)
+
+// Format prints that there is a secret, with every verb.
+func (s Secret) Format(state fmt.State, _ rune) { _, _ = io.WriteString(state, redacted) }
+
+// LogValue is what a log gets.
+func (s Secret) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// MarshalText is what encoders get.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(redacted), nil }

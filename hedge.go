@@ -1,0 +1,197 @@
+package fulmar
+
+import (
+	"context"
+	"reflect"
+	"strconv"
+	"time"
+
+	"github.com/fulmar-rpc/fulmar/cluster"
+	"github.com/fulmar-rpc/fulmar/policy"
+)
+
+// race is a call of which several attempts may run beside each other. Each attempt has a
+// goroutine and a state of its own; the goroutine of the call starts them, waits for all of
+// them, and does everything else.
+type race struct {
+	client *Client
+	call   *unaryState
+	policy *policy.Method
+	ctx    context.Context
+	ended  chan *runner
+	tried  []*cluster.Member
+	// started is how many attempts have begun, running how many go on.
+	started, running int
+	last             *runner
+}
+
+// runner is one attempt of a race.
+type runner struct {
+	state  *unaryState
+	to     destination
+	record int
+	err    error
+	// panicked is what encoding panicked with, in code of the user.
+	panicked any
+	returned bool
+}
+
+// hedged makes the attempts of a call of which another one begins beside it if one takes
+// long. The first answer counts.
+func (c *Client) hedged(ctx context.Context, state *unaryState, p *policy.Method, now time.Time) (address string, err error) {
+	within, cancel := context.WithCancel(ctx)
+	r := &race{client: c, call: state, policy: p, ctx: within, ended: make(chan *runner)}
+	defer func() {
+		// Encoding reads the request, which is the caller's again when this returns.
+		cancel()
+		for ; r.running > 0; r.running-- {
+			<-r.ended
+		}
+	}()
+	if err := r.start(now, false); err != nil {
+		return c.target, err
+	}
+	timer := time.NewTimer(p.Hedge.After)
+	defer timer.Stop()
+	waits := false // for a further attempt in turn, while none runs
+	for {
+		select {
+		case runner := <-r.ended:
+			r.running--
+			if runner.panicked != nil {
+				panic(runner.panicked)
+			}
+			decision := r.judge(runner)
+			switch {
+			case !decision.Again && (runner.won() || r.running == 0):
+				return r.finish(runner)
+			case !decision.Again:
+				// Another one may still win.
+			case decision.Delay <= 0:
+				if err := r.start(time.Now(), false); err != nil {
+					return "", err
+				}
+				timer.Reset(p.Hedge.After)
+			default:
+				waits = true
+				timer.Reset(decision.Delay)
+			}
+		case <-timer.C:
+			now := time.Now()
+			beside := !waits && r.running > 0
+			switch {
+			case beside && (r.running >= p.Hedge.AttemptsBeside() || !c.governor.budget.Take(now)):
+				// As many run as may.
+			case beside || waits:
+				if err := r.start(now, beside); err != nil && r.running == 0 {
+					return "", err
+				}
+			}
+			waits = false
+			timer.Reset(p.Hedge.After)
+		case <-within.Done():
+			if r.running == 0 {
+				return r.finish(r.last) // it waited to be tried again
+			}
+			within = context.WithoutCancel(within) // what runs ends by itself
+		}
+	}
+}
+
+// start begins an attempt.
+func (r *race) start(now time.Time, hedged bool) error {
+	to, err := r.client.pick(r.ctx, r.tried, now)
+	if err != nil {
+		return err
+	}
+	r.started++
+	r.running++
+	record := r.call.begins(to, now, r.started, hedged)
+	if to.choice.Member != nil {
+		r.tried = append(r.tried, to.choice.Member)
+	}
+	it := &runner{state: r.call.alone(), to: to, record: record}
+	go func() {
+		defer func() {
+			if !it.returned {
+				it.panicked = recover()
+				if it.panicked == nil {
+					it.panicked = goexit
+				}
+			}
+			r.ended <- it
+		}()
+		it.err = r.client.attemptAt(r.ctx, it.state, r.policy, it.to, now)
+		it.returned = true
+	}()
+	return nil
+}
+
+// won reports whether an attempt ended in an answer that counts.
+func (it *runner) won() bool {
+	_, failed := it.err.(*Error)
+	return !failed
+}
+
+// judge decides what follows an attempt that has ended.
+func (r *race) judge(it *runner) policy.Decision {
+	now := time.Now()
+	if e, failed := it.err.(*Error); failed {
+		e.address = it.to.address
+		r.call.mayHaveRun = r.call.mayHaveRun || e.executed != ExecutedNo
+		r.last = it
+		if r.call.observed != nil {
+			r.call.observed.err = e
+		}
+	}
+	decision := r.client.consider(r.ctx, it.state, r.policy, it.err, r.started, now)
+	explainOutcome(r.call.explained, it.record, it.err, decision, now.Sub(r.call.start))
+	return decision
+}
+
+// finish makes the outcome of an attempt that of the call.
+func (r *race) finish(it *runner) (address string, err error) {
+	if it.err == nil || it.won() {
+		if r.call.reply != nil {
+			reflect.ValueOf(r.call.reply).Elem().Set(reflect.ValueOf(it.state.reply).Elem())
+		}
+	}
+	r.call.chosen.take(it.state.chosen)
+	return it.to.address, it.err
+}
+
+// alone returns a copy of the state for an attempt that others run beside: with a reply of
+// its own, and without observers, who are told one thing after the other.
+func (u *unaryState) alone() *unaryState {
+	it := *u
+	it.observed, it.explained, it.fresh = nil, nil, false
+	if u.reply != nil {
+		it.reply = reflect.New(reflect.TypeOf(u.reply).Elem()).Interface()
+	}
+	it.chosen = u.chosen.alone()
+	return &it
+}
+
+// alone returns the option with other places for what comes with a reply.
+func (o CallOption) alone() CallOption {
+	if o.receive != nil {
+		o.receive = new(map[string]string)
+	}
+	if o.reply != nil {
+		o.reply = &receivedReply{header: new(Metadata), trailer: new(Metadata)}
+	}
+	return o
+}
+
+// take fills in what came with the reply of an attempt that ran alone.
+func (o CallOption) take(alone CallOption) {
+	if o.receive != nil {
+		*o.receive = *alone.receive
+	}
+	if o.reply != nil {
+		o.reply.fill(alone.reply.header.pairs, alone.reply.trailer.pairs)
+	}
+}
+
+// attemptText is the value of chainKey.
+func attemptText(retries int) string { return strconv.Itoa(retries) }

@@ -1,0 +1,326 @@
+package fulmar
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/fulmar-rpc/fulmar/cluster"
+	"github.com/fulmar-rpc/fulmar/internal/limits"
+	"github.com/fulmar-rpc/fulmar/internal/peerlog"
+	"github.com/fulmar-rpc/fulmar/internal/transport"
+)
+
+// lists are those of the instances of a target, as a resolver delivers them: one behind
+// the other, with a pause in between, and an empty one only if it lasts. Safe for
+// concurrent use.
+type lists struct {
+	owner    *instances
+	resolver cluster.Resolver
+	log      *peerlog.Log
+	cancel   context.CancelFunc
+	// first is closed when there is a list, closing when the client is closed, and done
+	// when the goroutine of the resolver has ended.
+	first, closing, done chan struct{}
+
+	applied, keptOut, failures atomic.Uint64
+
+	mu     sync.Mutex
+	closed bool
+	// next is a list that waits until it may be used, waiting if there is one.
+	next    []cluster.Instance
+	waiting bool
+	// notBefore is when the next list may be used, emptySince since when the source has
+	// said that there are no instances; zero if it does not.
+	notBefore, emptySince time.Time
+	// timer looks again at what was not due yet.
+	timer *time.Timer
+	// problem is what last went wrong, nil if a list has come since.
+	problem error
+}
+
+// startLists begins to ask a resolver for the instances. close must be called in the end.
+func startLists(owner *instances, resolver cluster.Resolver, log *peerlog.Log) *lists {
+	ctx, cancel := context.WithCancel(context.Background())
+	l := &lists{
+		owner: owner, resolver: resolver, log: log, cancel: cancel,
+		first: make(chan struct{}), closing: make(chan struct{}), done: make(chan struct{}),
+	}
+	go l.run(cluster.WithReport(ctx, l.report))
+	return l
+}
+
+// run asks the resolver until ctx ends, again and again if it fails: until there is
+// another list, the last one is used.
+func (l *lists) run(ctx context.Context) {
+	defer close(l.done)
+	for pause := limits.ResolvePauseMin; ; pause = min(2*pause, limits.ResolvePauseMax) {
+		applied := l.applied.Load()
+		err := l.resolve(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if err == nil {
+			if l.hasList() {
+				return
+			}
+			err = errors.New("the resolver ended without a list")
+		}
+		l.report(err)
+		if l.applied.Load() != applied {
+			pause = limits.ResolvePauseMin // It worked for a while.
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+	}
+}
+
+// resolve runs code of the user: a panic there is an error.
+func (l *lists) resolve(ctx context.Context) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = fmt.Errorf("the resolver panicked: %v", value)
+		}
+	}()
+	return l.resolver.Resolve(ctx, l.deliver)
+}
+
+// report notes that the source of the lists fails.
+func (l *lists) report(err error) {
+	if err == nil {
+		return
+	}
+	l.failures.Add(1)
+	l.log.Warn("instances cannot be looked up", "target", l.owner.target, "error", err.Error())
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.problem = err
+}
+
+// deliver takes a list of the resolver.
+func (l *lists) deliver(list []cluster.Instance) {
+	if all := len(list); all > 0 {
+		if list = l.usable(list); len(list) == 0 {
+			l.report(fmt.Errorf("a list of %d instances has none that can be called", all))
+			return
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return
+	}
+	l.problem, l.next, l.waiting = nil, list, true
+	switch {
+	case len(list) > 0:
+		l.emptySince = time.Time{}
+	case l.emptySince.IsZero():
+		if l.emptySince = time.Now(); l.hasList() {
+			l.keptOut.Add(1)
+			l.log.Warn("the list of instances is empty; the last one stays for a while", "target", l.owner.target, "for", limits.EmptyListPatience)
+		}
+	}
+	l.settleLocked()
+}
+
+// usable returns a list without what cannot be called, and not longer than it may be.
+func (l *lists) usable(list []cluster.Instance) []cluster.Instance {
+	kept := list[:0]
+	for _, instance := range list {
+		if err := checkPeerAddress(instance.Address); err != nil {
+			l.failures.Add(1)
+			l.log.Warn("an instance is left out: its address is none", "target", l.owner.target, "error", err.Error())
+			continue
+		}
+		kept = append(kept, instance)
+	}
+	if len(kept) > limits.Instances {
+		l.failures.Add(1)
+		l.log.Warn("instances are left out: there are too many", "target", l.owner.target, "instances", len(kept), "limit", limits.Instances)
+		kept = kept[:limits.Instances]
+	}
+	return kept
+}
+
+// hasList reports whether there is a list, be it empty.
+func (l *lists) hasList() bool {
+	select {
+	case <-l.first:
+		return true
+	default:
+		return false
+	}
+}
+
+// settle does what is due.
+func (l *lists) settle() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.closed {
+		l.settleLocked()
+	}
+}
+
+func (l *lists) settleLocked() {
+	now := time.Now()
+	var again time.Time // when to look again
+	if l.waiting {
+		at := l.notBefore
+		if until := l.emptySince.Add(limits.EmptyListPatience); len(l.next) == 0 && l.hasList() && until.After(at) {
+			at = until
+		}
+		if at.After(now) {
+			again = at
+		} else {
+			l.applyLocked(now)
+		}
+	}
+	if due := l.owner.letGo(now); !due.IsZero() && (again.IsZero() || due.Before(again)) {
+		again = due
+	}
+	if l.timer != nil {
+		l.timer.Stop()
+		l.timer = nil
+	}
+	if !again.IsZero() {
+		l.timer = time.AfterFunc(again.Sub(now), l.settle)
+	}
+}
+
+// applyLocked goes on with the next list.
+func (l *lists) applyLocked(now time.Time) {
+	added, removed := l.owner.update(l.next, now)
+	if added+removed > 0 || !l.hasList() {
+		l.log.Info("instances have changed", "target", l.owner.target, "instances", len(l.next), "added", added, "removed", removed)
+	}
+	l.next, l.waiting = nil, false
+	// With jitter, so that clients which heard of one change do not act as one.
+	l.notBefore = now.Add(limits.ListPause/2 + rand.N(limits.ListPause/2))
+	l.applied.Add(1)
+	if !l.hasList() {
+		close(l.first)
+	}
+}
+
+// wait waits until there is a list. Its error is the one of a call. On a nil receiver it
+// returns at once.
+func (l *lists) wait(ctx context.Context) error {
+	if l == nil {
+		return nil
+	}
+	select {
+	case <-l.first:
+		return nil
+	default:
+	}
+	start := time.Now()
+	select {
+	case <-l.first:
+		return nil
+	case <-l.closing:
+		return callFailure(&transport.CallError{Phase: transport.PhaseAcquire, Err: transport.ErrClosed}, 0)
+	case <-ctx.Done():
+	}
+	if errors.Is(ctx.Err(), context.Canceled) {
+		failed := callFailure(ctx.Err(), 0)
+		failed.phase = PhaseResolve
+		return failed
+	}
+	l.mu.Lock()
+	problem := l.problem
+	l.mu.Unlock()
+	failed := &Error{code: Unavailable, phase: PhaseResolve, executed: ExecutedNo, cause: problem}
+	failed.message = fmt.Sprintf("no list of instances has come within %v", rounded(time.Since(start)))
+	if problem != nil {
+		failed.message += ": " + problem.Error()
+	}
+	return failed
+}
+
+// close ends the resolver and waits for it.
+func (l *lists) close() {
+	l.mu.Lock()
+	if !l.closed {
+		l.closed = true
+		close(l.closing)
+	}
+	if l.timer != nil {
+		l.timer.Stop()
+		l.timer = nil
+	}
+	l.mu.Unlock()
+	l.cancel()
+	<-l.done
+}
+
+// leavingPeer is that of an instance which is no more in the list.
+type leavingPeer struct {
+	address string
+	peer    *transport.Peer
+	// at is when its connections end behind the calls that they have, and behind that when
+	// to look again whether they have; retired says that they were told.
+	at      time.Time
+	retired bool
+}
+
+// update goes on with another list.
+func (s *instances) update(list []cluster.Instance, now time.Time) (added, removed int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	came, gone := s.balancer.Update(list, now)
+	for _, member := range gone {
+		if peer := peerOf(member); peer != nil {
+			// Not at once, so that a list which flaps costs no connections, nor all at a
+			// time, if all of them are others.
+			at := now.Add(limits.LeavePause + rand.N(limits.LeavePause))
+			s.leaving = append(s.leaving, leavingPeer{address: member.Address(), peer: peer, at: at})
+		}
+	}
+	for _, member := range came {
+		if i := slices.IndexFunc(s.leaving, func(l leavingPeer) bool { return !l.retired && l.address == member.Address() }); i >= 0 {
+			member.SetValue(s.leaving[i].peer)
+			s.leaving = slices.Delete(s.leaving, i, i+1)
+		}
+	}
+	return len(came), len(gone)
+}
+
+// letGo ends connections of instances that have left, and returns when to do so again;
+// zero if there are none.
+func (s *instances) letGo(now time.Time) (again time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leaving = slices.DeleteFunc(s.leaving, func(l leavingPeer) bool {
+		if !l.retired || l.at.After(now) {
+			return false
+		}
+		stats := l.peer.Stats()
+		if stats.Connections > 0 {
+			return false
+		}
+		s.late += stats.LateReplies
+		l.peer.Close()
+		return true
+	})
+	for i := range s.leaving {
+		l := &s.leaving[i]
+		if !l.at.After(now) {
+			l.peer.Retire() // again, for what a late call has opened
+			l.retired, l.at = true, now.Add(limits.LeavePause)
+		}
+		if again.IsZero() || l.at.Before(again) {
+			again = l.at
+		}
+	}
+	return again
+}

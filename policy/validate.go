@@ -1,0 +1,230 @@
+package policy
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fulmar-rpc/fulmar/cluster"
+	"github.com/fulmar-rpc/fulmar/internal/limits"
+	"github.com/fulmar-rpc/fulmar/observe"
+)
+
+// Validate returns everything that is wrong with the document, each with its place, in the
+// names of documents: client.methods["Orders.place"].retry.attempts.
+func (d Document) Validate() error {
+	var p problems
+	d.validate(&p)
+	return p.err()
+}
+
+func (d Document) validate(p *problems) {
+	d.Client.validate(p)
+	d.Server.validate(p)
+}
+
+func (c Client) validate(p *problems) {
+	c.Method.validate(p, "client", c.Method)
+	checkNames(p, "client.methods", c.Methods)
+	for _, name := range slices.Sorted(maps.Keys(c.Methods)) {
+		c.Methods[name].validate(p, entry("client.methods", name), c.scope(name))
+	}
+	validateBalancing(p, "client.balancing", c.Balancing)
+	validateEjection(p, "client.ejection", c.Ejection)
+	p.percent("client.retry_budget.percent", c.RetryBudget.Percent)
+	p.count("client.retry_budget.per_second", c.RetryBudget.PerSecond, limits.PolicyCountMax)
+	c.TargetBreaker.validate(p, "client.target_breaker")
+}
+
+// scope returns what holds under a name of Methods: for all methods of a service, or one.
+func (c Client) scope(name string) Method {
+	merged := c.Method
+	if service := serviceOf(name); service != "" {
+		merged = merged.with(c.Methods[service])
+	}
+	return merged.with(c.Methods[name])
+}
+
+// validate looks at what is set at a path, and at what holds there with what is set for
+// more methods.
+func (m Method) validate(p *problems, path string, merged Method) {
+	p.duration(path+".timeout", m.Timeout)
+	m.Retry.validate(p, path+".retry", merged.Retry)
+	p.duration(path+".hedge.after", m.Hedge.After)
+	p.count(path+".hedge.attempts", m.Hedge.Attempts, limits.RetryAttemptsMax)
+	if m.Hedge.After > 0 && !merged.Retry.Idempotent {
+		p.add(path+".hedge.after", "%v without retry.idempotent: the method would be executed twice", m.Hedge.After)
+	}
+	m.Breaker.validate(p, path+".breaker")
+}
+
+func (r Retry) validate(p *problems, path string, merged Retry) {
+	p.count(path+".attempts", r.Attempts, limits.RetryAttemptsMax)
+	p.codes(path+".codes", r.Codes)
+	p.duration(path+".attempt_timeout", r.AttemptTimeout)
+	p.duration(path+".backoff_min", r.BackoffMin)
+	p.duration(path+".backoff_max", r.BackoffMax)
+	if r.BackoffMin == 0 && r.BackoffMax == 0 {
+		return
+	}
+	least, most := merged.backoff()
+	if least > most {
+		p.add(path+".backoff_min", "%v is above backoff_max (%v%s)", least, most, isDefault(merged.BackoffMax == 0))
+	}
+}
+
+func (b Breaker) validate(p *problems, path string) {
+	p.percent(path+".failure_percent", b.FailurePercent)
+	p.positive(path+".min_calls", b.MinCalls, limits.PolicyCountMax)
+	p.window(path+".window", b.Window)
+	p.window(path+".pause", b.Pause)
+	p.positive(path+".probes", b.Probes, limits.PolicyCountMax)
+	p.codes(path+".codes", b.Codes)
+}
+
+func (s Server) validate(p *problems) {
+	s.Limit.validate(p, "server.limit")
+	s.CallerLimit.validate(p, "server.caller_limit")
+	checkNames(p, "server.methods", s.Methods)
+	for _, name := range slices.Sorted(maps.Keys(s.Methods)) {
+		s.Methods[name].validate(p, entry("server.methods", name))
+	}
+	s.Adaptive.validate(p, "server.adaptive")
+}
+
+func (l Limit) validate(p *problems, path string) {
+	p.count(path+".per_second", l.PerSecond, limits.PolicyCountMax)
+	p.positive(path+".burst", l.Burst, limits.PolicyCountMax)
+	p.count(path+".running", l.Running, limits.PolicyCountMax)
+	if l.Burst > 0 && l.PerSecond <= 0 {
+		p.add(path+".burst", "%d without per_second", l.Burst)
+	}
+}
+
+func (a Adaptive) validate(p *problems, path string) {
+	p.positive(path+".min_running", a.MinRunning, limits.PolicyCountMax)
+	p.positive(path+".max_running", a.MaxRunning, limits.PolicyCountMax)
+	if a.MinRunning == 0 && a.MaxRunning == 0 {
+		return
+	}
+	if least, most := a.bounds(); least > most {
+		p.add(path+".min_running", "%d%s is above max_running (%d%s)", least, isDefault(a.MinRunning == 0), most, isDefault(a.MaxRunning == 0))
+	}
+}
+
+func validateBalancing(p *problems, path string, b cluster.Balancing) {
+	known := []cluster.Method{cluster.LeastLoaded, cluster.RoundRobin, cluster.Random, cluster.ConsistentHash, cluster.LeastRequests}
+	if b.Method != "" && !slices.Contains(known, b.Method) {
+		names := make([]string, len(known))
+		for i, method := range known {
+			names[i] = string(method)
+		}
+		p.add(path+".method", "%s is none%s (want one of %s)", quoted(string(b.Method)), meant(string(b.Method), names), strings.Join(names, ", "))
+	}
+	if b.Method == cluster.ConsistentHash && b.HashKey == "" {
+		p.add(path+".hash_key", "nothing, and consistent_hash needs it")
+	}
+	p.text(path+".hash_key", b.HashKey)
+	p.text(path+".zone", b.Zone)
+	p.count(path+".subset", b.Subset, limits.PolicyCountMax)
+	p.duration(path+".slow_start", b.SlowStart)
+}
+
+func validateEjection(p *problems, path string, e cluster.Ejection) {
+	p.percent(path+".failure_percent", e.FailurePercent)
+	p.positive(path+".min_calls", e.MinCalls, limits.PolicyCountMax)
+	p.count(path+".consecutive", e.Consecutive, limits.PolicyCountMax)
+	p.window(path+".window", e.Window)
+	p.duration(path+".pause_min", e.PauseMin)
+	p.duration(path+".pause_max", e.PauseMax)
+	if least, most := limits.Or(e.PauseMin, limits.EjectPauseMin, 0), limits.Or(e.PauseMax, limits.EjectPauseMax, limits.PolicyDurationMax); least > most {
+		p.add(path+".pause_min", "%v is above pause_max (%v%s)", least, most, isDefault(e.PauseMax == 0))
+	}
+	p.percent(path+".max_ejected_percent", e.MaxEjectedPercent)
+}
+
+// checkNames wants names that a service or a method can have, and one of each.
+func checkNames[V any](p *problems, path string, entries map[string]V) {
+	if len(entries) > limits.PolicyMethods {
+		p.add(path, "%d names (limit %d)", len(entries), limits.PolicyMethods)
+	}
+	for _, name := range slices.Sorted(maps.Keys(entries)) {
+		switch {
+		case len(name) > limits.MethodNameBytes:
+			p.add(path, "name of %d bytes (limit %d)", len(name), limits.MethodNameBytes)
+		case !qualifiedName.MatchString(name):
+			p.add(path, "%s cannot be the name of a service or method (want one like \"Orders\", \"Orders.place\" or \"shop.v1.Orders/Place\")", quoted(name))
+		}
+		if service, method, ok := strings.Cut(name, "/"); ok {
+			if _, twice := entries[service+"."+method]; twice {
+				p.add(path, "%s and %s are the same method", quoted(service+"."+method), quoted(name))
+			}
+		}
+	}
+}
+
+func isDefault(it bool) string {
+	if it {
+		return ", the default"
+	}
+	return ""
+}
+
+func (p *problems) percent(path string, value int) {
+	if value > 100 {
+		p.add(path, "%d (at most 100)", value)
+	}
+}
+
+func (p *problems) count(path string, value, most int) {
+	if value > most {
+		p.add(path, "%d (at most %d)", value, most)
+	}
+}
+
+// positive is count for what cannot be switched off.
+func (p *problems) positive(path string, value, most int) {
+	if value < 0 {
+		p.add(path, "%d (at least 1, and 0 is the default)", value)
+	}
+	p.count(path, value, most)
+}
+
+func (p *problems) duration(path string, value time.Duration) {
+	switch {
+	case value > 0 && value < limits.ConfigDurationMin:
+		p.add(path, "%v (at least %v)", value, limits.ConfigDurationMin)
+	case value > limits.PolicyDurationMax:
+		p.add(path, "%v (at most %v)", value, limits.PolicyDurationMax)
+	}
+}
+
+// window is duration for the time in which something is counted, which is not short and
+// cannot be switched off.
+func (p *problems) window(path string, value time.Duration) {
+	if value < 0 || value > 0 && value < limits.PolicyWindowMin {
+		p.add(path, "%v (at least %v, and 0s is the default)", value, limits.PolicyWindowMin)
+		return
+	}
+	p.duration(path, value)
+}
+
+func (p *problems) codes(path string, set Codes) {
+	if set.Has(0) {
+		p.add(path, "%s is no failure", codeName(0))
+	}
+	if unknown := set &^ (1<<observe.Codes - 1); unknown != 0 {
+		p.add(path, "%v: there are no such codes", unknown)
+	}
+}
+
+// text is for names that go into messages and logs.
+func (p *problems) text(path, value string) {
+	if len(value) > limits.PolicyTextBytes {
+		p.add(path, "%d bytes (limit %d)", len(value), limits.PolicyTextBytes)
+	}
+	if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' }) {
+		p.add(path, "%s has characters that cannot be printed", quoted(value))
+	}
+}

@@ -1,0 +1,7 @@
+// Package policy tests the state machines of package policy beside those of libraries
+// that others use: breakers of failsafe-go and gobreaker, and the token bucket of
+// golang.org/x/time. Where they differ a test shows it, and ADR-0070 says why. A benchmark
+// compares what they cost.
+//
+// It is a module of its own, so that the libraries are no requirement of Fulmar.
+package policy
