@@ -172,18 +172,24 @@ func refusedWith(err error) Code {
 	return 0
 }
 
-// outcomeOf returns what an attempt has shown of its instance. What a server says about
-// the call is an answer: nobody knows whose fault an internal error is, and if it has too
-// much to do, leaving it alone would give its calls to others, which have as much. A
-// server fails that stops, does not answer in time, or loses the connection.
+// outcomeOf returns what an attempt has shown of its instance. A server fails that stops,
+// does not answer in time, or loses the connection. Whose fault it is that something went
+// wrong within it only a comparison with other instances tells. All else that a server says
+// about the call is an answer: if it has too much to do, leaving it alone would give its
+// calls to others, which have as much.
 func outcomeOf(err error) cluster.Outcome {
 	e, ok := err.(*Error)
 	switch failed := transportFailure(err); {
 	case !ok:
 		return cluster.Reached
 	case e.origin == OriginRemote:
-		if e.code == Unavailable {
+		switch e.code {
+		case Unavailable:
 			return cluster.Failed
+		case Internal, Unknown, DataLoss:
+			return cluster.Erred
+		case ResourceExhausted:
+			return cluster.Busy
 		}
 		return cluster.Reached
 	case failed == nil:

@@ -2,6 +2,7 @@ package fulmar_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -102,4 +103,38 @@ func TestInstances_WhoFailsIsLeftAlone(t *testing.T) {
 			t.Errorf("%d calls went to who fails, %d are ejected", before, s.client.Stats().Ejected)
 		}
 	})
+}
+
+// TestInstances_WhoErrsIsLeftAlone: so is one that answers everything with an error of its
+// own, if the others do not; one that has enough to do is not.
+func TestInstances_WhoErrsIsLeftAlone(t *testing.T) {
+	for _, test := range []struct {
+		code    fulmar.Code
+		errs    int // of the three servers
+		ejected int
+	}{
+		{code: fulmar.Internal, errs: 1, ejected: 1},
+		{code: fulmar.Unknown, errs: 1, ejected: 1},
+		{code: fulmar.DataLoss, errs: 1, ejected: 1},
+		{code: fulmar.Internal, errs: 3},
+		{code: fulmar.NotFound, errs: 1},
+		{code: fulmar.ResourceExhausted, errs: 1},
+	} {
+		t.Run(fmt.Sprintf("%d of 3 %s", test.errs, test.code), func(t *testing.T) {
+			withSeveral(t, 3, fulmar.ClientConfig{}, func(s *several) {
+				var asked atomic.Int64
+				for _, address := range s.addresses[:test.errs] {
+					s.refuseAll(test.code, address, &asked)
+				}
+				stub, _ := whoServes()
+				s.serve(stub, s.addresses[test.errs:]...)
+				for range 400 {
+					_, _ = s.api.Add(context.Background(), 1, 2)
+				}
+				if s.client.Stats().Ejected != test.ejected {
+					t.Errorf("%d calls went to who errs, %d are ejected", asked.Load(), s.client.Stats().Ejected)
+				}
+			})
+		})
+	}
 }

@@ -167,8 +167,15 @@ const (
 	// Refused: no connection could be opened.
 	Refused
 	// Failed: the call failed by the fault of the instance, which counts for
-	// Ejection.FailurePercent.
+	// Ejection.FailurePercent and Ejection.Consecutive.
 	Failed
+	// Erred: the instance answered with an error that may be its own or the caller's, as
+	// with the codes internal, unknown and data_loss. It counts for
+	// Ejection.FailurePercent, which compares the instance with the others.
+	Erred
+	// Busy: the instance refused the call because it has enough to do. That is no fault,
+	// and how fast it refuses does not make it look faster.
+	Busy
 )
 
 // Pick chooses an instance for a call at now; ok is false if there is none. With
@@ -260,19 +267,30 @@ func (b *Balancer) Done(choice Choice, outcome Outcome, latency time.Duration, n
 	case outcome == Reached || m.latency.slower(latency):
 		m.latency.add(latency, at)
 	}
-	suspicious := m.suspicious(&b.config.Load().rules, outcome, at)
+	found := m.suspicion(&b.config.Load().rules, outcome, at)
 	// A call that was sent before its instance was ejected proves nothing: a
 	// server that stops answers what it has, and accepts no connections.
-	if choice.trial || suspicious || outcome == Refused {
-		b.learn(choice, outcome, suspicious, at)
+	if choice.trial || found != nothing || outcome == Refused {
+		b.learn(choice, outcome, found, at)
 	}
 }
 
-// suspicious counts an outcome, and reports whether so many calls have failed that the
-// member is to be left alone.
-func (m *Member) suspicious(r *rules, outcome Outcome, at int64) bool {
-	if r.failurePercent > 100 || outcome != Reached && outcome != Failed {
-		return false
+// suspicion is what the calls of a member say against it.
+type suspicion uint8
+
+const (
+	nothing suspicion = iota
+	// byShare: the share of those that failed is high, which is its own fault if others do
+	// better.
+	byShare
+	// byRow: so many have failed one behind the other that no comparison is needed.
+	byRow
+)
+
+// suspicion counts an outcome, and returns what the calls of the member say now.
+func (m *Member) suspicion(r *rules, outcome Outcome, at int64) suspicion {
+	if r.failurePercent > 100 || outcome == Unknown || outcome == Refused {
+		return nothing
 	}
 	row := false
 	if outcome == Failed {
@@ -280,17 +298,41 @@ func (m *Member) suspicious(r *rules, outcome Outcome, at int64) bool {
 	} else if m.failures.Load() != 0 {
 		m.failures.Store(0)
 	}
-	part := at / r.part
-	m.window.add(part, outcome == Failed)
-	if outcome == Reached || row {
-		return row
+	part, bad := at/r.part, outcome == Failed || outcome == Erred
+	m.window.add(part, bad)
+	switch {
+	case row:
+		return byRow
+	case !bad:
+		return nothing
 	}
-	calls, failures := m.window.sum(part)
-	return calls >= r.minCalls && failures*100 >= calls*r.failurePercent
+	if calls, failures := m.window.sum(part); calls < r.minCalls || failures*100 < calls*r.failurePercent {
+		return nothing
+	}
+	return byShare
+}
+
+// worseLocked reports whether the share of the calls that failed is at least twice as high
+// at a member as at all others. If not it begins to count anew: the next comparison, which
+// looks at every member, comes after further calls only.
+func (b *Balancer) worseLocked(m *Member, part int64) bool {
+	var calls, failures int64
+	for _, other := range b.members {
+		if other != m {
+			otherCalls, otherFailures := other.window.sum(part)
+			calls, failures = calls+otherCalls, failures+otherFailures
+		}
+	}
+	own, ownFailures := m.window.sum(part)
+	if float64(ownFailures)*float64(calls) >= 2*float64(failures)*float64(own) {
+		return true
+	}
+	m.window.reset()
+	return false
 }
 
 // learn changes the ejection of a member.
-func (b *Balancer) learn(choice Choice, outcome Outcome, suspicious bool, at int64) {
+func (b *Balancer) learn(choice Choice, outcome Outcome, found suspicion, at int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	m, r := choice.Member, &b.config.Load().rules
@@ -303,10 +345,12 @@ func (b *Balancer) learn(choice Choice, outcome Outcome, suspicious bool, at int
 		return
 	case outcome == Refused:
 		m.ejection = before.failed(refusing, at, r)
-	case outcome == Failed && (choice.trial && before.ejected() || suspicious && !before.ejected()):
+	case choice.trial && before.ejected() && (outcome == Failed || outcome == Erred && before.fault == failing),
+		found == byRow && !before.ejected(),
+		found == byShare && !before.ejected() && b.worseLocked(m, at/r.part):
 		m.ejection = before.failed(failing, at, r)
 		m.window.reset()
-	case outcome == Reached && choice.trial:
+	case choice.trial && (outcome == Reached || outcome == Erred || outcome == Busy):
 		m.ejection = before.reached()
 		m.window.reset()
 	}

@@ -54,8 +54,9 @@ const (
 // field gives, and a negative value switches it off.
 type Ejection struct {
 	// FailurePercent of the calls to an instance within Window, of MinCalls at least,
-	// that fail by its fault eject it. Default: 50 (EjectFailurePercent). Off: no failure
-	// does, whatever Consecutive says.
+	// that fail by its fault or err eject it, if the share of all others together is not
+	// half as high. Default: 50 (EjectFailurePercent). Off: no failure does, whatever
+	// Consecutive says.
 	FailurePercent int
 	// MinCalls is how many calls within Window say something. Default: 20 (EjectMinCalls).
 	MinCalls int

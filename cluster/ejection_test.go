@@ -114,6 +114,118 @@ func TestEjection_ByFailuresInARow(t *testing.T) {
 	}
 }
 
+// TestEjection_WhoErrsMoreThanOthers: errors that may be the fault of callers eject an
+// instance only if the others have fewer than half of its share.
+func TestEjection_WhoErrsMoreThanOthers(t *testing.T) {
+	for _, test := range []struct {
+		name        string
+		own, others int // of 100 calls
+		ejected     int
+	}{
+		{name: "it alone", own: 100, others: 0, ejected: 1},
+		{name: "it much more than others", own: 100, others: 30, ejected: 1},
+		{name: "all", own: 100, others: 100},
+		{name: "all in part", own: 70, others: 60},
+		{name: "it less than the percentage", own: 20, others: 0},
+	} {
+		b := newBench(t, 5, seeded(1))
+		now, random := start(), rand.New(rand.NewPCG(1, 2))
+		for range 3000 {
+			choice, place := b.pick(now)
+			percent, outcome := test.others, cluster.Reached
+			if place == 0 {
+				percent = test.own
+			}
+			if random.IntN(100) < percent {
+				outcome = cluster.Erred
+			}
+			b.done(choice, outcome, now)
+			now = now.Add(time.Millisecond)
+			if b.Ejected() > test.ejected {
+				break
+			}
+		}
+		if b.Ejected() != test.ejected || test.ejected == 1 && !b.members[0].Ejected() {
+			t.Errorf("%s: %d are ejected", test.name, b.Ejected())
+		}
+	}
+}
+
+// TestEjection_ErrorsInATrial: whoever refused connections is back when it answers, with
+// whatever; whoever erred is not.
+func TestEjection_ErrorsInATrial(t *testing.T) {
+	now := start()
+	b := newBench(t, 3, seeded(1))
+	b.eject(now, 0)
+	now = now.Add(limits.EjectPauseMin)
+	if place := b.call(now, cluster.Erred); place != 0 || b.Ejected() != 0 {
+		t.Errorf("the trial went to %d, %d are ejected", place, b.Ejected())
+	}
+	for i := 0; i < 1000 && b.Ejected() == 0; i++ {
+		choice, place := b.pick(now)
+		outcome := cluster.Reached
+		if place == 0 {
+			outcome = cluster.Erred
+		}
+		b.done(choice, outcome, now)
+	}
+	for range 3 {
+		now = now.Add(limits.EjectPauseMax)
+		if place := b.call(now, cluster.Erred); place != 0 || b.Ejected() != 1 {
+			t.Errorf("the trial went to %d, %d are ejected", place, b.Ejected())
+		}
+	}
+	now = now.Add(limits.EjectPauseMax)
+	if place := b.call(now, cluster.Reached); place != 0 || b.Ejected() != 0 {
+		t.Errorf("the trial that succeeded went to %d, %d are ejected", place, b.Ejected())
+	}
+}
+
+// TestBalancer_QuickErrorsDrawNoCalls: how fast an error or a refusal comes does not make
+// its instance look faster.
+func TestBalancer_QuickErrorsDrawNoCalls(t *testing.T) {
+	b := newBench(t, 2, seeded(1))
+	now := start()
+	b.SetConfig(cluster.Balancing{}, cluster.Ejection{FailurePercent: -1}, now)
+	for _, outcome := range []cluster.Outcome{cluster.Erred, cluster.Busy} {
+		count := [2]int{}
+		for i := range 4000 {
+			choice, place := b.pick(now)
+			if place == 0 && i%100 != 0 {
+				b.Done(choice, outcome, 10*time.Microsecond, now)
+			} else {
+				b.Done(choice, cluster.Reached, 10*time.Millisecond, now)
+			}
+			now = now.Add(100 * time.Microsecond)
+			count[place]++
+		}
+		if count[0] > 2400 {
+			t.Errorf("outcome %d: %d of 4000 calls went to the instance that answers with it", outcome, count[0])
+		}
+	}
+}
+
+// TestEjection_BusyIsNoFault: it ejects nobody, and ends a trial.
+func TestEjection_BusyIsNoFault(t *testing.T) {
+	now := start()
+	b := newBench(t, 3, seeded(1))
+	for range 1000 {
+		choice, place := b.pick(now)
+		outcome := cluster.Reached
+		if place == 0 {
+			outcome = cluster.Busy
+		}
+		b.done(choice, outcome, now)
+	}
+	if b.Ejected() != 0 {
+		t.Errorf("%d are ejected", b.Ejected())
+	}
+	b.eject(now, 0)
+	if place := b.call(now.Add(limits.EjectPauseMin), cluster.Busy); place != 0 || b.Ejected() != 0 {
+		t.Errorf("the trial went to %d, %d are ejected", place, b.Ejected())
+	}
+}
+
 // TestBalancer_ForgetsHowSlowAnInstanceWas: once it is back it is taken for what it is now.
 func TestBalancer_ForgetsHowSlowAnInstanceWas(t *testing.T) {
 	b := newBench(t, 2, seeded(1))

@@ -40,10 +40,10 @@ const (
 	// unavailable: it answers at once that it cannot, with the code unavailable.
 	unavailable
 	// internal: it answers at once that something is broken, with the code internal. The
-	// client of Fulmar tells its Balancer that it was reached.
+	// client of Fulmar tells its Balancer that it erred.
 	internal
 	// shedding: it answers at once with the code resource_exhausted when shedsAt calls
-	// wait. Its Balancer is told that it was reached, too.
+	// wait. Its Balancer is told that it is busy.
 	shedding
 )
 
@@ -266,8 +266,10 @@ func (s *simulation) finish(c *call) {
 		s.end(c, cluster.Refused, took, false)
 	case it.fault == unavailable:
 		s.end(c, cluster.Failed, took, false)
-	case it.fault == internal, c.failsAtOnce:
-		s.end(c, cluster.Reached, took, false)
+	case it.fault == internal:
+		s.end(c, cluster.Erred, took, false)
+	case c.failsAtOnce:
+		s.end(c, cluster.Busy, took, false)
 	default:
 		it.busy--
 		for !it.queue.empty() && it.busy < it.workers {
