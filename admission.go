@@ -55,8 +55,8 @@ type admission struct {
 
 // waitingCall is a call that waits until it may run.
 type waitingCall struct {
-	// granted gets a value when it may; buffered, so that nobody waits for it.
-	granted chan struct{}
+	// granted gets the time when it may; buffered, so that nobody waits for it.
+	granted chan time.Time
 }
 
 // meanOf says how much one call changes the mean: a sixteenth.
@@ -118,7 +118,7 @@ func (a *admission) press(arrived, now time.Time) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.pressure.begins(late, now, int(a.inProgress.Load()))
+	a.pressure.comes(late, now, int(a.inProgress.Load()))
 	if a.waiting.Len() > 0 {
 		a.passOnLocked() // more may run than before
 	}
@@ -137,7 +137,7 @@ func (a *admission) queue(ctx context.Context, in *transport.Inbound, now, deadl
 	if !deadline.IsZero() && deadline.Before(until) {
 		until = deadline
 	}
-	call, err := a.join(now, until)
+	call, err := a.join(now, until, !in.Behind && isLate(in.Arrived, now))
 	if call == nil {
 		return now, err
 	}
@@ -164,12 +164,13 @@ func (a *admission) mostLocked() int {
 }
 
 // join takes a place among those that run, and returns nil, or one among those
-// that wait, which may be until then.
-func (a *admission) join(now, until time.Time) (*list.Element, error) {
+// that wait, which may be until then. late is for pressure.
+func (a *admission) join(now, until time.Time, late bool) (*list.Element, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.roomLocked(1) && a.waiting.Len() == 0 {
 		a.running++
+		a.pressure.runs(late)
 		return nil, nil
 	}
 	a.pressure.queued = true
@@ -186,7 +187,7 @@ func (a *admission) join(now, until time.Time) (*list.Element, error) {
 			return nil, overloaded(strconv.Itoa(n) + " calls wait, the last one for about " + expected.String() + " (limit " + most.String() + ")")
 		}
 	}
-	place := a.waiting.PushBack(&waitingCall{granted: make(chan struct{}, 1)})
+	place := a.waiting.PushBack(&waitingCall{granted: make(chan time.Time, 1)})
 	if a.adapts {
 		// Calls that have entered and not come here yet were counted as running: if
 		// all of them wait, one may run.
@@ -208,9 +209,9 @@ func (a *admission) wait(ctx context.Context, place *list.Element, times waiting
 	call := place.Value.(*waitingCall)
 	timer := time.NewTimer(times.until.Sub(times.since))
 	defer timer.Stop()
-	granted, gone := false, false
+	granted, gone, given := false, false, time.Time{}
 	select {
-	case <-call.granted:
+	case given = <-call.granted:
 		granted = true
 		// Who polls gets the processor first: where all are taken by handlers, it waits
 		// behind calls that are given places one after the other, and refusals with
@@ -229,10 +230,21 @@ func (a *admission) wait(ctx context.Context, place *list.Element, times waiting
 	case err == nil && !granted:
 		err = overloaded("it waited for " + now.Sub(times.arrived).String() + " to run (limit " + times.most.String() + ")")
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		a.giveUp(place, granted)
+	case a.adapts:
+		a.runs(isLate(given, now))
 	}
 	return now, err
+}
+
+// runs lets pressure know of a call that has waited and runs now.
+func (a *admission) runs(late bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.pressure.starting--
+	a.pressure.runs(late)
 }
 
 // expired is the error for a call whose caller has stopped waiting: nobody is there for
@@ -259,7 +271,9 @@ func (a *admission) giveUp(place *list.Element, granted bool) {
 	switch {
 	case !granted:
 		a.waiting.Remove(place)
-	case !a.adapts:
+	case a.adapts:
+		a.pressure.starting--
+	default:
 		a.nextLocked()
 	}
 }
@@ -312,7 +326,8 @@ func (a *admission) passOn() {
 
 func (a *admission) passOnLocked() {
 	for a.waiting.Len() > 0 && a.roomLocked(0) {
-		a.waiting.Remove(a.waiting.Front()).(*waitingCall).granted <- struct{}{}
+		a.waiting.Remove(a.waiting.Front()).(*waitingCall).granted <- time.Now()
+		a.pressure.starting++
 	}
 }
 
@@ -347,7 +362,7 @@ func (a *admission) nextLocked() {
 		a.running--
 		return
 	}
-	a.waiting.Remove(first).(*waitingCall).granted <- struct{}{}
+	a.waiting.Remove(first).(*waitingCall).granted <- time.Now()
 }
 
 // overloaded is the error for a call that this server has no room for. Another one may

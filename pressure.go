@@ -21,6 +21,13 @@ import (
 // for each processor would stop a thousand calls that wait for others. Of calls that only
 // compute too many run for a second at most, which halving takes.
 //
+// While it is limited only calls that run count, those that waited from when they got their
+// place: refusals are quick, and a goroutine that has just been made runs before those that
+// have waited for the processor. With both counted the limit went up to 256 with one
+// processor and handlers that computed for 1 ms, at twice the load that it could carry, and
+// a quarter of what it could do was lost. Those that have a place and do not run yet count
+// as late: of handlers that compute for long hardly one begins in an interval.
+//
 // A pause of the process, or one long handler, makes calls late that had arrived by
 // then, and not most of an interval. Time is an argument, so it can be told. One
 // goroutine at a time; but watching and limited may be read by any.
@@ -35,22 +42,32 @@ type pressure struct {
 	start       time.Time
 	calls, late int
 	queued      bool
+	// starting is how many calls have got a place and do not run yet.
+	starting int
 }
 
-// isLate reports whether a call that had arrived then begins late.
-func isLate(arrived, now time.Time) bool { return now.Sub(arrived) >= limits.LateCall }
+// isLate reports whether a call that could have begun then begins late.
+func isLate(then, now time.Time) bool { return now.Sub(then) >= limits.LateCall }
 
-// begins notes a call, while so many are in progress.
-func (p *pressure) begins(late bool, now time.Time, inProgress int) {
+// comes notes a call, while so many are in progress. It counts unless it may have to wait.
+func (p *pressure) comes(late bool, now time.Time, inProgress int) {
 	if p.watching.Load() && now.Sub(p.start) >= limits.LateInterval {
 		p.judge(now, inProgress)
+	}
+	if p.limited.Load() {
+		return
 	}
 	if !p.watching.Load() {
 		if !late {
 			return
 		}
-		p.restart(now)
+		p.newInterval(now)
 	}
+	p.runs(late)
+}
+
+// runs counts a call that begins to run.
+func (p *pressure) runs(late bool) {
 	p.calls++
 	if late {
 		p.late++
@@ -66,11 +83,16 @@ func (p *pressure) rests(now time.Time) {
 
 // judge looks at an interval that is over.
 func (p *pressure) judge(now time.Time, inProgress int) {
-	late := p.late >= limits.LateCallsMin && p.late*100 >= p.calls*limits.LatePercent
-	if now.Sub(p.start) >= 2*limits.LateInterval {
+	limited := p.limited.Load()
+	calls, lates, least := p.calls+p.starting, p.late+p.starting, limits.LateCallsMin
+	if limited {
+		least = min(least, max(p.limit-1, 1))
+	}
+	late := lates >= least && lates*100 >= calls*limits.LatePercent
+	if !limited && now.Sub(p.start) >= 2*limits.LateInterval {
 		late = false // hardly any calls came: that is no queue
 	}
-	switch limited := p.limited.Load(); {
+	switch {
 	case late && limited:
 		p.limit = max(p.limit/2, p.processors)
 	case late:
@@ -83,10 +105,10 @@ func (p *pressure) judge(now time.Time, inProgress int) {
 		p.watching.Store(false)
 		return
 	}
-	p.restart(now)
+	p.newInterval(now)
 }
 
-func (p *pressure) restart(now time.Time) {
+func (p *pressure) newInterval(now time.Time) {
 	p.start, p.calls, p.late, p.queued = now, 0, 0, false
 	p.watching.Store(true)
 }

@@ -15,11 +15,20 @@ import (
 // These are white-box tests: how late calls begin can be told here, and from outside
 // it is as the machine likes.
 
+// tell tells p of a call that comes and runs, while so many are in progress.
+func tell(p *pressure, late bool, now time.Time, inProgress int) {
+	limited := p.limited.Load()
+	p.comes(late, now, inProgress)
+	if limited || p.limited.Load() {
+		p.runs(late)
+	}
+}
+
 // begin tells p of a call each millisecond for so many milliseconds, which had waited
 // for what wait says, and returns the time afterwards and whether calls were limited.
 func begin(p *pressure, now time.Time, milliseconds int, wait func(i int) time.Duration) (end time.Time, limited bool) {
 	for i := range milliseconds {
-		p.begins(isLate(now.Add(-wait(i)), now), now, 0)
+		tell(p, isLate(now.Add(-wait(i)), now), now, 0)
 		limited = limited || p.limited.Load()
 		now = now.Add(time.Millisecond)
 	}
@@ -61,7 +70,7 @@ func TestPressure_FewCallsAreNoQueue(t *testing.T) {
 		p := &pressure{processors: 1}
 		now := time.Now()
 		for range 100 {
-			p.begins(true, now, 0)
+			tell(p, true, now, 0)
 			now = now.Add(every)
 			if p.limited.Load() {
 				t.Fatalf("limited with a call every %v", every)
@@ -166,7 +175,7 @@ func TestAdmission_NobodyIsLeftWaiting(t *testing.T) {
 		a := newAdmission(ServerConfig{})
 		a.pressure.processors = 1
 		a.pressure.limit = 1
-		a.pressure.restart(time.Now())
+		a.pressure.newInterval(time.Now())
 		a.pressure.limited.Store(true)
 		a.inProgress.Add(1) // a call that has entered and goes no further for now
 		var all sync.WaitGroup
@@ -308,7 +317,7 @@ func TestAdmission_CallsWithoutDeadlineTellOfPressure(t *testing.T) {
 func TestAdmission_WaitingCallsRunInTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAdmission(ServerConfig{})
-		a.pressure.restart(time.Now())
+		a.pressure.newInterval(time.Now())
 		a.pressure.limited.Store(true)
 		a.pressure.limit = 1
 		const calls = 20
@@ -342,10 +351,83 @@ func TestPressure_BeginsWithHalfOfTheCalls(t *testing.T) {
 			if now = now.Add(time.Millisecond); p.limited.Load() && p.limit != limit {
 				break
 			}
-			p.begins(true, now, 1000)
+			tell(&p, true, now, 1000)
 		}
 		if limit = p.limit; limit != want {
 			t.Fatalf("limited to %d, want %d", limit, want)
 		}
 	}
+}
+
+// TestPressure_RefusalsAreNoCalls: many calls that come in time and are refused do not
+// hide that those that run begin late.
+func TestPressure_RefusalsAreNoCalls(t *testing.T) {
+	p := pressure{processors: 1, limit: 64}
+	now := time.Unix(0, 0)
+	p.limited.Store(true)
+	p.newInterval(now)
+	for i := range 6 * limits.LateInterval / time.Millisecond {
+		now = now.Add(time.Millisecond)
+		p.queued = true
+		for range 5 {
+			p.comes(false, now, 100)
+		}
+		p.runs(i%2 == 0)
+	}
+	if p.limit > 2 {
+		t.Errorf("limited to %d although half of the calls begin late", p.limit)
+	}
+}
+
+// TestPressure_CallsThatDoNotBegin: of those that have a place and no processor few or none
+// begin in an interval, and still the limit must not rise; if all that run wait for
+// something, it must.
+func TestPressure_CallsThatDoNotBegin(t *testing.T) {
+	for _, test := range []struct {
+		limit, starting, want int
+	}{
+		{limit: 4, starting: 3, want: 2}, {limit: 2, starting: 1, want: 1}, {limit: 2, starting: 2, want: 1}, {limit: 1, starting: 1, want: 1},
+		{limit: 64, starting: 30, want: 32}, {limit: 64, starting: 3, want: 128}, {limit: 4, starting: 0, want: 8},
+	} {
+		p := pressure{processors: 1, limit: test.limit, starting: test.starting}
+		p.limited.Store(true)
+		now := time.Unix(0, 0)
+		p.newInterval(now)
+		p.queued = true
+		p.rests(now.Add(2 * limits.LateInterval))
+		if p.limit != test.want {
+			t.Errorf("%d of %d have not begun: limited to %d, want %d", test.starting, test.limit, p.limit, test.want)
+		}
+	}
+}
+
+// TestAdmission_CountsCallsThatDoNotBegin: each is told of once, whether it runs in the end
+// or its caller is gone.
+func TestAdmission_CountsCallsThatDoNotBegin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAdmission(ServerConfig{})
+		a.pressure.processors = 1
+		a.pressure.limited.Store(true)
+		a.pressure.limit = 1
+		a.pressure.newInterval(time.Now())
+		var all sync.WaitGroup
+		for i := range 200 {
+			all.Go(func() {
+				ctx, cancel := context.WithCancel(context.Background())
+				defer cancel()
+				if i%3 == 0 {
+					time.AfterFunc(time.Duration(i)*time.Millisecond, cancel)
+				}
+				in := &transport.Inbound{Arrived: time.Now()}
+				if started, err := a.enter(ctx, in, in.Arrived.Add(time.Duration(i+1)*10*time.Millisecond)); err == nil {
+					time.Sleep(time.Millisecond)
+					a.leave(started)
+				}
+			})
+		}
+		all.Wait()
+		if a.pressure.starting != 0 || a.waiting.Len() != 0 || a.inProgress.Load() != 0 {
+			t.Errorf("%d are starting, %d wait, %d are in progress", a.pressure.starting, a.waiting.Len(), a.inProgress.Load())
+		}
+	})
 }
