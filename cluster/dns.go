@@ -21,10 +21,13 @@ type DNSConfig struct {
 	// Name to look up: "host:port", whose addresses are the instances, or that of SRV
 	// records, "_service._proto.domain", which name hosts, ports and weights. Required.
 	Name string
-	// Refresh is how long an answer is used, give or take a tenth. Default 30 s
-	// (DNSRefresh).
+	// Refresh is how long an answer is used, give or take a tenth. Default: as long as
+	// it says that it holds (its TTL), 5 s (DNSRefreshMin) at least and 5 min
+	// (DNSRefreshMax) at most, or 30 s (DNSRefresh) if it does not say so, as those of
+	// hosts files and of a Resolver. Off: it is asked for once.
 	Refresh time.Duration
-	// Resolver asks; a *net.Resolver is one. Default net.DefaultResolver.
+	// Resolver asks; a *net.Resolver is one. Default: Go's, which reads resolv.conf and
+	// hosts files and asks DNS. net.DefaultResolver asks what nsswitch.conf names, too.
 	Resolver DNSResolver `json:"-"`
 }
 
@@ -34,22 +37,25 @@ type DNSResolver interface {
 	LookupSRV(ctx context.Context, service, proto, name string) (cname string, records []*net.SRV, err error)
 }
 
-// DNS finds the instances of a name in DNS. It asks again and again: answers have no time
-// in package net. That there is no such name, or no answer, is told to Report, and the
-// last list stays.
+// DNS finds the instances of a name in DNS. It asks again when an answer has become old.
+// That there is no such name, or no answer, is told to Report, and the last list stays.
 type DNS struct {
 	name, host, port string
-	refresh          time.Duration
-	resolver         DNSResolver
+	// refresh is how long an answer is used that does not say so, or any if fixed.
+	refresh time.Duration
+	fixed   bool
+	// resolver is nil for Go's, which uses dial.
+	resolver DNSResolver
+	dial     dialer
 }
 
 var _ Resolver = (*DNS)(nil)
 
 // NewDNS returns a DNS. It asks nothing before Resolve.
 func NewDNS(config DNSConfig) (*DNS, error) {
-	d := &DNS{name: config.Name, refresh: limits.Or(config.Refresh, limits.DNSRefresh, 0), resolver: config.Resolver}
-	if d.resolver == nil {
-		d.resolver = net.DefaultResolver
+	d := &DNS{
+		name: config.Name, refresh: limits.Or(config.Refresh, limits.DNSRefresh, 0), fixed: config.Refresh != 0,
+		resolver: config.Resolver, dial: new(net.Dialer).DialContext,
 	}
 	if config.Refresh > 0 && config.Refresh < limits.ConfigDurationMin {
 		return nil, fmt.Errorf("dns config: Refresh: %v is too short; was a unit forgotten? (at least %v)", config.Refresh, limits.ConfigDurationMin)
@@ -91,8 +97,7 @@ func checkHost(host string) error {
 func (d *DNS) Resolve(ctx context.Context, deliver func([]Instance)) error {
 	var last []Instance
 	for {
-		list, err := d.lookUp(ctx)
-		pause := d.refresh
+		list, pause, err := d.lookUp(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -133,13 +138,26 @@ func wait(ctx context.Context, pause time.Duration) bool {
 	}
 }
 
-// lookUp asks once. Its list is in an order that does not depend on that of the answer,
-// and not empty.
-func (d *DNS) lookUp(ctx context.Context) ([]Instance, error) {
+// lookUp asks once, and returns how long to stay with what came. Its list is in an order
+// that does not depend on that of the answer, and not empty.
+func (d *DNS) lookUp(ctx context.Context) (list []Instance, pause time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limits.DNSTimeout)
 	defer cancel()
+	resolver, times := d.resolver, new(answerTimes)
+	if resolver == nil {
+		resolver = times.resolver(d.dial)
+	}
+	list, err = d.ask(ctx, resolver)
+	pause = d.refresh
+	if holds, ok := times.holds(); ok && err == nil && !d.fixed {
+		pause = min(max(holds, limits.DNSRefreshMin), limits.DNSRefreshMax)
+	}
+	return list, pause, err
+}
+
+func (d *DNS) ask(ctx context.Context, resolver DNSResolver) ([]Instance, error) {
 	if d.host == "" {
-		_, records, err := d.resolver.LookupSRV(ctx, "", "", d.name)
+		_, records, err := resolver.LookupSRV(ctx, "", "", d.name)
 		if err != nil && len(records) == 0 {
 			return nil, err
 		}
@@ -149,7 +167,7 @@ func (d *DNS) lookUp(ctx context.Context) ([]Instance, error) {
 		}
 		return list, nil
 	}
-	found, err := d.resolver.LookupNetIP(ctx, "ip", d.host)
+	found, err := resolver.LookupNetIP(ctx, "ip", d.host)
 	if err != nil {
 		return nil, err
 	}

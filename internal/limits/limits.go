@@ -407,11 +407,15 @@ const (
 	ResolvePauseMin = 100 * time.Millisecond
 	ResolvePauseMax = 10 * time.Second
 
-	// DNSRefresh is how long a client stays with the answer of DNS, give or take a tenth.
-	// Go's resolver does not tell how long an answer holds; those of names that change are
-	// mostly good for 30 s to 60 s. DNSTimeout bounds one question.
-	DNSRefresh = 30 * time.Second
-	DNSTimeout = 5 * time.Second
+	// DNSRefresh is how long a client stays with an answer of DNS that does not say how
+	// long it holds, give or take a tenth: those of names that change mostly say 30 s to
+	// 60 s. Others are used for as long as they say, DNSRefreshMin at least, which a time
+	// of 0 means as well, and DNSRefreshMax at most: new instances should get calls
+	// although somebody has said a day. DNSTimeout bounds one question.
+	DNSRefresh    = 30 * time.Second
+	DNSRefreshMin = 5 * time.Second
+	DNSRefreshMax = 5 * time.Minute
+	DNSTimeout    = 5 * time.Second
 
 	// DirectoryPoll is how often a client looks whether a folder of instances has changed,
 	// which takes one system call, DirectoryLook how often at the files in it.
