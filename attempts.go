@@ -3,6 +3,7 @@ package fulmar
 import (
 	"context"
 	"reflect"
+	"strconv"
 	"time"
 
 	"github.com/fulmar-rpc/fulmar/cluster"
@@ -144,7 +145,7 @@ func (c *Client) attemptAt(ctx context.Context, state *unaryState, p *policy.Met
 		ctx, limit = within, timeout
 	}
 	if state.number > 1 {
-		ctx = WithPersistent(ctx, chainKey, attemptText(state.number-1))
+		ctx = WithPersistent(ctx, chainKey, strconv.Itoa(state.number-1))
 	}
 	if to.choice.Member == nil {
 		return c.attempt(ctx, to.peer, state, now, limit)

@@ -3,7 +3,6 @@ package fulmar
 import (
 	"context"
 	"reflect"
-	"strconv"
 	"time"
 
 	"github.com/fulmar-rpc/fulmar/cluster"
@@ -192,6 +191,3 @@ func (o CallOption) take(alone CallOption) {
 		o.reply.fill(alone.reply.header.pairs, alone.reply.trailer.pairs)
 	}
 }
-
-// attemptText is the value of chainKey.
-func attemptText(retries int) string { return strconv.Itoa(retries) }

@@ -108,14 +108,14 @@ func (g *serverGovernor) permit(in *transport.Inbound, entry *methodEntry) (p pe
 		return permits{}, overLimit("the caller", g.current.Load().policy.CallerLimit, refusal, wait)
 	}
 	if entry.limiter != nil {
-		if err := g.permitMethod(entry, now); err != nil {
+		if err := permitMethod(entry, now); err != nil {
 			g.callers.Done(p.caller)
 			return permits{}, err
 		}
 	}
 	if refusal, wait := g.all.Allow(now); refusal != policy.NotRefused {
 		p.giveBackOwn()
-		return permits{}, overLimit("the server", g.current.Load().policy.Limit, refusal, wait)
+		return permits{}, overLimit("the server", g.all.Limit(), refusal, wait)
 	}
 	if !g.adaptive.Allow() {
 		p.giveBackLimits()
@@ -125,16 +125,13 @@ func (g *serverGovernor) permit(in *transport.Inbound, entry *methodEntry) (p pe
 }
 
 // permitMethod asks the limits of a method and its service.
-func (g *serverGovernor) permitMethod(entry *methodEntry, now time.Time) error {
-	document := &g.current.Load().policy
+func permitMethod(entry *methodEntry, now time.Time) error {
 	if refusal, wait := entry.limiter.Allow(now); refusal != policy.NotRefused {
-		_, ofMethod := document.For(entry.method.Service, entry.method.Name)
-		return overLimit(entry.method.fullName(), ofMethod, refusal, wait)
+		return overLimit(entry.method.fullName(), entry.limiter.Limit(), refusal, wait)
 	}
 	if refusal, wait := entry.serviceLimiter.Allow(now); refusal != policy.NotRefused {
 		entry.limiter.Done()
-		ofService, _ := document.For(entry.method.Service, "")
-		return overLimit(entry.method.Service, ofService, refusal, wait)
+		return overLimit(entry.method.Service, entry.serviceLimiter.Limit(), refusal, wait)
 	}
 	return nil
 }

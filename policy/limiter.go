@@ -11,6 +11,7 @@ type Limiter struct {
 	rate    rate
 	running running
 	refused atomic.Uint64
+	limit   atomic.Pointer[Limit]
 }
 
 // Refusal is why a call is refused before anything is done for it.
@@ -54,6 +55,7 @@ func (r Refusal) String() string {
 // NewLimiter returns a Limiter that nothing was taken of.
 func NewLimiter(limit Limit, now time.Time) *Limiter {
 	l := &Limiter{}
+	l.limit.Store(&limit)
 	l.rate.begin(limit, now)
 	l.running.configure(limit.Running)
 	return l
@@ -61,9 +63,13 @@ func NewLimiter(limit Limit, now time.Time) *Limiter {
 
 // Configure changes the limit from now on. What runs and has begun counts.
 func (l *Limiter) Configure(limit Limit, now time.Time) {
+	l.limit.Store(&limit)
 	l.rate.configure(limit, now)
 	l.running.configure(limit.Running)
 }
+
+// Limit returns what it was configured with last.
+func (l *Limiter) Limit() Limit { return *l.limit.Load() }
 
 // Allow reports whether a call may begin at now. If it may, which is NotRefused, Done must
 // follow. If too many have begun, wait is how long until one may.

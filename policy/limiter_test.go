@@ -20,6 +20,17 @@ func begin(r *policy.Limiter, now time.Time, most int) int {
 	return most
 }
 
+func TestLimiter_SaysWhatItLimits(t *testing.T) {
+	first, second := policy.Limit{PerSecond: 5, Burst: 2}, policy.Limit{Running: 3}
+	l := policy.NewLimiter(first, time.Time{})
+	if l.Limit() != first {
+		t.Errorf("%+v, want %+v", l.Limit(), first)
+	}
+	if l.Configure(second, time.Time{}); l.Limit() != second {
+		t.Errorf("%+v, want %+v", l.Limit(), second)
+	}
+}
+
 func TestLimiter_RateAllowsWhatItSays(t *testing.T) {
 	tests := []struct {
 		name  string
