@@ -34,7 +34,7 @@ func (c *Client) pick(ctx context.Context, tried []*cluster.Member, now time.Tim
 func (c *Client) attempts(ctx context.Context, state *unaryState) (address string, err error) {
 	g, m := c.governor, state.governed
 	now := state.clock()
-	explained := state.explained
+	explained := state.explained.into
 	passes, refused := g.enter(m, now, explained)
 	if refused != nil {
 		return c.target, refused
@@ -78,7 +78,7 @@ func (c *Client) inTurn(ctx context.Context, state *unaryState, p *policy.Method
 			e.address, e.before = to.address, state.before
 		}
 		decision := c.consider(ctx, state, p, err, number, now)
-		explainOutcome(state.explained, record, err, decision, now.Sub(state.start))
+		explainOutcome(state.explained.into, record, err, decision, now.Sub(state.start))
 		if !decision.Again {
 			return to.address, err
 		}
@@ -169,7 +169,7 @@ func (c *Client) attemptAt(ctx context.Context, state *unaryState, p *policy.Met
 func (u *unaryState) begins(to destination, now time.Time, number int, hedged bool) (record int) {
 	u.number = number
 	u.picked(to.address)
-	return explainAttempt(u.explained, to, now.Sub(u.start), hedged)
+	return explainAttempt(u.explained.into, to, now.Sub(u.start), hedged)
 }
 
 // again makes a call ready for the attempt behind one that ended in err.

@@ -317,7 +317,7 @@ func (c *Client) Call(ctx context.Context, method *MethodDesc, request, reply an
 	state.chosen, state.request, state.reply = chosen, request, reply
 	state.governed = governed
 	state.waits = chosen.ready.waits(c.config.WaitForReady)
-	c.explainBegin(state)
+	state.explained = c.explain(chosen.explained, method, start)
 	state.fresh = len(c.config.Interceptors) == 0
 	// Also for a call without a deadline of its own: ctx may be that of another call,
 	// whose end nobody would look at if it were this one's.
@@ -371,9 +371,7 @@ func (c *Client) run(call *clientCall) error {
 			err = reply.ReplyError()
 		}
 	}
-	if state.explained != nil {
-		c.explainEnd(state, err)
-	}
+	c.explained(state.explained, state.start, err)
 	return err
 }
 

@@ -383,8 +383,9 @@ type ClientConfig struct {
 	// IDL declares, and business errors, are asked about too, if the method is Idempotent.
 	// It must not wait. Default: Codes decide.
 	RetryIf func(call Unary, err error) bool `json:"-"`
-	// OnExplanation gets the explanation of one in ExplainEvery calls; see Explain. It must
-	// not wait, and keep nothing of it when it returns. Default: nobody does.
+	// OnExplanation gets the explanation of one in ExplainEvery calls, streams included; see
+	// Explain. It must not wait, and keep nothing of it when it returns. Default: nobody
+	// does.
 	OnExplanation func(explanation *policy.Explanation) `json:"-"`
 	// ExplainEvery is how many calls there are for one that is explained to OnExplanation.
 	// Default 1,000 (ExplainEvery).

@@ -13,47 +13,42 @@ import (
 // when the call has returned.
 func Explain(into *policy.Explanation) CallOption { return CallOption{explained: into} }
 
-// explainBegin begins the explanation of a call that has one, or is the one in so many.
-func (c *Client) explainBegin(state *unaryState) {
-	e := state.chosen.explained
-	if e == nil {
-		if c.explainEvery == 0 || c.explains.Add(1)%c.explainEvery != 0 {
-			return
-		}
-		e, state.sampled = new(policy.Explanation), true
-	}
-	state.explained = e
-	c.explainFrom(e, state.method, state.start)
+// explanation is what is written down of a call: into is nil if nobody wants it, and sampled
+// says that the call is the one in so many.
+type explanation struct {
+	into    *policy.Explanation
+	sampled bool
 }
 
-// explainFrom begins an explanation; e may be nil, here and below.
-func (c *Client) explainFrom(e *policy.Explanation, method *MethodDesc, start time.Time) {
+// explain begins the explanation of a call that has one, or is the one in so many.
+func (c *Client) explain(wanted *policy.Explanation, method *MethodDesc, start time.Time) explanation {
+	e, sampled := wanted, false
 	if e == nil {
-		return
+		if c.explainEvery == 0 || c.explains.Add(1)%c.explainEvery != 0 {
+			return explanation{}
+		}
+		e, sampled = new(policy.Explanation), true
 	}
 	held := c.governor.current.Load()
 	e.Reset()
 	e.Service, e.Method, e.Target = method.Service, method.Name, c.target
 	e.Version, e.Source, e.Start = held.version, held.source, start
+	return explanation{e, sampled}
 }
 
-// explainEnd completes the explanation of a call.
-func (c *Client) explainEnd(state *unaryState, err error) {
-	explainResult(state.explained, state.start, err)
-	if state.sampled {
-		c.config.OnExplanation(state.explained)
-	}
-}
-
-// explainResult completes an explanation.
-func explainResult(e *policy.Explanation, start time.Time, err error) {
-	if e == nil {
+// explained completes the explanation of a call, or of the opening of a stream.
+func (c *Client) explained(e explanation, start time.Time, err error) {
+	if e.into == nil {
 		return
 	}
-	e.Duration, e.Code = time.Since(start), observe.Code(CodeOf(err))
+	e.into.Duration, e.into.Code = time.Since(start), observe.Code(CodeOf(err))
+	if e.sampled {
+		c.config.OnExplanation(e.into)
+	}
 }
 
-// explainRefusal notes that a call was refused before its first attempt.
+// explainRefusal notes that a call was refused before its first attempt; e may be nil, here
+// and below.
 func explainRefusal(e *policy.Explanation, by policy.Refusal) {
 	if e != nil {
 		e.Refused = by

@@ -144,7 +144,7 @@ func (r *race) judge(it *runner) policy.Decision {
 		}
 	}
 	decision := r.client.consider(r.ctx, it.state, r.policy, it.err, r.started, now)
-	explainOutcome(r.call.explained, it.record, it.err, decision, now.Sub(r.call.start))
+	explainOutcome(r.call.explained.into, it.record, it.err, decision, now.Sub(r.call.start))
 	return decision
 }
 
@@ -163,7 +163,7 @@ func (r *race) finish(it *runner) (address string, err error) {
 // its own, and without observers, who are told one thing after the other.
 func (u *unaryState) alone() *unaryState {
 	it := *u
-	it.observed, it.explained, it.fresh = nil, nil, false
+	it.observed, it.explained, it.fresh = nil, explanation{}, false
 	if u.reply != nil {
 		it.reply = reflect.New(reflect.TypeOf(u.reply).Elem()).Interface()
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/fulmar-rpc/fulmar/internal/transport"
 	"github.com/fulmar-rpc/fulmar/observe"
-	"github.com/fulmar-rpc/fulmar/policy"
 )
 
 // UnaryInterceptor wraps unary and oneway calls, on the client or the server.
@@ -62,12 +61,10 @@ type unaryState struct {
 	observed *observedCall
 	// messages are those of a method with InvokeInto, on the server.
 	messages *reusedMessages
-	// On the client: what policies make of the call, the explanation that somebody wants
-	// of it, nil if nobody does, and whether that is because it was sampled. number is that
-	// of the attempt, before the error of the one before.
+	// On the client: what policies make of the call, and its explanation. number is that of
+	// the attempt, before the error of the one before.
 	governed  *governedMethod
-	explained *policy.Explanation
-	sampled   bool
+	explained explanation
 	passes    passes
 	// endedAt is when the last attempt ended, if anybody has looked: looking takes 50 ns.
 	endedAt time.Time

@@ -76,8 +76,9 @@ type clientStream struct {
 	unwatch  func() bool
 	observed *observedStream
 	// governed and passes are what policies have given it.
-	governed *governedMethod
-	passes   passes
+	governed  *governedMethod
+	passes    passes
+	explained explanation
 }
 
 // OpenStream implements StreamCaller; generated clients use it.
@@ -101,9 +102,9 @@ func (c *Client) OpenStream(ctx context.Context, method *MethodDesc, options ...
 	if s.limit != 0 || timeout == explicitZero {
 		s.ctx.deadline = s.start.Add(s.limit)
 	}
-	c.explainFrom(s.chosen.explained, method, s.start)
+	s.explained = c.explain(s.chosen.explained, method, s.start)
 	err := c.nextStream(&s.ctx, Stream{&s.state})
-	explainResult(s.chosen.explained, s.start, err)
+	c.explained(s.explained, s.start, err)
 	if err != nil {
 		return nil, s.failed(err)
 	}
@@ -173,7 +174,7 @@ func (c *Client) openStream(ctx context.Context, call Stream) error {
 func (c *Client) openGoverned(ctx context.Context, s *clientStream) error {
 	g, m := c.governor, c.governor.method(s.state.method)
 	now := time.Now()
-	passes, refused := g.enter(m, now, s.chosen.explained)
+	passes, refused := g.enter(m, now, s.explained.into)
 	if refused != nil {
 		return refused
 	}
@@ -200,7 +201,7 @@ func (c *Client) openInTurn(ctx context.Context, s *clientStream, p *policy.Meth
 			return err
 		}
 		s.address = to.address
-		record := explainAttempt(s.chosen.explained, to, now.Sub(s.start), false)
+		record := explainAttempt(s.explained.into, to, now.Sub(s.start), false)
 		err = s.open(ctx, to.peer)
 		now = time.Now()
 		if to.choice.Member != nil {
@@ -214,7 +215,7 @@ func (c *Client) openInTurn(ctx context.Context, s *clientStream, p *policy.Meth
 			e.address, e.before = to.address, before
 			decision = c.governor.decide(ctx, p.Retry, &s.passes, e, number, c.others(), now)
 		}
-		explainOutcome(s.chosen.explained, record, err, decision, now.Sub(s.start))
+		explainOutcome(s.explained.into, record, err, decision, now.Sub(s.start))
 		if !decision.Again || !pause(ctx, decision.Delay) {
 			return err
 		}
