@@ -3,20 +3,22 @@ package etcd
 import (
 	"errors"
 	"time"
+
+	"github.com/fulmar-rpc/fulmar/cluster/registries"
 )
 
 // checks says when a follower compares what it knows with etcd. One goroutine uses it.
 type checks struct {
 	interval time.Duration
-	pauses   backoff
+	pauses   registries.Pauses
 	timer    *time.Timer
 	done     int
 }
 
 func newChecks(config Config) *checks {
-	c := &checks{interval: config.CheckInterval, pauses: backoff{min: config.BackoffMin, max: config.BackoffMax}}
+	c := &checks{interval: config.CheckInterval, pauses: registries.Pauses{Min: config.BackoffMin, Max: config.BackoffMax}}
 	if c.interval > 0 {
-		c.timer = time.NewTimer(jitter(c.interval))
+		c.timer = time.NewTimer(registries.Jitter(c.interval))
 	}
 	return c
 }
@@ -43,11 +45,11 @@ func (c *checks) did(err error) error {
 	case errors.Is(err, errStale):
 		return err
 	case err != nil:
-		c.timer.Reset(min(c.pauses.pause(), c.interval))
+		c.timer.Reset(min(c.pauses.Next(), c.interval))
 		return nil
 	}
-	c.pauses.reset()
-	c.timer.Reset(jitter(c.interval))
+	c.pauses.Reset()
+	c.timer.Reset(registries.Jitter(c.interval))
 	if c.done++; c.done >= relistChecks {
 		return errDue
 	}

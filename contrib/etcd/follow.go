@@ -11,6 +11,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/fulmar-rpc/fulmar/cluster/registries"
 )
 
 const (
@@ -53,11 +55,11 @@ type follower[T any] struct {
 func (f *follower[T]) run(ctx context.Context) error {
 	joined, cancel := f.registry.joined(ctx)
 	defer cancel()
-	pauses := backoff{min: f.registry.config.BackoffMin, max: f.registry.config.BackoffMax}
+	pauses := registries.Pauses{Min: f.registry.config.BackoffMin, Max: f.registry.config.BackoffMax}
 	for {
 		err := f.list(joined)
 		if err == nil {
-			pauses.reset()
+			pauses.Reset()
 			err = f.watch(joined)
 		}
 		if joined.Err() != nil {
@@ -67,8 +69,8 @@ func (f *follower[T]) run(ctx context.Context) error {
 			continue
 		}
 		f.registry.stats.watchFailures.Add(1)
-		f.registry.notices.warn(time.Now(), "etcd: watching failed, what is known stays until it works again", f.subject, "error", err)
-		if wait(joined, pauses.pause()) != nil {
+		f.registry.notices.Warn(time.Now(), "etcd: watching failed, what is known stays until it works again", f.subject, "error", err)
+		if registries.Wait(joined, pauses.Next()) != nil {
 			return f.registry.ended(ctx)
 		}
 	}
@@ -145,7 +147,7 @@ func (f *follower[T]) put(values map[string]*T, kv *mvccpb.KeyValue) bool {
 	}
 	if _, known := values[name]; !known && len(values) >= f.keysMax {
 		f.registry.stats.leftOut.Add(1)
-		f.registry.notices.warn(time.Now(), "etcd: there are more keys than are kept", f.subject, "limit", f.keysMax)
+		f.registry.notices.Warn(time.Now(), "etcd: there are more keys than are kept", f.subject, "limit", f.keysMax)
 		return false
 	}
 	values[name] = f.value(name, kv.Value)
@@ -163,7 +165,7 @@ func (f *follower[T]) value(name string, value []byte) *T {
 	}
 	if err != nil {
 		f.registry.stats.brokenValues.Add(1)
-		f.registry.notices.warn(time.Now(), "etcd: a broken value was left out", f.subject, "key", abridge(name), "error", err)
+		f.registry.notices.Warn(time.Now(), "etcd: a broken value was left out", f.subject, "key", fmt.Sprintf("%.80s", name), "error", err)
 		return nil
 	}
 	return &parsed

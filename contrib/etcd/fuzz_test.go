@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/fulmar-rpc/fulmar/cluster"
+	"github.com/fulmar-rpc/fulmar/cluster/registries"
 )
 
 // FuzzParseValue: any bytes as the value of an instance. What is accepted can be announced,
@@ -25,7 +26,7 @@ func FuzzParseValue(f *testing.F) {
 			}
 			return
 		}
-		if err := checkInstance(instance); err != nil {
+		if err := registries.CheckInstance(instance); err != nil {
 			t.Fatalf("%+v was read, and cannot be announced: %v", instance, err)
 		}
 		written, _, err := formatValue(instance, "zone")
@@ -34,7 +35,7 @@ func FuzzParseValue(f *testing.F) {
 		}
 		again, err := parseValue(written, "zone")
 		if instance.Weight == 0 {
-			instance.Weight = defaultWeight
+			instance.Weight = 10 // as it was written
 		}
 		if err != nil || !sameAfterJSON(again, instance) {
 			t.Fatalf("%+v became %+v, %v", instance, again, err)

@@ -125,7 +125,7 @@ type translation struct {
 func (t *translation) problem(category, method, field, format string, arguments ...any) {
 	path := field
 	if method != "" {
-		path = abridge(method) + "." + field
+		path = fmt.Sprintf("%.80s", method) + "." + field
 	}
 	t.problems = append(t.problems, Problem{t.prefix + category, path, fmt.Sprintf(format, arguments...)})
 }
@@ -139,7 +139,7 @@ func (t *translation) all(values map[string]kitexValue) {
 		case kitexLimit:
 			t.limit(values[category].limit)
 		default:
-			t.problem(abridge(category), "", "(all)", "there is no equivalent of it")
+			t.problem(fmt.Sprintf("%.80s", category), "", "(all)", "there is no equivalent of it")
 		}
 	}
 	timeouts, retries, breakers := values[kitexTimeout].timeouts, values[kitexRetry].retries, values[kitexBreaker].breakers
@@ -383,7 +383,7 @@ func (t *translation) backoff(r *policy.Retry, name, field string, p *failureSet
 		item = "max_ms"
 	default:
 		if own {
-			t.problem(kitexRetry, name, field+".backoff_policy.backoff_type", "unknown (got %q)", abridge(p.Backoff.Type))
+			t.problem(kitexRetry, name, field+".backoff_policy.backoff_type", "unknown (got %.80q)", p.Backoff.Type)
 		}
 		return
 	}

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/fulmar-rpc/fulmar/cluster"
+	"github.com/fulmar-rpc/fulmar/cluster/registries"
 	"github.com/fulmar-rpc/fulmar/contrib/etcd"
 	"github.com/fulmar-rpc/fulmar/internal/testkit"
 	"github.com/fulmar-rpc/fulmar/internal/testservers"
@@ -93,10 +94,13 @@ func network(t *testing.T, server *testservers.Server) *testservers.Proxy {
 // hasty is a configuration with which outages are over in seconds.
 func hasty(address string) etcd.Config {
 	return etcd.Config{
-		Endpoints: []string{address}, TTL: lease, RequestTimeout: time.Second,
-		BackoffMin: 20 * time.Millisecond, BackoffMax: 300 * time.Millisecond,
-		CheckInterval: 300 * time.Millisecond, DeliverInterval: 20 * time.Millisecond, HoldTime: 30 * time.Second,
-		Logger: slog.New(slog.DiscardHandler),
+		Endpoints: []string{address}, TTL: lease,
+		Common: registries.Common{
+			RequestTimeout: time.Second,
+			BackoffMin:     20 * time.Millisecond, BackoffMax: 300 * time.Millisecond,
+			CheckInterval: 300 * time.Millisecond, DeliverInterval: 20 * time.Millisecond, HoldTime: 30 * time.Second,
+			Logger: slog.New(slog.DiscardHandler),
+		},
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/fulmar-rpc/fulmar/cluster"
+	"github.com/fulmar-rpc/fulmar/cluster/registries"
 )
 
 // announcement keeps one instance known. Its goroutine, which Register starts and
@@ -47,7 +48,7 @@ var _ cluster.Registration = (*announcement)(nil)
 // at, so that an instance whose lease expired, or whose key somebody removed, is
 // announced again.
 func (r *Registry) Register(ctx context.Context, service string, instance cluster.Instance) (cluster.Registration, error) {
-	if err := errors.Join(checkService(service), checkInstance(instance)); err != nil {
+	if err := errors.Join(registries.CheckService(service), registries.CheckInstance(instance)); err != nil {
 		return nil, fmt.Errorf("etcd registry: %w", err)
 	}
 	value, address, err := formatValue(instance, r.config.ZoneTag)
@@ -55,7 +56,7 @@ func (r *Registry) Register(ctx context.Context, service string, instance cluste
 		return nil, fmt.Errorf("etcd registry: %w", err)
 	}
 	if len(value) > r.config.MaxValueBytes {
-		return nil, fmt.Errorf("etcd registry: instance %s: value of %d bytes (limit %d)", abridge(instance.Address), len(value), r.config.MaxValueBytes)
+		return nil, fmt.Errorf("etcd registry: instance %s: value of %d bytes (limit %d)", instance.Address, len(value), r.config.MaxValueBytes)
 	}
 	a := &announcement{
 		registry: r, subject: service + " at " + instance.Address,
@@ -91,7 +92,7 @@ func (r *Registry) Register(ctx context.Context, service string, instance cluste
 		cause := err
 		if err := a.Withdraw(forget); err != nil {
 			// Nothing more can be done about it: the lease expires.
-			r.notices.warn(time.Now(), "etcd: a failed announcement could not be taken back", a.subject, "error", err)
+			r.notices.Warn(time.Now(), "etcd: a failed announcement could not be taken back", a.subject, "error", err)
 		}
 		return nil, fmt.Errorf("etcd registry: announce %s: %w", a.subject, cause)
 	}
@@ -117,17 +118,17 @@ func (a *announcement) run(ctx context.Context, first chan<- error) {
 	if err != nil {
 		return
 	}
-	pauses := backoff{min: a.registry.config.BackoffMin, max: a.registry.config.BackoffMax}
+	pauses := registries.Pauses{Min: a.registry.config.BackoffMin, Max: a.registry.config.BackoffMax}
 	pause := a.interval()
-	for wait(ctx, pause) == nil {
+	for registries.Wait(ctx, pause) == nil {
 		switch err := a.beat(ctx); {
 		case ctx.Err() != nil:
 		case err != nil:
 			a.registry.stats.beatFailures.Add(1)
-			a.registry.notices.warn(time.Now(), "etcd: an instance cannot be kept known, trying again", a.subject, "error", err)
-			pause = min(pauses.pause(), a.interval())
+			a.registry.notices.Warn(time.Now(), "etcd: an instance cannot be kept known, trying again", a.subject, "error", err)
+			pause = min(pauses.Next(), a.interval())
 		default:
-			pauses.reset()
+			pauses.Reset()
 			pause = a.interval()
 		}
 	}
@@ -136,7 +137,7 @@ func (a *announcement) run(ctx context.Context, first chan<- error) {
 // interval is how far apart signs of life are: a third of what the lease lives, so that
 // two may fail.
 func (a *announcement) interval() time.Duration {
-	return jitter(or(a.granted, a.registry.config.TTL) / 3)
+	return registries.Jitter(or(a.granted, a.registry.config.TTL) / 3)
 }
 
 // timeout of one request: once the instance is known, one that takes longer than the time
@@ -267,7 +268,7 @@ func (a *announcement) look(ctx context.Context, client *clientv3.Client) error 
 		return err
 	}
 	a.registry.stats.repaired.Add(1)
-	a.registry.notices.warn(time.Now(), "etcd: an instance was announced again", a.subject, "reason", what)
+	a.registry.notices.Warn(time.Now(), "etcd: an instance was announced again", a.subject, "reason", what)
 	return nil
 }
 
@@ -287,13 +288,13 @@ func (a *announcement) Withdraw(ctx context.Context) error {
 	if a.withdrawn {
 		return nil
 	}
-	pauses := backoff{min: a.registry.config.BackoffMin, max: a.registry.config.BackoffMax}
+	pauses := registries.Pauses{Min: a.registry.config.BackoffMin, Max: a.registry.config.BackoffMax}
 	for {
 		err := a.revoke(ctx)
 		if err == nil {
 			break
 		}
-		if wait(ctx, pauses.pause()) != nil {
+		if registries.Wait(ctx, pauses.Next()) != nil {
 			a.registry.forget(a)
 			return fmt.Errorf("etcd registry: withdraw %s: %w", a.subject, err)
 		}

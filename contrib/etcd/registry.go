@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/fulmar-rpc/fulmar/cluster"
+	"github.com/fulmar-rpc/fulmar/cluster/registries"
 )
 
 // ErrClosed is what calls of a Registry return that is closed.
@@ -24,7 +25,7 @@ const messageBytesMax = 16 << 20
 // etcd. It is safe for concurrent use. Whoever made it closes it.
 type Registry struct {
 	config  Config
-	notices *notices
+	notices *registries.Notices
 	stats   counters
 
 	// ctx ends with Close, and running waits for what the Registry started.
@@ -51,7 +52,7 @@ func New(config Config) (*Registry, error) {
 	}
 	config = config.withDefaults()
 	r := &Registry{
-		config: config, notices: newNotices(config.Logger),
+		config: config, notices: &registries.Notices{Logger: config.Logger},
 		connecting: make(chan struct{}, 1), announcements: map[*announcement]struct{}{},
 	}
 	r.ctx, r.cancel = context.WithCancel(context.Background())

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fulmar-rpc/fulmar/cluster"
+	"github.com/fulmar-rpc/fulmar/cluster/registries"
 )
 
 // resolver finds the instances of one service.
@@ -22,7 +23,7 @@ var _ cluster.Resolver = (*resolver)(nil)
 // Resolver finds the instances of a service, those of Kitex servers too. It may be used
 // by several goroutines, each of which watches for itself.
 func (r *Registry) Resolver(service string) (cluster.Resolver, error) {
-	if err := checkService(service); err != nil {
+	if err := registries.CheckService(service); err != nil {
 		return nil, fmt.Errorf("etcd registry: %w", err)
 	}
 	return &resolver{registry: r, service: service}, nil
@@ -31,7 +32,7 @@ func (r *Registry) Resolver(service string) (cluster.Resolver, error) {
 // Resolve delivers lists until ctx ends or the Registry is closed.
 func (s *resolver) Resolve(ctx context.Context, deliver func([]cluster.Instance)) error {
 	config := s.registry.config
-	list := &roster{hold: config.HoldTime, interval: config.DeliverInterval, max: config.MaxInstances}
+	list := &registries.Roster{Hold: config.HoldTime, Interval: config.DeliverInterval, Max: config.MaxInstances}
 	f := &follower[cluster.Instance]{
 		registry: s.registry, subject: s.service, prefix: s.registry.servicePrefix(s.service),
 		keysMax: config.MaxInstances, valueBytesMax: config.MaxValueBytes,
@@ -49,7 +50,7 @@ func (s *resolver) Resolve(ctx context.Context, deliver func([]cluster.Instance)
 					instances = append(instances, *value)
 				}
 			}
-			all, ok, again := list.update(now, instances)
+			all, ok, again := list.Update(now, instances)
 			if ok {
 				s.registry.stats.delivered.Add(1)
 				deliver(all)

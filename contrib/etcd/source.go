@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/fulmar-rpc/fulmar/policy"
+
+	"github.com/fulmar-rpc/fulmar/cluster/registries"
 )
 
 // Source is where a policy document is kept in etcd. Several goroutines may watch it,
@@ -47,8 +49,8 @@ func version(revision int64) string { return fmt.Sprintf("etcd revision %d", rev
 // exist, or is removed, nothing is delivered, and the log says so: the last document
 // stays in force.
 func (r *Registry) Document(key string) (*Source, error) {
-	if key == "" || len(key) > keyBytesMax || hasControls(key) {
-		return nil, fmt.Errorf("etcd registry: %q is no key of a policy document (1 to %d bytes)", abridge(key), keyBytesMax)
+	if err := registries.CheckKey(key, keyBytesMax); err != nil {
+		return nil, fmt.Errorf("etcd registry: key of a policy document: %w", err)
 	}
 	s := &Source{registry: r}
 	s.watch = func(ctx context.Context, deliver func([]byte, string)) error {
@@ -59,7 +61,7 @@ func (r *Registry) Document(key string) (*Source, error) {
 			changed: func(now time.Time, revision int64, values map[string]*[]byte) time.Duration {
 				value := values[""]
 				if value == nil {
-					r.notices.warn(now, "etcd: there is no policy document", key)
+					r.notices.Warn(now, "etcd: there is no policy document", key)
 					return 0
 				}
 				if last == nil || !bytes.Equal(last, *value) {
@@ -88,9 +90,9 @@ const kitexRoot = "/KitexConfig/"
 // that name of each. "Orders" is a service in Thrift, "shop.v1.Orders" or "Orders/" one
 // in Protobuf. Without services only what holds for all methods is translated.
 func (r *Registry) KitexClientPolicy(client, server string, services ...string) (*Source, error) {
-	failures := []error{checkService(client), checkService(server)}
+	failures := []error{registries.CheckService(client), registries.CheckService(server)}
 	for _, service := range services {
-		failures = append(failures, checkService(strings.TrimSuffix(service, "/")))
+		failures = append(failures, registries.CheckService(strings.TrimSuffix(service, "/")))
 	}
 	if err := errors.Join(failures...); err != nil {
 		return nil, fmt.Errorf("etcd registry: %w", err)
@@ -101,7 +103,7 @@ func (r *Registry) KitexClientPolicy(client, server string, services ...string) 
 // KitexServerPolicy is the policy for the calls that a server gets, by the name that it
 // has in Kitex, translated from the limits that Kitex's extension for etcd keeps.
 func (r *Registry) KitexServerPolicy(server string) (*Source, error) {
-	if err := checkService(server); err != nil {
+	if err := registries.CheckService(server); err != nil {
 		return nil, fmt.Errorf("etcd registry: %w", err)
 	}
 	return r.kitexSource(kitexRoot+server+"/"+kitexLimit, true, nil), nil
@@ -126,7 +128,7 @@ func (r *Registry) kitexSource(prefix string, single bool, services []string) *S
 				s.report(now, prefix, problems)
 				text, err := json.Marshal(document)
 				if err != nil {
-					r.notices.warn(now, "etcd: a policy cannot be written", prefix, "error", err)
+					r.notices.Warn(now, "etcd: a policy cannot be written", prefix, "error", err)
 					return 0
 				}
 				if last == nil || !bytes.Equal(last, text) {
@@ -150,7 +152,7 @@ func (s *Source) report(now time.Time, prefix string, problems []Problem) {
 	s.mu.Unlock()
 	for _, problem := range problems {
 		if !slices.Contains(before, problem) {
-			s.registry.notices.warn(now, "etcd: a setting of Kitex is not in force", problem.Key+" "+problem.Field, "reason", problem.Reason)
+			s.registry.notices.Warn(now, "etcd: a setting of Kitex is not in force", problem.Key+" "+problem.Field, "reason", problem.Reason)
 		}
 	}
 }

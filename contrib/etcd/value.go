@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/fulmar-rpc/fulmar/cluster"
+	"github.com/fulmar-rpc/fulmar/cluster/registries"
 )
 
 // instanceValue is the value of a key, as Kitex writes and reads it.
@@ -19,10 +20,8 @@ type instanceValue struct {
 // formatValue returns the value that announces an instance, and the address that the key
 // ends with.
 func formatValue(instance cluster.Instance, zoneTag string) (value []byte, address string, err error) {
-	v := instanceValue{
-		Network: "tcp", Address: instance.Address,
-		Weight: or(instance.Weight, defaultWeight), Tags: zoned(instance, zoneTag),
-	}
+	v := instanceValue{Network: "tcp", Address: instance.Address}
+	v.Weight, v.Tags = registries.FieldsOf(instance, zoneTag)
 	if path, ok := strings.CutPrefix(instance.Address, "unix:"); ok {
 		v.Network, v.Address = "unix", strings.TrimPrefix(path, "//")
 	}
@@ -47,13 +46,14 @@ func parseValue(value []byte, zoneTag string) (cluster.Instance, error) {
 		}
 		address = "unix:" + address
 	default:
-		return cluster.Instance{}, fmt.Errorf("value: unknown network %q", abridge(v.Network))
+		return cluster.Instance{}, fmt.Errorf("value: unknown network %.80q", v.Network)
 	}
 	if v.Network != "unix" && strings.HasPrefix(address, "unix:") {
-		return cluster.Instance{}, fmt.Errorf("value: address %q is not host:port", abridge(address))
+		return cluster.Instance{}, fmt.Errorf("value: address %.80q is not host:port", address)
 	}
-	if err := checkAddress(address); err != nil {
+	instance, err := registries.InstanceOf(address, v.Weight, v.Tags, zoneTag)
+	if err != nil {
 		return cluster.Instance{}, fmt.Errorf("value: %w", err)
 	}
-	return cluster.Instance{Address: address, Weight: boundWeight(v.Weight), Zone: v.Tags[zoneTag], Tags: v.Tags}, nil
+	return instance, nil
 }

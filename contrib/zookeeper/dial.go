@@ -8,6 +8,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/fulmar-rpc/fulmar/cluster/registries"
 )
 
 // dialer connects one client. It is called by the client's goroutine only, but for
@@ -17,7 +19,7 @@ type dialer struct {
 	config Config
 
 	mu     sync.Mutex
-	pauses backoff
+	pauses registries.Pauses
 	failed bool
 	// refused: there are no more connections.
 	refused bool
@@ -25,7 +27,7 @@ type dialer struct {
 }
 
 func newDialer(ctx context.Context, config Config) *dialer {
-	return &dialer{ctx: ctx, config: config, pauses: backoff{min: config.BackoffMin, max: config.BackoffMax}}
+	return &dialer{ctx: ctx, config: config, pauses: registries.Pauses{Min: config.BackoffMin, Max: config.BackoffMax}}
 }
 
 // dial connects, after a pause if the last attempt was no success.
@@ -37,12 +39,12 @@ func (d *dialer) dial(network, address string, _ time.Duration) (net.Conn, error
 	}
 	pause := time.Duration(0)
 	if d.failed {
-		pause = d.pauses.pause()
+		pause = d.pauses.Next()
 	}
 	d.failed = true
 	d.mu.Unlock()
 	if pause > 0 {
-		if err := wait(d.ctx, pause); err != nil {
+		if err := registries.Wait(d.ctx, pause); err != nil {
 			return nil, err
 		}
 	}
@@ -92,7 +94,7 @@ func (d *dialer) succeeded() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.failed = false
-	d.pauses.reset()
+	d.pauses.Reset()
 }
 
 // introduced is told that the connection has a session.

@@ -3,9 +3,12 @@ package zookeeper_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
+	"time"
 
 	"github.com/fulmar-rpc/fulmar/cluster"
+	"github.com/fulmar-rpc/fulmar/cluster/registries"
 	"github.com/fulmar-rpc/fulmar/contrib/zookeeper"
 )
 
@@ -20,6 +23,7 @@ func announceAndFind(ctx context.Context) error {
 		Servers:  []string{"zk-1.internal:2181", "zk-2.internal:2181", "zk-3.internal:2181"},
 		User:     "rpc",
 		Password: zookeeper.Secret(os.Getenv("ZOOKEEPER_PASSWORD")),
+		Common:   registries.Common{HoldTime: 2 * time.Minute, Logger: slog.Default()},
 	})
 	if err != nil {
 		return err

@@ -3,6 +3,8 @@ package zookeeper
 import (
 	"encoding/json"
 	"testing"
+
+	"github.com/fulmar-rpc/fulmar/cluster/registries"
 )
 
 // FuzzParseValue: any name and bytes as the node of an instance. What is accepted can be
@@ -20,7 +22,7 @@ func FuzzParseValue(f *testing.F) {
 			}
 			return
 		}
-		if err := checkInstance(instance); err != nil {
+		if err := registries.CheckInstance(instance); err != nil {
 			t.Fatalf("%+v was read, and cannot be announced: %v", instance, err)
 		}
 		if node, err := nodeName(instance); err != nil || node != name {
@@ -32,7 +34,7 @@ func FuzzParseValue(f *testing.F) {
 		}
 		again, err := parseValue(name, written, "zone")
 		if instance.Weight == 0 {
-			instance.Weight = defaultWeight
+			instance.Weight = 10 // as it was written
 		}
 		got, _ := json.Marshal(again)
 		want, _ := json.Marshal(instance)

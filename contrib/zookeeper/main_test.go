@@ -16,6 +16,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/fulmar-rpc/fulmar/cluster"
+	"github.com/fulmar-rpc/fulmar/cluster/registries"
 	"github.com/fulmar-rpc/fulmar/contrib/zookeeper"
 	"github.com/fulmar-rpc/fulmar/internal/testkit"
 	"github.com/fulmar-rpc/fulmar/internal/testservers"
@@ -87,10 +88,13 @@ func network(t *testing.T, server *testservers.Server) *testservers.Proxy {
 // hasty is a configuration with which outages are over in seconds.
 func hasty(address string) zookeeper.Config {
 	return zookeeper.Config{
-		Servers: []string{address}, SessionTimeout: lease, RequestTimeout: time.Second,
-		BackoffMin: 20 * time.Millisecond, BackoffMax: 300 * time.Millisecond,
-		CheckInterval: 300 * time.Millisecond, DeliverInterval: 20 * time.Millisecond, HoldTime: 30 * time.Second,
-		Logger: slog.New(slog.DiscardHandler),
+		Servers: []string{address}, SessionTimeout: lease,
+		Common: registries.Common{
+			RequestTimeout: time.Second,
+			BackoffMin:     20 * time.Millisecond, BackoffMax: 300 * time.Millisecond,
+			CheckInterval: 300 * time.Millisecond, DeliverInterval: 20 * time.Millisecond, HoldTime: 30 * time.Second,
+			Logger: slog.New(slog.DiscardHandler),
+		},
 	}
 }
 

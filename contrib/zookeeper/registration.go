@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/fulmar-rpc/fulmar/cluster"
+	"github.com/fulmar-rpc/fulmar/cluster/registries"
 )
 
 // announcement keeps one instance known. Its goroutine, which Register starts and
@@ -40,7 +41,7 @@ var _ cluster.Registration = (*announcement)(nil)
 // whenever it is gone, in a new session or because somebody removed it, and taken over
 // from a session of a process before, with whose end it would vanish.
 func (r *Registry) Register(ctx context.Context, service string, instance cluster.Instance) (cluster.Registration, error) {
-	if err := errors.Join(checkService(service), checkInstance(instance)); err != nil {
+	if err := errors.Join(registries.CheckService(service), registries.CheckInstance(instance)); err != nil {
 		return nil, fmt.Errorf("zookeeper registry: %w", err)
 	}
 	name, err := nodeName(instance)
@@ -91,7 +92,7 @@ func (r *Registry) Register(ctx context.Context, service string, instance cluste
 		defer cancel()
 		cause := err
 		if err := a.Withdraw(forget); err != nil {
-			r.notices.warn(time.Now(), "zookeeper: a failed announcement could not be taken back", a.subject, "error", err)
+			r.notices.Warn(time.Now(), "zookeeper: a failed announcement could not be taken back", a.subject, "error", err)
 		}
 		return nil, fmt.Errorf("zookeeper registry: announce %s: %w", a.subject, cause)
 	}
@@ -107,17 +108,17 @@ func (a *announcement) run(ctx context.Context, first chan<- error) {
 		return
 	}
 	config := a.registry.config
-	pauses := backoff{min: config.BackoffMin, max: config.BackoffMax}
+	pauses := registries.Pauses{Min: config.BackoffMin, Max: config.BackoffMax}
 	// Two processes that announce one address take it from each other: less and less
 	// often.
-	contest := backoff{min: config.BackoffMin, max: max(config.SessionTimeout, config.BackoffMin)}
+	contest := registries.Pauses{Min: config.BackoffMin, Max: max(config.SessionTimeout, config.BackoffMin)}
 	quiet := time.Now()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-a.waker.wake: // there is a session again, or another one
-		case <-time.After(jitter(config.SessionTimeout / 3)):
+		case <-time.After(registries.Jitter(config.SessionTimeout / 3)):
 		}
 		pause := time.Duration(0)
 		switch taken, err := a.ensure(ctx); {
@@ -125,18 +126,18 @@ func (a *announcement) run(ctx context.Context, first chan<- error) {
 			return
 		case err != nil:
 			a.registry.stats.announceFailures.Add(1)
-			a.registry.notices.warn(time.Now(), "zookeeper: an instance cannot be kept known, trying again", a.subject, "error", err)
-			pause = pauses.pause()
+			a.registry.notices.Warn(time.Now(), "zookeeper: an instance cannot be kept known, trying again", a.subject, "error", err)
+			pause = pauses.Next()
 			a.waker.signal()
 		case taken:
-			pause, quiet = contest.pause(), time.Now()
+			pause, quiet = contest.Next(), time.Now()
 		default:
-			pauses.reset()
-			if time.Since(quiet) > contest.max {
-				contest.reset()
+			pauses.Reset()
+			if time.Since(quiet) > contest.Max {
+				contest.Reset()
 			}
 		}
-		if pause > 0 && wait(ctx, pause) != nil {
+		if pause > 0 && registries.Wait(ctx, pause) != nil {
 			return
 		}
 	}
@@ -238,7 +239,7 @@ func (a *announcement) takeOver(ctx context.Context, conn *zk.Conn, id int64, ve
 	}
 	a.registry.stats.announced.Add(1)
 	a.registry.stats.takenOver.Add(1)
-	a.registry.notices.warn(time.Now(), "zookeeper: the node of an instance was taken over from another session", a.subject)
+	a.registry.notices.Warn(time.Now(), "zookeeper: the node of an instance was taken over from another session", a.subject)
 	return nil
 }
 
@@ -257,13 +258,13 @@ func (a *announcement) Withdraw(ctx context.Context) error {
 	if a.withdrawn {
 		return nil
 	}
-	pauses := backoff{min: a.registry.config.BackoffMin, max: a.registry.config.BackoffMax}
+	pauses := registries.Pauses{Min: a.registry.config.BackoffMin, Max: a.registry.config.BackoffMax}
 	for {
 		err := a.remove(ctx)
 		if err == nil {
 			break
 		}
-		if wait(ctx, pauses.pause()) != nil {
+		if registries.Wait(ctx, pauses.Next()) != nil {
 			a.registry.forget(a)
 			return fmt.Errorf("zookeeper registry: withdraw %s: %w", a.subject, err)
 		}

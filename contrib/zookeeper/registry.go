@@ -9,13 +9,14 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/fulmar-rpc/fulmar/cluster"
+	"github.com/fulmar-rpc/fulmar/cluster/registries"
 )
 
 // Registry announces and finds instances, over a session of ZooKeeper for either. It is
 // safe for concurrent use. Whoever made it closes it.
 type Registry struct {
 	config  Config
-	notices *notices
+	notices *registries.Notices
 	stats   counters
 	acl     []zk.ACL
 
@@ -40,7 +41,7 @@ func New(config Config) (*Registry, error) {
 	}
 	config = config.withDefaults()
 	r := &Registry{
-		config: config, notices: newNotices(config.Logger), announcements: map[*announcement]struct{}{},
+		config: config, notices: &registries.Notices{Logger: config.Logger}, announcements: map[*announcement]struct{}{},
 		acl: zk.WorldACL(zk.PermAll), ended: make(chan struct{}),
 	}
 	if config.User != "" {

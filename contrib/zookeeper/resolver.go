@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/fulmar-rpc/fulmar/cluster"
+	"github.com/fulmar-rpc/fulmar/cluster/registries"
 )
 
 // readers is how many nodes are read at the same time.
@@ -27,7 +28,7 @@ var _ cluster.Resolver = (*resolver)(nil)
 // Resolver finds the instances of a service, those of Kitex servers too. It may be used
 // by several goroutines, each of which watches for itself.
 func (r *Registry) Resolver(service string) (cluster.Resolver, error) {
-	if err := checkService(service); err != nil {
+	if err := registries.CheckService(service); err != nil {
 		return nil, fmt.Errorf("zookeeper registry: %w", err)
 	}
 	return &resolver{registry: r, service: service}, nil
@@ -77,9 +78,9 @@ type child struct {
 
 func (v *view) follow(ctx context.Context, deliver func([]cluster.Instance)) {
 	config := v.registry.config
-	list := &roster{hold: config.HoldTime, interval: config.DeliverInterval, max: config.MaxInstances}
-	pauses := backoff{min: config.BackoffMin, max: config.BackoffMax}
-	again, check := time.NewTimer(0), time.NewTimer(jitter(max(config.CheckInterval, time.Second)))
+	list := &registries.Roster{Hold: config.HoldTime, Interval: config.DeliverInterval, Max: config.MaxInstances}
+	pauses := registries.Pauses{Min: config.BackoffMin, Max: config.BackoffMax}
+	again, check := time.NewTimer(0), time.NewTimer(registries.Jitter(max(config.CheckInterval, time.Second)))
 	defer again.Stop()
 	defer check.Stop()
 	for {
@@ -89,7 +90,7 @@ func (v *view) follow(ctx context.Context, deliver func([]cluster.Instance)) {
 		case <-v.waker.wake:
 		case <-again.C:
 		case <-check.C:
-			check.Reset(jitter(max(config.CheckInterval, time.Second)))
+			check.Reset(registries.Jitter(max(config.CheckInterval, time.Second)))
 			if config.CheckInterval > 0 {
 				v.check(ctx)
 			}
@@ -99,15 +100,15 @@ func (v *view) follow(ctx context.Context, deliver func([]cluster.Instance)) {
 				return
 			}
 			v.registry.stats.watchFailures.Add(1)
-			v.registry.notices.warn(time.Now(), "zookeeper: watching failed, what is known stays until it works again", v.service, "error", err)
-			if wait(ctx, pauses.pause()) != nil {
+			v.registry.notices.Warn(time.Now(), "zookeeper: watching failed, what is known stays until it works again", v.service, "error", err)
+			if registries.Wait(ctx, pauses.Next()) != nil {
 				return
 			}
 			v.waker.signal()
 			continue
 		}
-		pauses.reset()
-		all, ok, pause := list.update(time.Now(), v.instances())
+		pauses.Reset()
+		all, ok, pause := list.Update(time.Now(), v.instances())
 		if ok {
 			v.registry.stats.delivered.Add(1)
 			deliver(all)
@@ -198,7 +199,7 @@ func (v *view) bound(names []string) []string {
 		return names
 	}
 	v.registry.stats.leftOut.Add(int64(len(names) - most))
-	v.registry.notices.warn(time.Now(), "zookeeper: there are more nodes than are kept", v.service, "limit", most, "got", len(names))
+	v.registry.notices.Warn(time.Now(), "zookeeper: there are more nodes than are kept", v.service, "limit", most, "got", len(names))
 	return names[:most]
 }
 
@@ -260,7 +261,7 @@ func (v *view) read(ctx context.Context, conn *zk.Conn) error {
 // readOne reads a node, and asks to be told when it changes unless it has.
 func (v *view) readOne(ctx context.Context, conn *zk.Conn, name string, c *child) error {
 	config := v.registry.config
-	broken := checkHostPort(name)
+	broken := registries.CheckHostPort(name)
 	if broken == nil {
 		watched := c.watched
 		data, err := ask(ctx, v.session, conn, func(conn *zk.Conn) (data []byte, err error) {
@@ -285,7 +286,7 @@ func (v *view) readOne(ctx context.Context, conn *zk.Conn, name string, c *child
 		}
 	}
 	v.registry.stats.brokenValues.Add(1)
-	v.registry.notices.warn(time.Now(), "zookeeper: a broken node was left out", v.service, "node", abridge(name), "error", broken)
+	v.registry.notices.Warn(time.Now(), "zookeeper: a broken node was left out", v.service, "node", fmt.Sprintf("%.80s", name), "error", broken)
 	c.instance, c.read = nil, true
 	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/fulmar-rpc/fulmar/cluster/registries"
 )
 
 // ErrClosed is what calls of a Registry return that is closed.
@@ -27,7 +29,7 @@ const packetBytesMax = 4 << 20
 // read and write, and reads everything as fast anew.
 type session struct {
 	config  Config
-	notices *notices
+	notices *registries.Notices
 	// single: a session ends with its connection.
 	single bool
 
@@ -53,7 +55,7 @@ type session struct {
 	paths     map[string]map[*waker]struct{}
 }
 
-func newSession(config Config, notices *notices, single bool) *session {
+func newSession(config Config, notices *registries.Notices, single bool) *session {
 	s := &session{
 		config: config, notices: notices, single: single, ended: make(chan struct{}), poked: make(chan struct{}, 1),
 		ready: make(chan struct{}), lost: time.Now(),
@@ -81,14 +83,14 @@ func (s *session) close() {
 // longer than one lives is replaced: it would go on with the number of the last change
 // that it has seen, and a ZooKeeper that has lost its data refuses it for that, for ever.
 func (s *session) run() {
-	pauses := backoff{min: s.config.BackoffMin, max: s.config.BackoffMax}
+	pauses := registries.Pauses{Min: s.config.BackoffMin, Max: s.config.BackoffMax}
 	for s.ctx.Err() == nil {
 		err := s.connect()
 		if s.ctx.Err() != nil {
 			return
 		}
-		s.notices.warn(time.Now(), "zookeeper: beginning anew, what is known stays", s.config.Servers[0], "error", err)
-		if wait(s.ctx, pauses.pause()) != nil {
+		s.notices.Warn(time.Now(), "zookeeper: beginning anew, what is known stays", s.config.Servers[0], "error", err)
+		if registries.Wait(s.ctx, pauses.Next()) != nil {
 			return
 		}
 	}

@@ -119,6 +119,7 @@ func runtimePolicy() []place {
 		},
 		{folder: "internal/simnet", group: runtimeGroup, line: 2, testThirdParty: []string{moduleNet}},
 
+		{folder: "cluster/registries", group: runtimeGroup, line: 3, public: true, without: []string{"os", "syscall"}, why: "it reaches nothing outside but a logger (ADR-0074)"},
 		{folder: "internal/transport", group: runtimeGroup, line: 3},
 		{
 			folder: "policy", group: runtimeGroup, line: 3, public: true, without: []string{"net", "os", "syscall", "context"},

@@ -807,3 +807,48 @@ const (
 	// PluginOptions bounds the options of one plugin.
 	PluginOptions = 64
 )
+
+// Registries.
+const (
+	// RegistryRequestTimeout is how long one request to a registry may take. An answer
+	// takes milliseconds; within a third of a lease there has to be time for another one.
+	RegistryRequestTimeout = 3 * time.Second
+
+	// RegistryPauseMin and RegistryPauseMax bound the pause after which something that a
+	// registry did not do is tried again. It doubles, and a part is drawn by chance:
+	// nobody is away for long once the registry is back, and not all come at once.
+	RegistryPauseMin = 100 * time.Millisecond
+	RegistryPauseMax = 5 * time.Second
+
+	// RegistryCheck is how often what is known is compared with a registry that pushes
+	// changes, give or take a tenth. It finds one that has lost its data, and watches that
+	// died in silence, and costs one small request.
+	RegistryCheck = 30 * time.Second
+
+	// RegistryListPause is how far apart lists of a service are: a thousand changes at
+	// once make few.
+	RegistryListPause = 100 * time.Millisecond
+
+	// RegistryHold is how long instances stay in lists that vanished in numbers: as long
+	// as a lease of Kitex. By then everybody who lives has announced itself again.
+	RegistryHold = time.Minute
+
+	// RegistryValueBytes bounds what a registry has of one instance. Values have a hundred
+	// bytes; a list of Instances hostile ones stays below 100 MiB.
+	RegistryValueBytes = 8 << 10
+
+	// RegistryNameBytes bounds the name of a service, which is a part of every key, and
+	// RegistryAddressBytes an address: longer than any name of a host with its port, and
+	// any path of a socket.
+	RegistryNameBytes    = 256
+	RegistryAddressBytes = 300
+
+	// RegistryWeightMax is the most that a registry may say of a weight: sums of them must
+	// not overflow.
+	RegistryWeightMax = 1_000_000
+
+	// RegistryLogPause is how far apart two lines of a log are that say the same of the
+	// same thing, and RegistryLogSubjects how many things are kept in mind for that.
+	RegistryLogPause    = 10 * time.Second
+	RegistryLogSubjects = 1000
+)

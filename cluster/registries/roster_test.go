@@ -1,4 +1,4 @@
-package etcd
+package registries
 
 import (
 	"fmt"
@@ -42,10 +42,10 @@ func TestRoster_Lists(t *testing.T) {
 	}
 	for name, steps := range cases {
 		t.Run(name, func(t *testing.T) {
-			r := &roster{hold: hold, interval: interval, max: 100}
+			r := &Roster{Hold: hold, Interval: interval, Max: 100}
 			begin := time.Now()
 			for _, s := range steps {
-				list, ok, _ := r.update(begin.Add(s.at), s.says)
+				list, ok, _ := r.Update(begin.Add(s.at), s.says)
 				if ok != (s.want >= 0) || ok && len(list) != s.want {
 					t.Fatalf("after %v: %d instances, %v, want %d", s.at, len(list), ok, s.want)
 				}
@@ -56,30 +56,30 @@ func TestRoster_Lists(t *testing.T) {
 
 // TestRoster_AsksToBeCalledAgain: nothing else would tell it that a time is over.
 func TestRoster_AsksToBeCalledAgain(t *testing.T) {
-	r := &roster{hold: time.Minute, interval: time.Second, max: 100}
+	r := &Roster{Hold: time.Minute, Interval: time.Second, Max: 100}
 	begin := time.Now()
-	if _, _, again := r.update(begin, some(0, 9)); again != 0 {
+	if _, _, again := r.Update(begin, some(0, 9)); again != 0 {
 		t.Error(again)
 	}
-	if _, ok, again := r.update(begin.Add(time.Millisecond), some(0, 8)); ok || again != 999*time.Millisecond {
+	if _, ok, again := r.Update(begin.Add(time.Millisecond), some(0, 8)); ok || again != 999*time.Millisecond {
 		t.Error(ok, again)
 	}
-	if _, ok, again := r.update(begin.Add(time.Second), nil); !ok && again != time.Minute-time.Second+time.Millisecond {
+	if _, ok, again := r.Update(begin.Add(time.Second), nil); !ok && again != time.Minute-time.Second+time.Millisecond {
 		t.Error(ok, again)
 	}
 }
 
 func TestRoster_ChangedInstance(t *testing.T) {
-	r := &roster{max: 100}
+	r := &Roster{Max: 100}
 	begin := time.Now()
 	one := cluster.Instance{Address: "10.0.0.1:1", Tags: map[string]string{"a": "b"}}
-	r.update(begin, []cluster.Instance{one})
+	r.Update(begin, []cluster.Instance{one})
 	for _, change := range []func(*cluster.Instance){
 		func(i *cluster.Instance) { i.Weight = 3 }, func(i *cluster.Instance) { i.Zone = "x" },
 		func(i *cluster.Instance) { i.Tags = map[string]string{"a": "c"} },
 	} {
 		change(&one)
-		if _, ok, _ := r.update(begin, []cluster.Instance{one}); !ok {
+		if _, ok, _ := r.Update(begin, []cluster.Instance{one}); !ok {
 			t.Errorf("no list for %+v", one)
 		}
 	}
@@ -88,10 +88,10 @@ func TestRoster_ChangedInstance(t *testing.T) {
 // TestRoster_ForgetsStrangers: instances that come and go by the thousand are not all
 // kept in mind.
 func TestRoster_ForgetsStrangers(t *testing.T) {
-	r := &roster{hold: time.Minute, max: 10}
+	r := &Roster{Hold: time.Minute, Max: 10}
 	begin := time.Now()
 	for i := range 100 {
-		r.update(begin.Add(time.Duration(i)), some(i*5, i*5+5))
+		r.Update(begin.Add(time.Duration(i)), some(i*5, i*5+5))
 	}
 	if len(r.gone) > 10 {
 		t.Errorf("%d are kept in mind", len(r.gone))

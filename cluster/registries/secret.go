@@ -1,4 +1,4 @@
-package zookeeper
+package registries
 
 import (
 	"fmt"
@@ -6,7 +6,8 @@ import (
 	"log/slog"
 )
 
-// Secret is a text that is neither printed nor logged, whatever it is a part of.
+// Secret is a text, such as a password, that is neither printed nor logged, whatever it is
+// a part of. string(secret) is the text.
 type Secret string
 
 const redacted = "[secret]"

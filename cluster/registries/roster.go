@@ -1,4 +1,4 @@
-package etcd
+package registries
 
 import (
 	"maps"
@@ -9,19 +9,21 @@ import (
 	"github.com/fulmar-rpc/fulmar/cluster"
 )
 
-// roster makes lists of instances of what a registry says, and keeps those a while that
-// vanished from it if many did: it is told what time it is. The zero roster with its
-// limits set knows nothing yet. One goroutine may use it at a time.
+// Roster makes lists of instances of what a registry says, and keeps those a while that
+// vanished from it if many did: it is told what time it is. One whose fields are set knows
+// nothing yet. One goroutine may use it at a time.
 //
 // Many are two or more, and more than a quarter of those that there were, or all. A
 // registry that loses them loses them one by one, and has them back one by one: who is
 // held stays in lists until it is back or its time is over, however many are back.
-type roster struct {
-	// hold is how long vanished instances count; none do unless it is positive. interval
-	// is how far apart lists are.
-	hold, interval time.Duration
-	// max is how many vanished instances are kept in mind.
-	max int
+type Roster struct {
+	// Hold is how long vanished instances count; none do unless it is positive. Interval
+	// is how far apart lists are at least. Common has HoldTime and DeliverInterval for
+	// them.
+	Hold, Interval time.Duration
+	// Max is how many vanished instances are kept in mind: as many as there may be, of
+	// which Common has MaxInstances.
+	Max int
 
 	present map[string]cluster.Instance // by address
 	gone    map[string]departure
@@ -38,12 +40,13 @@ type departure struct {
 	held     bool
 }
 
-// update is told which instances there are. It returns a list if it is time for one and
-// something changed, and after which time it wants to be called again even if nothing
-// changes, 0 for never. What it returns is the caller's.
-func (r *roster) update(now time.Time, instances []cluster.Instance) (list []cluster.Instance, ok bool, again time.Duration) {
+// Update is told which instances there are; of two with one address the first one counts.
+// It returns a list, by address, if it is time for one and something changed, and after
+// which time it wants to be called again even if nothing changes, 0 for never. What it
+// returns is the caller's, but for the tags; what it is given it does not keep.
+func (r *Roster) Update(now time.Time, instances []cluster.Instance) (list []cluster.Instance, ok bool, again time.Duration) {
 	r.note(now, instances)
-	if wait := r.interval - now.Sub(r.at); r.made && wait > 0 {
+	if wait := r.Interval - now.Sub(r.at); r.made && wait > 0 {
 		return nil, false, wait
 	}
 	list = slices.Collect(maps.Values(r.present))
@@ -55,7 +58,7 @@ func (r *roster) update(now time.Time, instances []cluster.Instance) (list []clu
 		left.held = true
 		r.gone[address] = left
 		list = append(list, left.instance)
-		if remains := left.at.Add(r.hold).Sub(now); again == 0 || remains < again {
+		if remains := left.at.Add(r.Hold).Sub(now); again == 0 || remains < again {
 			again = remains
 		}
 	}
@@ -68,7 +71,7 @@ func (r *roster) update(now time.Time, instances []cluster.Instance) (list []clu
 }
 
 // note writes down who came and who left.
-func (r *roster) note(now time.Time, instances []cluster.Instance) {
+func (r *Roster) note(now time.Time, instances []cluster.Instance) {
 	before := r.present
 	r.present = make(map[string]cluster.Instance, len(instances))
 	for _, instance := range instances {
@@ -78,15 +81,15 @@ func (r *roster) note(now time.Time, instances []cluster.Instance) {
 		delete(r.gone, instance.Address)
 	}
 	for address, left := range r.gone {
-		if now.Sub(left.at) >= r.hold {
+		if now.Sub(left.at) >= r.Hold {
 			delete(r.gone, address)
 		}
 	}
-	if r.hold <= 0 {
+	if r.Hold <= 0 {
 		return
 	}
 	for address, instance := range before {
-		if _, still := r.present[address]; !still && len(r.gone) < r.max {
+		if _, still := r.present[address]; !still && len(r.gone) < r.Max {
 			if r.gone == nil {
 				r.gone = map[string]departure{}
 			}
