@@ -8,15 +8,17 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/fulmar-rpc/fulmar/cluster"
+	"github.com/fulmar-rpc/fulmar/contrib/etcd"
+	"github.com/fulmar-rpc/fulmar/internal/registrytest"
 )
 
 // TestFormat_IsThatOfKitex compares keys and values with those that Kitex's extension for
 // etcd writes, byte for byte, and reads some that it may have written.
 func TestFormat_IsThatOfKitex(t *testing.T) {
 	t.Parallel()
-	server := real(t)
-	operator := tool(t, server.Address)
-	registry := open(t, patient(server.Address))
+	server := registrytest.Run(t, newServer)
+	client := tool(t, server.Address)
+	registry := registrytest.Open(t, etcd.New, unhurried(server.Address))
 	for _, c := range []struct {
 		instance   cluster.Instance
 		key, value string
@@ -34,11 +36,11 @@ func TestFormat_IsThatOfKitex(t *testing.T) {
 			"kitex/registry-etcd/orders//run/orders.socket", `{"network":"unix","address":"/run/orders.socket","weight":1,"tags":null}`,
 		},
 	} {
-		registration, err := registry.Register(bounded(t), service, c.instance)
+		registration, err := registry.Register(registrytest.Bounded(t), registrytest.Service, c.instance)
 		if err != nil {
 			t.Fatal(err)
 		}
-		found, err := operator.Get(bounded(t), c.key)
+		found, err := client.Get(registrytest.Bounded(t), c.key)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,8 +48,8 @@ func TestFormat_IsThatOfKitex(t *testing.T) {
 			t.Errorf("%s: %s", c.key, found.Kvs)
 			continue
 		}
-		lived, err := operator.TimeToLive(bounded(t), clientv3.LeaseID(found.Kvs[0].Lease))
-		if err != nil || lived.GrantedTTL != int64(lease.Seconds()) {
+		lived, err := client.TimeToLive(registrytest.Bounded(t), clientv3.LeaseID(found.Kvs[0].Lease))
+		if err != nil || lived.GrantedTTL != int64(registrytest.Lease.Seconds()) {
 			t.Errorf("%s: lease %+v, %v", c.key, lived, err)
 		}
 		want := c.instance
@@ -57,13 +59,13 @@ func TestFormat_IsThatOfKitex(t *testing.T) {
 		if want.Zone != "" {
 			want.Tags = map[string]string{"version": "2", "zone": "west"}
 		}
-		if list := firstList(t, registry, service); len(list) != 1 || !same(list[0], want) {
+		if list := firstList(t, registry, registrytest.Service); len(list) != 1 || !same(list[0], want) {
 			t.Errorf("read as %+v, want %+v", list, want)
 		}
-		if err := registration.Withdraw(bounded(t)); err != nil {
+		if err := registration.Withdraw(registrytest.Bounded(t)); err != nil {
 			t.Error(err)
 		}
-		if n := keys(t, operator); n != 0 {
+		if n := (operator{client}).Count(); n != 0 {
 			t.Errorf("%d keys are left", n)
 		}
 	}
@@ -76,33 +78,20 @@ func same(a, b cluster.Instance) bool {
 // TestFormat_OtherServices: a service whose name begins alike, or one below, is another one.
 func TestFormat_OtherServices(t *testing.T) {
 	t.Parallel()
-	server := real(t)
-	registry := open(t, patient(server.Address))
-	for _, other := range []string{"orders2", "order", service} {
-		if _, err := registry.Register(bounded(t), other, cluster.Instance{Address: "10.0.0.1:80"}); err != nil {
+	server := registrytest.Run(t, newServer)
+	registry := registrytest.Open(t, etcd.New, unhurried(server.Address))
+	for _, other := range []string{"orders2", "order", registrytest.Service} {
+		if _, err := registry.Register(registrytest.Bounded(t), other, cluster.Instance{Address: "10.0.0.1:80"}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{"orders2", "order", service} {
+	for _, name := range []string{"orders2", "order", registrytest.Service} {
 		if list := firstList(t, registry, name); len(list) != 1 {
 			t.Errorf("%s: %v", name, list)
 		}
 	}
 	if list := firstList(t, registry, "ord"); len(list) != 0 {
 		t.Errorf("ord: %v", list)
-	}
-	for _, wrong := range []string{"", "a/b", "..", "a\nb"} {
-		if _, err := registry.Resolver(wrong); err == nil {
-			t.Errorf("there is a resolver for %q", wrong)
-		}
-		if _, err := registry.Register(bounded(t), wrong, cluster.Instance{Address: "10.0.0.1:80"}); err == nil {
-			t.Errorf("%q was announced", wrong)
-		}
-	}
-	for _, wrong := range []cluster.Instance{{}, {Address: ":80"}, {Address: "10.0.0.1:0"}, {Address: "10.0.0.1:80", Weight: -1}} {
-		if _, err := registry.Register(bounded(t), service, wrong); err == nil {
-			t.Errorf("%+v was announced", wrong)
-		}
 	}
 }
 
@@ -116,7 +105,7 @@ func firstList(t *testing.T, registry interface {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(bounded(t))
+	ctx, cancel := context.WithCancel(registrytest.Bounded(t))
 	defer cancel()
 	got := false
 	err = resolver.Resolve(ctx, func(first []cluster.Instance) {

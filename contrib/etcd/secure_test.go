@@ -21,6 +21,7 @@ import (
 	"github.com/fulmar-rpc/fulmar/cluster"
 	"github.com/fulmar-rpc/fulmar/cluster/registries"
 	"github.com/fulmar-rpc/fulmar/contrib/etcd"
+	"github.com/fulmar-rpc/fulmar/internal/registrytest"
 	"github.com/fulmar-rpc/fulmar/internal/testservers"
 )
 
@@ -30,49 +31,49 @@ const password = "correct horse"
 // survive its restart, and a Registry that is made while it is away connects later.
 func TestSecure_PasswordAndRestart(t *testing.T) {
 	t.Parallel()
-	server := real(t)
-	operator := tool(t, server.Address)
-	if _, err := operator.UserAdd(bounded(t), "root", password); err != nil {
+	server := registrytest.Run(t, newServer)
+	client := tool(t, server.Address)
+	if _, err := client.UserAdd(registrytest.Bounded(t), "root", password); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := operator.UserGrantRole(bounded(t), "root", "root"); err != nil {
+	if _, err := client.UserGrantRole(registrytest.Bounded(t), "root", "root"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := operator.AuthEnable(bounded(t)); err != nil {
+	if _, err := client.AuthEnable(registrytest.Bounded(t)); err != nil {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
 	config := hasty(server.Address)
 	config.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	config.Username, config.Password = "root", "wrong"
-	wrong := open(t, config)
-	if _, err := wrong.Register(bounded(t), service, cluster.Instance{Address: "10.0.0.1:80"}); err == nil {
+	wrong := registrytest.Open(t, etcd.New, config)
+	if _, err := wrong.Register(registrytest.Bounded(t), registrytest.Service, cluster.Instance{Address: "10.0.0.1:80"}); err == nil {
 		t.Error("announced with a wrong password")
 	} else if strings.Contains(err.Error(), "wrong") && strings.Contains(err.Error(), "Password") {
 		t.Error(err)
 	}
 	config.Password = password
-	registry := open(t, config)
-	list := addresses(3)
+	registry := registrytest.Open(t, etcd.New, config)
+	list := registrytest.Addresses(3)
 	for _, address := range list {
-		announce(t, registry, address)
+		registrytest.Announce(t, registry, address)
 	}
-	found := look(t, registry)
-	found.know(t, list)
+	found := registrytest.Look(t, registry)
+	found.Know(t, list...)
 
 	server.Kill()
-	late := open(t, config)
-	lateFound := look(t, late)
-	pass(t, lease/2)
-	start(t, server)
-	lateFound.know(t, list)
-	announce(t, registry, "10.9.9.9:8888")
-	found.know(t, append(list, "10.9.9.9:8888"))
-	pass(t, lease+lease/2)
-	found.kept(t, 3)
+	late := registrytest.Open(t, etcd.New, config)
+	lateFound := registrytest.Look(t, late)
+	registrytest.Pass(registrytest.Lease / 2)
+	registrytest.Start(t, server)
+	lateFound.Know(t, list...)
+	registrytest.Announce(t, registry, registrytest.Newcomer)
+	found.Know(t, append(list, registrytest.Newcomer)...)
+	registrytest.Pass(registrytest.Lease + registrytest.Lease/2)
+	found.Kept(t, 3)
 	config.Username, config.Password = "root", password
-	check := open(t, config)
-	if n := len(firstList(t, check, service)); n != 4 {
+	check := registrytest.Open(t, etcd.New, config)
+	if n := len(firstList(t, check, registrytest.Service)); n != 4 {
 		t.Errorf("%d instances are left after another lease", n)
 	}
 	late.Close()
@@ -86,19 +87,19 @@ func TestSecure_PasswordAndRestart(t *testing.T) {
 func TestSecure_TLS(t *testing.T) {
 	t.Parallel()
 	files, config := certificates(t)
-	server := realWith(t, &files)
+	server := registrytest.Run(t, func(folder string) (*testservers.Server, error) { return testservers.NewEtcd(folder, &files) })
 	with := hasty(server.Address)
 	with.TLS = config
-	registry := open(t, with)
-	list := addresses(2)
+	registry := registrytest.Open(t, etcd.New, with)
+	list := registrytest.Addresses(2)
 	for _, address := range list {
-		announce(t, registry, address)
+		registrytest.Announce(t, registry, address)
 	}
-	look(t, registry).know(t, list)
+	registrytest.Look(t, registry).Know(t, list...)
 
 	with.TLS = &tls.Config{RootCAs: config.RootCAs}
-	stranger := open(t, with)
-	if _, err := stranger.Register(bounded(t), service, cluster.Instance{Address: "10.0.0.1:80"}); err == nil {
+	stranger := registrytest.Open(t, etcd.New, with)
+	if _, err := stranger.Register(registrytest.Bounded(t), registrytest.Service, cluster.Instance{Address: "10.0.0.1:80"}); err == nil {
 		t.Error("announced without a certificate")
 	}
 }

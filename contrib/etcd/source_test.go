@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fulmar-rpc/fulmar/contrib/etcd"
+	"github.com/fulmar-rpc/fulmar/internal/registrytest"
 	"github.com/fulmar-rpc/fulmar/policy"
 )
 
@@ -56,43 +57,43 @@ func (d *documents) count() int {
 
 func TestSource_Document(t *testing.T) {
 	t.Parallel()
-	server := real(t)
-	behind := network(t, server)
-	operator := tool(t, server.Address)
-	registry := open(t, hasty(behind.Address))
+	server := registrytest.Run(t, newServer)
+	behind := registrytest.Network(t, server)
+	client := tool(t, server.Address)
+	registry := registrytest.Open(t, etcd.New, hasty(behind.Address))
 	source, err := registry.Document("policies/orders")
 	if err != nil {
 		t.Fatal(err)
 	}
 	put := func(value string) {
 		t.Helper()
-		if _, err := operator.Put(bounded(t), "policies/orders", value); err != nil {
+		if _, err := client.Put(registrytest.Bounded(t), "policies/orders", value); err != nil {
 			t.Fatal(err)
 		}
 	}
 	put("one")
-	if _, err := operator.Put(bounded(t), "policies/orders2", "another key"); err != nil {
+	if _, err := client.Put(registrytest.Bounded(t), "policies/orders2", "another key"); err != nil {
 		t.Fatal(err)
 	}
 	got := watch(t, source)
-	eventually(t, "the first document", func() bool { return got.last() == "one" })
+	registrytest.Eventually(t, "the first document", func() bool { return got.last() == "one" })
 	put("two")
-	eventually(t, "the second document", func() bool { return got.last() == "two" })
+	registrytest.Eventually(t, "the second document", func() bool { return got.last() == "two" })
 
 	// What is removed, or too long, changes nothing; neither does an outage.
-	if _, err := operator.Delete(bounded(t), "policies/orders"); err != nil {
+	if _, err := client.Delete(registrytest.Bounded(t), "policies/orders"); err != nil {
 		t.Fatal(err)
 	}
 	put(strings.Repeat("x", 1_100_000))
-	eventually(t, "it was seen", func() bool { return registry.Stats().BrokenValues > 0 })
+	registrytest.Eventually(t, "it was seen", func() bool { return registry.Stats().BrokenValues > 0 })
 	behind.Cut()
 	put("three")
-	pass(t, lease/4)
+	registrytest.Pass(registrytest.Lease / 4)
 	if last := got.last(); last != "two" {
 		t.Errorf("during the outage: %.20q", last)
 	}
 	behind.Restore()
-	eventually(t, "the third document", func() bool { return got.last() == "three" })
+	registrytest.Eventually(t, "the third document", func() bool { return got.last() == "three" })
 	if n := got.count(); n != 3 {
 		t.Errorf("%d documents", n)
 	}
@@ -108,12 +109,12 @@ func TestSource_Document(t *testing.T) {
 
 func TestSource_Kitex(t *testing.T) {
 	t.Parallel()
-	server := real(t)
-	operator := tool(t, server.Address)
-	registry := open(t, hasty(server.Address))
+	server := registrytest.Run(t, newServer)
+	client := tool(t, server.Address)
+	registry := registrytest.Open(t, etcd.New, hasty(server.Address))
 	put := func(key, value string) {
 		t.Helper()
-		if _, err := operator.Put(bounded(t), "/KitexConfig/"+key, value); err != nil {
+		if _, err := client.Put(registrytest.Bounded(t), "/KitexConfig/"+key, value); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -126,20 +127,20 @@ func TestSource_Kitex(t *testing.T) {
 		_ = json.Unmarshal([]byte(got.last()), &d)
 		return d
 	}
-	eventually(t, "a document without settings", func() bool { return got.count() == 1 })
+	registrytest.Eventually(t, "a document without settings", func() bool { return got.count() == 1 })
 	put("shop/orders/rpc_timeout", `{"*":{"rpc_timeout_ms":300},"place":{"rpc_timeout_ms":70,"conn_timeout_ms":5}}`)
-	eventually(t, "timeouts", func() bool {
+	registrytest.Eventually(t, "timeouts", func() bool {
 		d := document()
 		return d.Client.Timeout == 300*time.Millisecond && d.Client.Methods["Orders.place"].Timeout == 70*time.Millisecond
 	})
 	put("shop/orders/circuit_break", `{"place":{"enable":true,"err_rate":0.3,"min_sample":50}}`)
-	eventually(t, "breakers", func() bool { return document().Client.Methods["Orders.place"].Breaker.FailurePercent == 30 })
+	registrytest.Eventually(t, "breakers", func() bool { return document().Client.Methods["Orders.place"].Breaker.FailurePercent == 30 })
 	before := got.last()
 
 	// What breaks stays as it was; what is removed is gone.
 	put("shop/orders/rpc_timeout", `{"*":`)
 	put("shop/orders/degradation", `{"enable":true,"percentage":3}`)
-	eventually(t, "problems", func() bool {
+	registrytest.Eventually(t, "problems", func() bool {
 		var fields []string
 		for _, problem := range source.Problems() {
 			fields = append(fields, problem.Error())
@@ -152,10 +153,10 @@ func TestSource_Kitex(t *testing.T) {
 	if now := got.last(); now != before {
 		t.Errorf("the policy changed from %s to %s", before, now)
 	}
-	if _, err := operator.Delete(bounded(t), "/KitexConfig/shop/orders/rpc_timeout"); err != nil {
+	if _, err := client.Delete(registrytest.Bounded(t), "/KitexConfig/shop/orders/rpc_timeout"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "no timeouts", func() bool { return document().Client.Timeout == 0 })
+	registrytest.Eventually(t, "no timeouts", func() bool { return document().Client.Timeout == 0 })
 
 	limits, err := registry.KitexServerPolicy("orders")
 	if err != nil {
@@ -163,7 +164,7 @@ func TestSource_Kitex(t *testing.T) {
 	}
 	put("orders/limit", `{"connection_limit":100,"qps_limit":2000}`)
 	gotLimits := watch(t, limits)
-	eventually(t, "a limit", func() bool {
+	registrytest.Eventually(t, "a limit", func() bool {
 		var d policy.Document
 		return json.Unmarshal([]byte(gotLimits.last()), &d) == nil && d.Server.Limit.PerSecond == 2000
 	})

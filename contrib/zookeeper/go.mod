@@ -7,6 +7,10 @@ require (
 	github.com/go-zookeeper/zk v1.0.4
 )
 
-require go.uber.org/goleak v1.3.0 // indirect
+require (
+	go.uber.org/goleak v1.3.0 // indirect
+	golang.org/x/net v0.62.0 // indirect
+	golang.org/x/sys v0.49.0 // indirect
+)
 
 replace github.com/fulmar-rpc/fulmar => ../..

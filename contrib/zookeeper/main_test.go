@@ -1,126 +1,81 @@
 package zookeeper_test
 
 import (
-	"context"
 	"errors"
-	"flag"
 	"fmt"
-	"log/slog"
 	"os"
-	"os/exec"
-	"slices"
-	"sync"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/fulmar-rpc/fulmar/cluster"
 	"github.com/fulmar-rpc/fulmar/cluster/registries"
 	"github.com/fulmar-rpc/fulmar/contrib/zookeeper"
+	"github.com/fulmar-rpc/fulmar/internal/registrytest"
 	"github.com/fulmar-rpc/fulmar/internal/testkit"
 	"github.com/fulmar-rpc/fulmar/internal/testservers"
 )
 
-// announcerVariable makes the test program one that announces an instance, so that a test
-// can stop it as a process: its value is the address of ZooKeeper.
-const announcerVariable = "FULMAR_TEST_ANNOUNCE"
-
 func TestMain(m *testing.M) {
-	if address := os.Getenv(announcerVariable); address != "" {
-		if err := announceUntilInputEnds(address); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
-	}
-	// More at a time than processors, unless it is said how many: they wait for leases.
-	if err := flag.Set("test.parallel", "4"); err != nil {
+	done, err := registrytest.Begin(kind(), os.Stdin, os.Stdout)
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	testkit.Main(m)
-}
-
-const (
-	// patience bounds what must happen.
-	patience = time.Minute
-	// lease is how long an announcement lives here: a second or two, for tests.
-	lease   = 2 * time.Second
-	service = "orders"
-	// slack is what a busy machine takes longer.
-	slack = 2 * time.Second
-)
-
-// real starts a ZooKeeper that ends with the test.
-func real(t *testing.T) *testservers.Server {
-	t.Helper()
-	server, err := testservers.NewZooKeeper(t.TempDir())
-	if errors.Is(err, testservers.ErrAbsent) || errors.Is(err, exec.ErrNotFound) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Kill)
-	start(t, server)
-	return server
-}
-
-func start(t *testing.T, server *testservers.Server) {
-	t.Helper()
-	if err := server.Start(t.Context()); err != nil {
-		t.Fatal(err)
+	if !done {
+		testkit.Main(m)
 	}
 }
 
-// network puts a network that fails in front of a server.
-func network(t *testing.T, server *testservers.Server) *testservers.Proxy {
-	t.Helper()
-	proxy, err := testservers.NewProxy(server.Address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(proxy.Close)
-	return proxy
-}
+// path is the node of the service.
+const path = "/" + registrytest.Service
 
-// hasty is a configuration with which outages are over in seconds.
-func hasty(address string) zookeeper.Config {
-	return zookeeper.Config{
-		Servers: []string{address}, SessionTimeout: lease,
-		Common: registries.Common{
-			RequestTimeout: time.Second,
-			BackoffMin:     20 * time.Millisecond, BackoffMax: 300 * time.Millisecond,
-			CheckInterval: 300 * time.Millisecond, DeliverInterval: 20 * time.Millisecond, HoldTime: 30 * time.Second,
-			Logger: slog.New(slog.DiscardHandler),
+// kind is what the scenarios need to know of ZooKeeper.
+func kind() registrytest.Kind {
+	return registrytest.Kind{
+		Server: testservers.NewZooKeeper,
+		Open: func(address string, common registries.Common) (registrytest.Registry, error) {
+			config := hasty(address)
+			config.Common = common
+			return zookeeper.New(config)
+		},
+		Stats: func(registry registrytest.Registry) registrytest.Stats {
+			stats := registry.(*zookeeper.Registry).Stats()
+			return registrytest.Stats{
+				Announced: stats.Announced, Failures: stats.AnnounceFailures,
+				Delivered: stats.Delivered, Broken: stats.BrokenValues, LeftOut: stats.LeftOut,
+			}
+		},
+		Operator:  func(t testing.TB, address string) registrytest.Operator { return operator{tool(t, address)} },
+		ErrClosed: zookeeper.ErrClosed,
+		// The client pauses for a second before each connection: the old session is refused
+		// at the first, and the second one may be for a server that has lost its data.
+		Reconnecting: 3 * time.Second,
+		Value:        func(string) string { return `{"Weight":10,"Tags":null}` },
+		Odd:          `{"Weight":-7,"Tags":{"zone":"west"}}`,
+		Broken: map[string]string{
+			"a": `{"Weight":1}`, "10.0.0.1:0": `{"Weight":1}`, "10.0.0.2:1": "", "10.0.0.3:1": "{",
+			"10.0.0.4:1": strings.Repeat("[", 5000), "10.0.0.5:1": strings.Repeat("x", 900_000),
+			"10.0.0.6:1": `{"Weight":1e99}`, "10.0.0.7:1": `[]`, "10.0.0.9:99999": `{}`, "x y:1": `{}`,
 		},
 	}
 }
 
-// patient is one with which requests succeed, however busy the machine is.
-func patient(address string) zookeeper.Config {
-	config := hasty(address)
-	config.RequestTimeout = patience / 2
-	return config
+// hasty is a configuration with which outages are over in seconds.
+func hasty(address string) zookeeper.Config {
+	return zookeeper.Config{Servers: []string{address}, SessionTimeout: registrytest.Lease, Common: registrytest.Hasty()}
 }
 
-// open returns a Registry that the end of the test closes.
-func open(t *testing.T, config zookeeper.Config) *zookeeper.Registry {
-	t.Helper()
-	registry, err := zookeeper.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	// Errors are those of a ZooKeeper that has ended before.
-	t.Cleanup(func() { _ = registry.Close() })
-	return registry
+// unhurried is one with which requests succeed, however busy the machine is.
+func unhurried(address string) zookeeper.Config {
+	return zookeeper.Config{Servers: []string{address}, SessionTimeout: registrytest.Lease, Common: registrytest.Unhurried()}
 }
 
 // tool is a client of ZooKeeper as an operator has it.
-func tool(t *testing.T, address string) *zk.Conn {
+func tool(t testing.TB, address string) *zk.Conn {
 	t.Helper()
-	client, events, err := zk.Connect([]string{address}, 30*time.Second, zk.WithLogger(silent{}), zk.WithLogInfo(false))
+	client, events, err := zk.Connect([]string{address}, registrytest.Patience/2, zk.WithLogger(silent{}), zk.WithLogInfo(false))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,130 +91,12 @@ type silent struct{}
 
 func (silent) Printf(string, ...any) {}
 
-// bounded is a context for what must happen.
-func bounded(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	t.Cleanup(cancel)
-	return ctx
-}
+// operator looks at the nodes of the service.
+type operator struct{ client *zk.Conn }
 
-// eventually waits until something is so.
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	again := time.NewTicker(10 * time.Millisecond)
-	defer again.Stop()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	for !is() {
-		select {
-		case <-again.C:
-		case <-ctx.Done():
-			t.Fatalf("not within %v: %s", patience, what)
-		}
-	}
-}
-
-// addresses are n addresses that nobody listens at.
-func addresses(n int) []string {
-	list := make([]string, n)
-	for i := range list {
-		list[i] = fmt.Sprintf("10.%d.%d.%d:8888", i>>16&255, i>>8&255, i&255)
-	}
-	slices.Sort(list)
-	return list
-}
-
-// announce registers an instance. On a busy machine an attempt may take too long.
-func announce(t *testing.T, registry *zookeeper.Registry, address string) (registration cluster.Registration) {
-	t.Helper()
-	eventually(t, "the instance is announced", func() (ok bool) {
-		var err error
-		registration, err = registry.Register(bounded(t), service, cluster.Instance{Address: address})
-		return err == nil
-	})
-	return registration
-}
-
-// lookups is what a client has: the last list that was delivered, and what all of them
-// were like. Safe for concurrent use.
-type lookups struct {
-	mu       sync.Mutex
-	last     []cluster.Instance
-	known    bool
-	shortest int // since know
-
-	cancel context.CancelFunc
-	ended  chan error
-}
-
-// look resolves the service until the test ends.
-func look(t *testing.T, registry *zookeeper.Registry) *lookups {
-	t.Helper()
-	resolver, err := registry.Resolver(service)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := &lookups{ended: make(chan error, 1)}
-	var ctx context.Context
-	ctx, l.cancel = context.WithCancel(context.Background())
-	go func() {
-		l.ended <- resolver.Resolve(ctx, func(list []cluster.Instance) {
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			l.last = list
-			if l.known {
-				l.shortest = min(l.shortest, len(list))
-			}
-		})
-	}()
-	t.Cleanup(l.stop)
-	return l
-}
-
-// stop ends the resolver and waits for it.
-func (l *lookups) stop() {
-	l.cancel()
-	err := <-l.ended
-	l.ended <- err
-}
-
-// addresses returns those of the last list.
-func (l *lookups) addresses() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	list := []string{}
-	for _, instance := range l.last {
-		list = append(list, instance.Address)
-	}
-	return list
-}
-
-// kept checks that no list lost more than a quarter of n instances, which is when they
-// are held.
-func (l *lookups) kept(t *testing.T, n int) {
-	t.Helper()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.shortest < n-n/4 {
-		t.Errorf("a list of %d of %d instances was delivered", l.shortest, n)
-	}
-}
-
-// know waits until a list is exactly these addresses.
-func (l *lookups) know(t *testing.T, want []string) {
-	t.Helper()
-	eventually(t, fmt.Sprintf("a list of %d instances", len(want)), func() bool { return slices.Equal(l.addresses(), want) })
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.known {
-		l.known, l.shortest = true, len(want)
-	}
-}
-
-// keys returns how many instances of the service ZooKeeper has.
-func keys(t *testing.T, client *zk.Conn) int {
-	t.Helper()
-	names, _, err := client.Children(path)
+// Count returns how many there are.
+func (o operator) Count() int {
+	names, _, err := o.client.Children(path)
 	if errors.Is(err, zk.ErrNoNode) {
 		return 0
 	}
@@ -269,21 +106,52 @@ func keys(t *testing.T, client *zk.Conn) int {
 	return len(names)
 }
 
-const path = "/" + service
+// Put makes nodes, all of a batch or, if some are there already, one by one.
+func (o operator) Put(t testing.TB, values map[string]string) {
+	t.Helper()
+	anybody := zk.WorldACL(zk.PermAll)
+	if _, err := o.client.Create(path, nil, 0, anybody); err != nil && !errors.Is(err, zk.ErrNodeExists) {
+		t.Fatal(err)
+	}
+	for batch := range registrytest.Batches(values) {
+		var requests []any
+		for _, name := range batch {
+			requests = append(requests, &zk.CreateRequest{Path: path + "/" + name, Data: []byte(values[name]), Acl: anybody})
+		}
+		_, err := o.client.Multi(requests...)
+		if err == nil {
+			continue
+		}
+		for _, name := range batch {
+			_, err := o.client.Create(path+"/"+name, []byte(values[name]), 0, anybody)
+			if errors.Is(err, zk.ErrNodeExists) {
+				_, err = o.client.Set(path+"/"+name, []byte(values[name]), -1)
+			}
+			if err != nil {
+				t.Fatal(name, err)
+			}
+		}
+	}
+}
 
-// announceUntilInputEnds is what the test program does as a process of its own.
-func announceUntilInputEnds(address string) error {
-	registry, err := zookeeper.New(hasty(address))
+// Empty removes all nodes. Some may be there again at once.
+func (o operator) Empty(t testing.TB) {
+	t.Helper()
+	names, _, err := o.client.Children(path)
 	if err != nil {
-		return err
+		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	if _, err := registry.Register(ctx, service, cluster.Instance{Address: "10.0.0.9:8888"}); err != nil {
-		return err
+	all := map[string]string{}
+	for _, name := range names {
+		all[name] = ""
 	}
-	// It is said that it is, and waited until nobody wants it to be.
-	fmt.Println("announced")
-	_, _ = os.Stdin.Read(make([]byte, 1))
-	return registry.Close()
+	for batch := range registrytest.Batches(all) {
+		var requests []any
+		for _, name := range batch {
+			requests = append(requests, &zk.DeleteRequest{Path: path + "/" + name, Version: -1})
+		}
+		if _, err := o.client.Multi(requests...); err != nil {
+			t.Fatal(err)
+		}
+	}
 }

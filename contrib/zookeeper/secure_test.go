@@ -12,6 +12,8 @@ import (
 	"github.com/fulmar-rpc/fulmar/cluster"
 	"github.com/fulmar-rpc/fulmar/cluster/registries"
 	"github.com/fulmar-rpc/fulmar/contrib/zookeeper"
+	"github.com/fulmar-rpc/fulmar/internal/registrytest"
+	"github.com/fulmar-rpc/fulmar/internal/testservers"
 )
 
 const password = "correct horse"
@@ -20,9 +22,9 @@ const password = "correct horse"
 // for ZooKeeper writes, byte for byte, and reads some that it may have written.
 func TestFormat_IsThatOfKitex(t *testing.T) {
 	t.Parallel()
-	server := real(t)
-	operator := tool(t, server.Address)
-	registry := open(t, patient(server.Address))
+	server := registrytest.Run(t, testservers.NewZooKeeper)
+	client := tool(t, server.Address)
+	registry := registrytest.Open(t, zookeeper.New, unhurried(server.Address))
 	for _, c := range []struct {
 		instance   cluster.Instance
 		node, data string
@@ -33,11 +35,11 @@ func TestFormat_IsThatOfKitex(t *testing.T) {
 			"/orders/[2001:db8::1]:8888", `{"Weight":3,"Tags":{"version":"2","zone":"west"}}`,
 		},
 	} {
-		registration, err := registry.Register(bounded(t), service, c.instance)
+		registration, err := registry.Register(registrytest.Bounded(t), registrytest.Service, c.instance)
 		if err != nil {
 			t.Fatal(err)
 		}
-		data, stat, err := operator.Get(c.node)
+		data, stat, err := client.Get(c.node)
 		if err != nil || string(data) != c.data || stat.EphemeralOwner == 0 {
 			t.Fatalf("%s: %s, %+v, %v", c.node, data, stat, err)
 		}
@@ -48,47 +50,36 @@ func TestFormat_IsThatOfKitex(t *testing.T) {
 		} else {
 			want.Tags = map[string]string{"version": "2", "zone": "west"}
 		}
-		found := look(t, registry)
-		found.know(t, []string{want.Address})
-		if got := found.last[0]; got.Weight != want.Weight || got.Zone != want.Zone || !maps.Equal(got.Tags, want.Tags) {
+		found := registrytest.Look(t, registry)
+		found.Know(t, want.Address)
+		if got := found.Instance(t, want.Address); got.Weight != want.Weight || got.Zone != want.Zone || !maps.Equal(got.Tags, want.Tags) {
 			t.Errorf("read as %+v, want %+v", got, want)
 		}
-		found.stop()
-		if err := registration.Withdraw(bounded(t)); err != nil {
+		_ = found.Stop()
+		if err := registration.Withdraw(registrytest.Bounded(t)); err != nil {
 			t.Error(err)
 		}
-		if n := keys(t, operator); n != 0 {
+		if n := (operator{client}).Count(); n != 0 {
 			t.Errorf("%d nodes are left", n)
 		}
 	}
-	for _, wrong := range []string{"", "a/b", "..", "a\nb"} {
-		if _, err := registry.Resolver(wrong); err == nil {
-			t.Errorf("there is a resolver for %q", wrong)
-		}
-		if _, err := registry.Register(bounded(t), wrong, cluster.Instance{Address: "10.0.0.1:80"}); err == nil {
-			t.Errorf("%q was announced", wrong)
-		}
-	}
-	for _, wrong := range []cluster.Instance{{}, {Address: ":80"}, {Address: "unix:///run/x"}, {Address: "10.0.0.1:80", Weight: -1}} {
-		if _, err := registry.Register(bounded(t), service, wrong); err == nil {
-			t.Errorf("%+v was announced", wrong)
-		}
+	if _, err := registry.Register(registrytest.Bounded(t), registrytest.Service, cluster.Instance{Address: "unix:///run/x"}); err == nil {
+		t.Error("a socket was announced")
 	}
 }
 
-// TestResolve_ServiceThatIsNotThere: it has no instances until somebody announces one.
-func TestResolve_ServiceThatIsNotThere(t *testing.T) {
+// TestFormat_Root: services may be below a node that is not there yet.
+func TestFormat_Root(t *testing.T) {
 	t.Parallel()
-	server := real(t)
+	server := registrytest.Run(t, testservers.NewZooKeeper)
 	config := hasty(server.Address)
 	config.Root, config.CheckInterval = "/prod/rpc", -1
-	registry := open(t, config)
-	found := look(t, registry)
-	eventually(t, "an empty list", func() bool { return registry.Stats().Delivered == 1 })
-	announce(t, registry, "10.0.0.1:80")
-	found.know(t, []string{"10.0.0.1:80"})
-	operator := tool(t, server.Address)
-	if names, _, err := operator.Children("/prod/rpc/orders"); err != nil || len(names) != 1 {
+	registry := registrytest.Open(t, zookeeper.New, config)
+	found := registrytest.Look(t, registry)
+	registrytest.Eventually(t, "an empty list", func() bool { return registry.Stats().Delivered == 1 })
+	registrytest.Announce(t, registry, registrytest.Newcomer)
+	found.Know(t, registrytest.Newcomer)
+	if names, _, err := tool(t, server.Address).Children("/prod/rpc/orders"); err != nil || len(names) != 1 {
 		t.Error(names, err)
 	}
 }
@@ -96,28 +87,28 @@ func TestResolve_ServiceThatIsNotThere(t *testing.T) {
 // TestSecure_Digest has nodes that belong to an identity, also after a restart.
 func TestSecure_Digest(t *testing.T) {
 	t.Parallel()
-	server := real(t)
+	server := registrytest.Run(t, testservers.NewZooKeeper)
 	config := hasty(server.Address)
 	config.User, config.Password = "fulmar", password
-	registry := open(t, config)
-	list := addresses(2)
+	registry := registrytest.Open(t, zookeeper.New, config)
+	list := registrytest.Addresses(2)
 	for _, address := range list {
-		announce(t, registry, address)
+		registrytest.Announce(t, registry, address)
 	}
-	found := look(t, registry)
-	found.know(t, list)
-	operator := tool(t, server.Address)
-	if _, _, err := operator.Get(path + "/" + list[0]); err != zk.ErrNoAuth {
+	found := registrytest.Look(t, registry)
+	found.Know(t, list...)
+	client := tool(t, server.Address)
+	if _, _, err := client.Get(path + "/" + list[0]); err != zk.ErrNoAuth {
 		t.Errorf("a stranger can read it: %v", err)
 	}
 	config.Password = "wrong"
-	if _, err := open(t, config).Register(bounded(t), service, cluster.Instance{Address: "10.0.0.1:80"}); err == nil {
+	if _, err := registrytest.Open(t, zookeeper.New, config).Register(registrytest.Bounded(t), registrytest.Service, cluster.Instance{Address: "10.0.0.1:80"}); err == nil {
 		t.Error("announced with a wrong password")
 	}
 	server.Kill()
-	start(t, server)
-	announce(t, registry, "10.9.9.9:8888")
-	found.know(t, append(slices.Clone(list), "10.9.9.9:8888"))
+	registrytest.Start(t, server)
+	registrytest.Announce(t, registry, registrytest.Newcomer)
+	found.Know(t, append(slices.Clone(list), registrytest.Newcomer)...)
 }
 
 func TestConfig_ReportsEverything(t *testing.T) {

@@ -208,6 +208,14 @@ func testServerGoroutines() []exception {
 			rule: "goroutine", file: "internal/testservers/zookeeper.go", what: "go",
 			reason: "closes a connection whose time is over; it is taken back when the answer has come",
 		},
+		{
+			rule: "goroutine", file: "internal/registrytest/lookups.go", what: "go",
+			reason: "resolves until Stop, which waits for it, or the test ends",
+		},
+		{
+			rule: "goroutine", file: "internal/registrytest/calls.go", what: "go",
+			reason: "serves until stop, which waits for it, or the test ends",
+		},
 	}
 }
 
@@ -433,10 +441,6 @@ func sleepExceptions() []exception {
 			rule: "sleep", file: "internal/testkit/leak_test.go", what: "TestBaseline_WaitsForWhatIsOnItsWayOut",
 			reason: "what Check waits for has to end after Check began; if it ends before, the test passes as well",
 		},
-		{rule: "sleep", file: "contrib/etcd/main_test.go", what: "eventually", reason: "bounds the wait for what a real etcd must do, and looks again meanwhile: nothing announces that a key is gone"},
-		{rule: "sleep", file: "contrib/etcd/outage_test.go", what: "pass", reason: "an outage of a real etcd lasts longer than a lease: there is no clock to move"},
-		{rule: "sleep", file: "contrib/zookeeper/main_test.go", what: "eventually", reason: "as that of contrib/etcd"},
-		{rule: "sleep", file: "contrib/zookeeper/outage_test.go", what: "pass", reason: "as that of contrib/etcd"},
 		{rule: "sleep", file: "test/grpc/interop/service_test.go", what: "respond", reason: "the pause that a request of the test service asks for; no case of the suite does, and the service has it"},
 		{rule: "sleep", file: "test/interop/calls/server_test.go", what: "rules.Pause", reason: "the method of the service that pauses, for callers that give up"},
 		{rule: "sleep", file: "multiplex_server_test.go", what: "napper", reason: "what it returns is called in bubbles only"},

@@ -155,7 +155,7 @@ func refuseModuleEdge(file *goFile, from, to place, target string) string {
 		return ""
 	case target == "internal/testkit" && (file.test || from.folder == "bench/..."):
 		return ""
-	case target == "internal/testservers" && file.test:
+	case (target == "internal/testservers" || target == "internal/registrytest") && file.test:
 		return ""
 	case from.folder == "test/grpc/..." && target == "internal/protoservice" && file.test:
 		return ""
@@ -181,6 +181,8 @@ func refuseHelperEdge(file *goFile, from, to place, target string) string {
 	case file.test && (to.public || to.line <= 1):
 		return ""
 	case to.public && (from.folder == "internal/loadgen" || from.folder == "internal/testservice" || from.folder == "internal/protoservice"):
+		return ""
+	case to.public && from.folder == "internal/registrytest": // it is for modules only, which use all that is public
 		return ""
 	case to.group == runtimeGroup && to.line == 0, target == "internal/linkbuf":
 		return ""

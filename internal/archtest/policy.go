@@ -188,6 +188,7 @@ func otherPolicy() []place {
 		{folder: "internal/loadgen", group: testGroup, line: 0},
 		{folder: "internal/testservers", group: testGroup, line: 0},
 		{folder: "internal/archtest", group: testGroup, line: 1},
+		{folder: "internal/registrytest", group: testGroup, line: 1},
 		{folder: "internal/testservice", group: testGroup, line: 1},                                        // Generated code, so it uses what generated code uses.
 		{folder: "internal/protoservice", group: testGroup, line: 1, thirdParty: []string{moduleProtobuf}}, // So is this.
 		{folder: "docs/guide", group: testGroup, line: 1, testThirdParty: []string{moduleProtobuf}},

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -96,18 +95,24 @@ func (s *Server) Kill() {
 	s.command = nil
 }
 
-// Pause stops it as it is, and Resume lets it go on.
-func (s *Server) Pause() error { return s.signal(stopSignal) }
+// Pause stops it as it is.
+func (s *Server) Pause() error { return s.with(Pause) }
 
 // Resume lets a server go on that was paused.
-func (s *Server) Resume() error { return s.signal(continueSignal) }
+func (s *Server) Resume() error { return s.with(Resume) }
 
-func (s *Server) signal(signal syscall.Signal) error {
+func (s *Server) with(do func(*os.Process) error) error {
 	if s.command == nil {
 		return fmt.Errorf("%s: it does not run", s.name)
 	}
-	return s.command.Process.Signal(signal)
+	return do(s.command.Process)
 }
+
+// Pause stops a process as it is.
+func Pause(process *os.Process) error { return process.Signal(stopSignal) }
+
+// Resume lets a process go on that was paused.
+func Resume(process *os.Process) error { return process.Signal(continueSignal) }
 
 // Wipe removes all that it has stored. It must not run.
 func (s *Server) Wipe() error {

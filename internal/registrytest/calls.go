@@ -1,4 +1,4 @@
-package etcd_test
+package registrytest
 
 import (
 	"context"
@@ -11,14 +11,13 @@ import (
 
 	"github.com/fulmar-rpc/fulmar"
 	"github.com/fulmar-rpc/fulmar/cluster"
-	"github.com/fulmar-rpc/fulmar/contrib/etcd"
 )
 
 // shop is a server of Fulmar that announces itself, until stop.
-func shop(t *testing.T, registry *etcd.Registry) (stop func()) {
+func shop(t *testing.T, registry cluster.Registry) (stop func()) {
 	t.Helper()
 	server, err := fulmar.NewServer(fulmar.ServerConfig{
-		Address: "127.0.0.1:0", Registry: registry, Service: service, Logger: slog.New(slog.DiscardHandler),
+		Address: "127.0.0.1:0", Registry: registry, Service: Service, Logger: slog.New(slog.DiscardHandler),
 		UnknownHandler: func(_ context.Context, request fulmar.Raw) (fulmar.Raw, error) { return request, nil },
 	})
 	if err != nil {
@@ -37,26 +36,26 @@ func shop(t *testing.T, registry *etcd.Registry) (stop func()) {
 	return stop
 }
 
-// TestOutage_OfServersAndClients: calls go on while etcd is killed and is back, and servers
+// serversAndClients: calls go on while the registry is killed and is back, and servers
 // that come and leave afterwards are known. No call fails.
-func TestOutage_OfServersAndClients(t *testing.T) {
-	t.Parallel()
-	server := real(t)
-	announcers := open(t, patient(server.Address))
+func serversAndClients(t *testing.T, k Kind) {
+	server := k.Run(t)
+	announcers := k.open(t, server.Address, Unhurried())
 	first, _ := shop(t, announcers), shop(t, announcers)
 	client, err := fulmar.NewClient(fulmar.ClientConfig{
-		Target: "etcd:///" + service, Registries: map[string]cluster.Registry{"etcd": open(t, hasty(server.Address))},
-		WaitForReady: true, Timeout: patience, Logger: slog.New(slog.DiscardHandler),
+		Target: "registry:///" + Service, Registries: map[string]cluster.Registry{"registry": k.open(t, server.Address, Hasty())},
+		WaitForReady: true, Timeout: Patience, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.Close() })
-	method, err := fulmar.RawMethod(service, "echo", false)
+	method, err := fulmar.RawMethod(Service, "echo", false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
 	var calls, failed atomic.Int64
 	var callers sync.WaitGroup
 	for range 4 {
@@ -67,22 +66,22 @@ func TestOutage_OfServersAndClients(t *testing.T) {
 					t.Errorf("the first call that failed: %v", err)
 				}
 				calls.Add(1)
-				pass(t, 2*time.Millisecond)
+				Pass(2 * time.Millisecond)
 			}
 		})
 	}
 	instances := func(n int) {
 		t.Helper()
-		eventually(t, fmt.Sprintf("the client knows %d servers", n), func() bool { return client.Stats().Instances == n })
+		Eventually(t, fmt.Sprintf("the client knows %d servers", n), func() bool { return client.Stats().Instances == n })
 	}
 	instances(2)
 	server.Kill()
-	pass(t, lease+lease/2)
+	Pass(Lease + Lease/2)
 	during := calls.Load()
 	if n := client.Stats().Instances; n != 2 {
 		t.Errorf("during the outage the client knows %d servers", n)
 	}
-	start(t, server)
+	Start(t, server)
 	shop(t, announcers)
 	instances(3)
 	first()

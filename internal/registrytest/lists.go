@@ -1,0 +1,87 @@
+package registrytest
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+)
+
+// The scenarios of this file are about what lists are made of.
+
+// nobodyYet: a service has no instances until somebody announces one. Nobody checks here,
+// so that it is the watch that sees it.
+func nobodyYet(t *testing.T, k Kind) {
+	server := k.Run(t)
+	common := Hasty()
+	common.CheckInterval = -1
+	registry := k.open(t, server.Address, common)
+	found := Look(t, registry)
+	Eventually(t, "an empty list", func() bool { return k.Stats(registry).Delivered == 1 })
+	Announce(t, registry, Newcomer)
+	found.Know(t, Newcomer)
+}
+
+// hostile puts values among the instances that are none, too long or lie.
+func hostile(t *testing.T, k Kind) {
+	server := k.Run(t)
+	f := fleetOf(t, k, 2, server, server.Address, server.Address)
+	values := map[string]string{oddAddress: k.Odd}
+	maps.Copy(values, k.Broken)
+	maps.Copy(values, k.Foreign)
+	f.operator.Put(t, values)
+	both := append(slices.Clone(f.list), oddAddress)
+	f.found.Know(t, both...)
+
+	// By a list, where the fleet's had them by a watch.
+	registry := k.open(t, server.Address, Hasty())
+	found := Look(t, registry)
+	found.Know(t, both...)
+	if n := k.Stats(registry).Broken; n < int64(len(k.Broken)) {
+		t.Errorf("%d broken values, want %d", n, len(k.Broken))
+	}
+	if odd := found.Instance(t, oddAddress); odd.Weight != 0 || odd.Zone != "west" {
+		t.Errorf("%+v", odd)
+	}
+
+	// One that becomes sound is seen, and one that breaks is left out.
+	f.operator.Put(t, map[string]string{brokenAddress: k.Value(brokenAddress), oddAddress: "}"})
+	found.Know(t, append(slices.Clone(f.list), brokenAddress)...)
+	Announce(t, registry, Newcomer)
+	found.Know(t, append(slices.Clone(f.list), brokenAddress, Newcomer)...)
+}
+
+// thousand instances go and come, and become few lists.
+func thousand(t *testing.T, k Kind) {
+	server := k.Run(t)
+	operator := k.Operator(t, server.Address)
+	list := Addresses(1000)
+	values := map[string]string{}
+	for _, address := range list {
+		values[address] = k.Value(address)
+	}
+	operator.Put(t, values)
+	common := Hasty()
+	common.DeliverInterval, common.HoldTime = 200*time.Millisecond, -1
+	begin := time.Now()
+	registry := k.open(t, server.Address, common)
+	found := Look(t, registry)
+	found.Know(t, list...)
+	t.Logf("1000 instances were known after %v", time.Since(begin))
+	for range 3 {
+		operator.Empty(t)
+		operator.Put(t, values)
+	}
+	found.Know(t, list...)
+	most := int64(time.Since(begin)/common.DeliverInterval) + 2
+	if n := k.Stats(registry).Delivered; n > most {
+		t.Errorf("%d lists, want at most %d", n, most)
+	}
+
+	common.MaxInstances = 100
+	few := k.open(t, server.Address, common)
+	Look(t, few).Know(t, list[:100]...)
+	if k.Stats(few).LeftOut == 0 {
+		t.Error("nobody was told of the instances that were left out")
+	}
+}
