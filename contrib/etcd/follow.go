@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/fulmar-rpc/fulmar/cluster"
 	"github.com/fulmar-rpc/fulmar/cluster/registries"
 )
 
@@ -47,7 +48,7 @@ type follower[T any] struct {
 
 	values    map[string]*T
 	revision  int64
-	cluster   uint64
+	clusterID uint64
 	truncated bool
 }
 
@@ -69,6 +70,7 @@ func (f *follower[T]) run(ctx context.Context) error {
 			continue
 		}
 		f.registry.stats.watchFailures.Add(1)
+		cluster.Report(ctx, fmt.Errorf("etcd: %w", err))
 		f.registry.notices.Warn(time.Now(), "etcd: watching failed, what is known stays until it works again", f.subject, "error", err)
 		if registries.Wait(joined, pauses.Next()) != nil {
 			return f.registry.ended(ctx)
@@ -86,7 +88,7 @@ func (f *follower[T]) list(ctx context.Context) error {
 	values := map[string]*T{}
 	key, limit := f.prefix, int64(pageKeys)
 	var revision int64
-	var cluster uint64
+	var clusterID uint64
 	truncated := false
 	for more := true; more; {
 		page, err := f.page(ctx, client, key, revision, limit)
@@ -106,7 +108,7 @@ func (f *follower[T]) list(ctx context.Context) error {
 			return err
 		}
 		if revision == 0 {
-			revision, cluster = page.Header.Revision, page.Header.ClusterId
+			revision, clusterID = page.Header.Revision, page.Header.ClusterId
 		}
 		for _, kv := range page.Kvs {
 			if !f.put(values, kv) {
@@ -116,7 +118,7 @@ func (f *follower[T]) list(ctx context.Context) error {
 		}
 		more = page.More && !truncated && len(page.Kvs) > 0
 	}
-	f.values, f.revision, f.cluster, f.truncated = values, revision, cluster, truncated
+	f.values, f.revision, f.clusterID, f.truncated = values, revision, clusterID, truncated
 	return nil
 }
 
@@ -233,7 +235,7 @@ func (f *follower[T]) open(ctx context.Context, cancel context.CancelFunc, clien
 
 // apply takes over what a watch says.
 func (f *follower[T]) apply(answer clientv3.WatchResponse) error {
-	if answer.Header.ClusterId != f.cluster {
+	if answer.Header.ClusterId != f.clusterID {
 		return errStale
 	}
 	for _, event := range answer.Events {
@@ -263,7 +265,7 @@ func (f *follower[T]) check(ctx context.Context, client *clientv3.Client) error 
 	if err != nil {
 		return fmt.Errorf("check: %w", err)
 	}
-	if found.Header.ClusterId != f.cluster || found.Header.Revision < f.revision {
+	if found.Header.ClusterId != f.clusterID || found.Header.Revision < f.revision {
 		return errStale
 	}
 	return nil

@@ -100,6 +100,7 @@ func (v *view) follow(ctx context.Context, deliver func([]cluster.Instance)) {
 				return
 			}
 			v.registry.stats.watchFailures.Add(1)
+			cluster.Report(ctx, fmt.Errorf("zookeeper: %w", err))
 			v.registry.notices.Warn(time.Now(), "zookeeper: watching failed, what is known stays until it works again", v.service, "error", err)
 			if registries.Wait(ctx, pauses.Next()) != nil {
 				return

@@ -3,6 +3,7 @@ package zookeeper
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -257,7 +258,7 @@ func (s *session) borrow(ctx context.Context) (*zk.Conn, int64, error) {
 		select {
 		case <-ready:
 		case <-ctx.Done():
-			return nil, 0, errors.Join(errDisconnected, ctx.Err())
+			return nil, 0, fmt.Errorf("%w: %w", errDisconnected, ctx.Err())
 		case <-s.ctx.Done():
 			return nil, 0, ErrClosed
 		}

@@ -22,6 +22,23 @@ func nobodyYet(t *testing.T, k Kind) {
 	found.Know(t, Newcomer)
 }
 
+// awayFirst looks up when there is no registry yet: whom the list is for is told why there
+// is none.
+func awayFirst(t *testing.T, k Kind) {
+	server := k.Run(t)
+	server.Kill()
+	registry := k.open(t, server.Address, Hasty())
+	found := Look(t, registry)
+	Eventually(t, "it is said why there is no list", func() bool { return found.Reported() != nil })
+	t.Log(found.Reported())
+	if n := k.Stats(registry).Delivered; n > 0 {
+		t.Errorf("%d lists were delivered", n)
+	}
+	Start(t, server)
+	Announce(t, registry, Newcomer)
+	found.Know(t, Newcomer)
+}
+
 // hostile puts values among the instances that are none, too long or lie.
 func hostile(t *testing.T, k Kind) {
 	server := k.Run(t)

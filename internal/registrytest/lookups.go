@@ -17,6 +17,7 @@ type Lookups struct {
 	last     []cluster.Instance
 	known    bool
 	shortest int // since Know
+	reported error
 
 	cancel context.CancelFunc
 	ended  chan struct{}
@@ -32,7 +33,7 @@ func Look(t testing.TB, registry cluster.Registry) *Lookups {
 	}
 	l := &Lookups{ended: make(chan struct{})}
 	var ctx context.Context
-	ctx, l.cancel = context.WithCancel(context.Background())
+	ctx, l.cancel = context.WithCancel(cluster.WithReport(context.Background(), l.report))
 	go func() {
 		defer close(l.ended)
 		l.err = resolver.Resolve(ctx, l.deliver)
@@ -48,6 +49,19 @@ func (l *Lookups) deliver(list []cluster.Instance) {
 	if l.known {
 		l.shortest = min(l.shortest, len(list))
 	}
+}
+
+func (l *Lookups) report(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.reported = err
+}
+
+// Reported returns what the resolver said last of what fails.
+func (l *Lookups) Reported() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.reported
 }
 
 // Stop ends the resolver, waits for it, and returns its error.

@@ -27,6 +27,7 @@ func Test(t *testing.T, k Kind) {
 		{"TwoOfOneAddress", twoOfOneAddress},
 		{"CloseDuring", closeDuring},
 		{"NobodyYet", nobodyYet},
+		{"AwayFirst", awayFirst},
 		{"Hostile", hostile},
 		{"Thousand", thousand},
 		{"Refused", refused},
