@@ -89,10 +89,7 @@ func runtimePolicy() []place {
 		},
 
 		{folder: "eventloop/...", group: runtimeGroup, line: 2, public: true, thirdParty: []string{moduleSys}, testThirdParty: []string{moduleNet}},
-		{
-			folder: "cluster", group: runtimeGroup, line: 2, public: true, thirdParty: []string{moduleNet},
-			why: "of golang.org/x/net messages of DNS only (ADR-0071)",
-		},
+		{folder: "cluster", group: runtimeGroup, line: 2, public: true, thirdParty: []string{moduleNet}, why: "of golang.org/x/net messages of DNS only (ADR-0071)"},
 		{
 			folder: "observe", group: runtimeGroup, line: 2, public: true, without: []string{"net", "os", "syscall"},
 			why: "it counts and logs what it is told, and reaches nothing outside but a logger",
