@@ -140,6 +140,7 @@ func scenarios() []scenario {
 		{id: "S18", name: "panics", run: panics, quick: true},
 		{id: "S19", name: "soak", run: soak},
 		{id: "S20", name: "abuse", run: abused, quick: true},
+		{id: "S24", name: "suspended", run: suspended, quick: true},
 		{id: "S25", name: "partition", run: partition, quick: true},
 		{id: "S26", name: "tls", run: secure, quick: true},
 		{id: "S27", name: "limits", run: atTheLimit},

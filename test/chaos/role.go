@@ -23,8 +23,10 @@ import (
 // roleVariable has what a process that the command starts is to do, as JSON.
 const roleVariable = "FULMAR_CHAOS_ROLE"
 
-// role is a server that runs as a process of its own.
+// role is a server that runs as a process of its own, or clients.
 type role struct {
+	// Calling is for clients; nil for a server, which all else is for.
+	Calling *callingRole
 	// Journal is the file for the calls that run; empty for none.
 	Journal string
 	Config  fulmar.ServerConfig
@@ -47,11 +49,15 @@ func asRole() bool {
 	}
 	var r role
 	err := json.Unmarshal([]byte(text), &r)
-	if err == nil {
+	switch {
+	case err != nil:
+	case r.Calling != nil:
+		err = r.Calling.call()
+	default:
 		err = r.serve()
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "server:", err)
+		fmt.Fprintln(os.Stderr, "role:", err)
 		os.Exit(1)
 	}
 	return true
