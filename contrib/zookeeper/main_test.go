@@ -75,7 +75,9 @@ func unhurried(address string) zookeeper.Config {
 // tool is a client of ZooKeeper as an operator has it.
 func tool(t testing.TB, address string) *zk.Conn {
 	t.Helper()
-	client, events, err := zk.Connect([]string{address}, registrytest.Patience/2, zk.WithLogger(silent{}), zk.WithLogInfo(false))
+	// If a server that starts drops its request, the client waits for nearly seven times as
+	// long as its session lives.
+	client, events, err := zk.Connect([]string{address}, registrytest.Patience/10, zk.WithLogger(silent{}), zk.WithLogInfo(false))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -69,6 +69,13 @@ func (f *fleet) announced(t *testing.T) {
 	Eventually(t, "everybody is announced", func() bool { return f.operator.Count() == len(f.list) })
 }
 
+// counted waits until it is counted that instances were announced again, which is when the
+// answers are there. Not one for each: who gave up on a request finds what came of it.
+func (f *fleet) counted(t *testing.T, k Kind) {
+	t.Helper()
+	Eventually(t, "somebody was announced again", func() bool { return k.Stats(f.registry).Announced > int64(len(f.list)) })
+}
+
 // follows checks that another instance is seen: the watch lives.
 func (f *fleet) follows(t *testing.T) {
 	t.Helper()
