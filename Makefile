@@ -19,6 +19,7 @@ SSLYZE := $(ROOT)/.cache/sslyze/bin/sslyze
 # Where internal/testservers looks for them.
 ETCD := $(or $(shell command -v etcd),$(ROOT)/.cache/etcd/usr/bin/etcd)
 ZOOKEEPER := $(or $(wildcard /usr/share/java/zookeeper.jar),$(ROOT)/.cache/zookeeper/usr/share/java/zookeeper.jar)
+NETTY := $(or $(wildcard /usr/share/java/netty-common.jar),$(ROOT)/.cache/netty/usr/share/java/netty-common.jar)
 
 # Workspaces would hide a missing replace directive.
 export GOWORK := off
@@ -44,7 +45,7 @@ test: bin/fulmar bin/staticcheck bin/verify bin/kitex-peer bin/kitex-shop bin/ap
 # The tests that need them are skipped without.
 .PHONY: registries
 registries: ## etcd and ZooKeeper for the tests of contrib, from Debian's packages, into .cache
-	@$(MAKE) --no-print-directory $(ETCD) $(ZOOKEEPER) || echo "registries: some tests of contrib/etcd and contrib/zookeeper will be skipped" >&2
+	@$(MAKE) --no-print-directory $(ETCD) $(ZOOKEEPER) $(NETTY) || echo "registries: some tests of contrib/etcd and contrib/zookeeper will be skipped" >&2
 
 .PHONY: lint
 lint: generate bin/staticcheck bin/verify ## gofmt, go mod tidy, go vet, staticcheck, rules about the tree
@@ -163,6 +164,10 @@ $(ROOT)/.cache/etcd/usr/bin/etcd:
 # With what it runs with: not all that the package depends on.
 $(ROOT)/.cache/zookeeper/usr/share/java/zookeeper.jar:
 	$(call unpack,$(ROOT)/.cache/zookeeper,libzookeeper-java libslf4j-java libdropwizard-metrics-java libsnappy-java)
+
+# ZooKeeper encrypts with it.
+$(ROOT)/.cache/netty/usr/share/java/netty-common.jar:
+	$(call unpack,$(ROOT)/.cache/netty,libnetty-java)
 
 $(SSLYZE): test/conformance/requirements.txt
 	@$(PYTHON) -m venv $(ROOT)/.cache/sslyze || { echo "Python 3 needs its venv module (Debian: package python3-venv)" >&2; exit 1; }

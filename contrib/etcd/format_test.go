@@ -16,7 +16,7 @@ import (
 // etcd writes, byte for byte, and reads some that it may have written.
 func TestFormat_IsThatOfKitex(t *testing.T) {
 	t.Parallel()
-	server := registrytest.Run(t, newServer)
+	server := kind().Run(t)
 	client := tool(t, server.Address)
 	registry := registrytest.Open(t, etcd.New, unhurried(server.Address))
 	for _, c := range []struct {
@@ -78,7 +78,7 @@ func same(a, b cluster.Instance) bool {
 // TestFormat_OtherServices: a service whose name begins alike, or one below, is another one.
 func TestFormat_OtherServices(t *testing.T) {
 	t.Parallel()
-	server := registrytest.Run(t, newServer)
+	server := kind().Run(t)
 	registry := registrytest.Open(t, etcd.New, unhurried(server.Address))
 	for _, other := range []string{"orders2", "order", registrytest.Service} {
 		if _, err := registry.Register(registrytest.Bounded(t), other, cluster.Instance{Address: "10.0.0.1:80"}); err != nil {

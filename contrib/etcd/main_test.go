@@ -2,6 +2,7 @@ package etcd_test
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"os"
@@ -36,10 +37,10 @@ const prefix = "kitex/registry-etcd/" + registrytest.Service + "/"
 // kind is what the scenarios need to know of etcd.
 func kind() registrytest.Kind {
 	return registrytest.Kind{
-		Server: newServer,
-		Open: func(address string, common registries.Common) (registrytest.Registry, error) {
+		Server: testservers.NewEtcd,
+		Open: func(address string, common registries.Common, encryption *tls.Config) (registrytest.Registry, error) {
 			config := hasty(address)
-			config.Common = common
+			config.Common, config.TLS = common, encryption
 			return etcd.New(config)
 		},
 		Stats: func(registry registrytest.Registry) registrytest.Stats {
@@ -63,10 +64,6 @@ func kind() registrytest.Kind {
 		},
 		Foreign: map[string]string{"other/10.0.0.1:80": `{"network":"tcp","address":"10.7.7.7:1"}`},
 	}
-}
-
-func newServer(folder string) (*testservers.Server, error) {
-	return testservers.NewEtcd(folder, nil)
 }
 
 // hasty is a configuration with which outages are over in seconds.

@@ -31,7 +31,7 @@ func announced(t *testing.T, announcers, clients string) (*etcd.Registry, *regis
 
 func TestOutage_LeaseRevoked(t *testing.T) {
 	t.Parallel()
-	server := registrytest.Run(t, newServer)
+	server := kind().Run(t)
 	_, found, list := announced(t, server.Address, server.Address)
 	client := tool(t, server.Address)
 	kept, err := client.Get(registrytest.Bounded(t), prefix+list[1])
@@ -48,7 +48,7 @@ func TestOutage_LeaseRevoked(t *testing.T) {
 // TestOutage_KeyRemoved has a lease that goes on living without its key.
 func TestOutage_KeyRemoved(t *testing.T) {
 	t.Parallel()
-	server := registrytest.Run(t, newServer)
+	server := kind().Run(t)
 	registry, found, list := announced(t, server.Address, server.Address)
 	if _, err := tool(t, server.Address).Delete(registrytest.Bounded(t), prefix+list[1]); err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func TestOutage_KeyRemoved(t *testing.T) {
 // TestOutage_Compaction removes the revisions that a client that is cut off has not seen.
 func TestOutage_Compaction(t *testing.T) {
 	t.Parallel()
-	server := registrytest.Run(t, newServer)
+	server := kind().Run(t)
 	behind := registrytest.Network(t, server)
 	registry, found, list := announced(t, server.Address, behind.Address)
 	client := tool(t, server.Address)

@@ -57,7 +57,7 @@ func (d *documents) count() int {
 
 func TestSource_Document(t *testing.T) {
 	t.Parallel()
-	server := registrytest.Run(t, newServer)
+	server := kind().Run(t)
 	behind := registrytest.Network(t, server)
 	client := tool(t, server.Address)
 	registry := registrytest.Open(t, etcd.New, hasty(behind.Address))
@@ -109,7 +109,7 @@ func TestSource_Document(t *testing.T) {
 
 func TestSource_Kitex(t *testing.T) {
 	t.Parallel()
-	server := registrytest.Run(t, newServer)
+	server := kind().Run(t)
 	client := tool(t, server.Address)
 	registry := registrytest.Open(t, etcd.New, hasty(server.Address))
 	put := func(key, value string) {

@@ -1,6 +1,7 @@
 package zookeeper_test
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"os"
@@ -35,9 +36,9 @@ const path = "/" + registrytest.Service
 func kind() registrytest.Kind {
 	return registrytest.Kind{
 		Server: testservers.NewZooKeeper,
-		Open: func(address string, common registries.Common) (registrytest.Registry, error) {
+		Open: func(address string, common registries.Common, encryption *tls.Config) (registrytest.Registry, error) {
 			config := hasty(address)
-			config.Common = common
+			config.Common, config.TLS = common, encryption
 			return zookeeper.New(config)
 		},
 		Stats: func(registry registrytest.Registry) registrytest.Stats {

@@ -5,7 +5,6 @@ import (
 
 	"github.com/fulmar-rpc/fulmar/contrib/zookeeper"
 	"github.com/fulmar-rpc/fulmar/internal/registrytest"
-	"github.com/fulmar-rpc/fulmar/internal/testservers"
 )
 
 // TestOutage_AsEveryRegistry does to a real ZooKeeper what happens to registries.
@@ -18,7 +17,7 @@ func TestOutage_AsEveryRegistry(t *testing.T) {
 // expire: that is known, and counted.
 func TestOutage_TakenOver(t *testing.T) {
 	t.Parallel()
-	server := registrytest.Run(t, testservers.NewZooKeeper)
+	server := kind().Run(t)
 	behind := registrytest.Network(t, server)
 	before := registrytest.Open(t, zookeeper.New, hasty(behind.Address))
 	registrytest.Announce(t, before, registrytest.Newcomer)

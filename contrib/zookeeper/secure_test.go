@@ -13,7 +13,6 @@ import (
 	"github.com/fulmar-rpc/fulmar/cluster/registries"
 	"github.com/fulmar-rpc/fulmar/contrib/zookeeper"
 	"github.com/fulmar-rpc/fulmar/internal/registrytest"
-	"github.com/fulmar-rpc/fulmar/internal/testservers"
 )
 
 const password = "correct horse"
@@ -22,7 +21,7 @@ const password = "correct horse"
 // for ZooKeeper writes, byte for byte, and reads some that it may have written.
 func TestFormat_IsThatOfKitex(t *testing.T) {
 	t.Parallel()
-	server := registrytest.Run(t, testservers.NewZooKeeper)
+	server := kind().Run(t)
 	client := tool(t, server.Address)
 	registry := registrytest.Open(t, zookeeper.New, unhurried(server.Address))
 	for _, c := range []struct {
@@ -71,7 +70,7 @@ func TestFormat_IsThatOfKitex(t *testing.T) {
 // TestFormat_Root: services may be below a node that is not there yet.
 func TestFormat_Root(t *testing.T) {
 	t.Parallel()
-	server := registrytest.Run(t, testservers.NewZooKeeper)
+	server := kind().Run(t)
 	config := hasty(server.Address)
 	config.Root, config.CheckInterval = "/prod/rpc", -1
 	registry := registrytest.Open(t, zookeeper.New, config)
@@ -87,7 +86,7 @@ func TestFormat_Root(t *testing.T) {
 // TestSecure_Digest has nodes that belong to an identity, also after a restart.
 func TestSecure_Digest(t *testing.T) {
 	t.Parallel()
-	server := registrytest.Run(t, testservers.NewZooKeeper)
+	server := kind().Run(t)
 	config := hasty(server.Address)
 	config.User, config.Password = "fulmar", password
 	registry := registrytest.Open(t, zookeeper.New, config)

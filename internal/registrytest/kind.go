@@ -1,6 +1,7 @@
 package registrytest
 
 import (
+	"crypto/tls"
 	"errors"
 	"io"
 	"log/slog"
@@ -15,12 +16,13 @@ import (
 
 // Kind is a kind of registry, such as etcd: what the scenarios need to know of it.
 type Kind struct {
-	// Server returns a server that keeps its data in a folder, and is not started. If it
-	// cannot be found on this machine, tests are skipped.
-	Server func(folder string) (*testservers.Server, error)
-	// Open makes a Registry for the server at an address. What it announces lives for
-	// Lease.
-	Open func(address string, common registries.Common) (Registry, error)
+	// Server returns a server that keeps its data in a folder, encrypted if there are files
+	// for that, and is not started. If it cannot be found on this machine, tests are
+	// skipped.
+	Server func(folder string, files *testservers.TLSFiles) (*testservers.Server, error)
+	// Open makes a Registry for the server at an address, encrypted unless encryption is
+	// nil. What it announces lives for Lease.
+	Open func(address string, common registries.Common, encryption *tls.Config) (Registry, error)
 	// Stats returns what happened in one that Open made.
 	Stats func(Registry) Stats
 	// Operator connects to the server at an address as an operator does, until the test
@@ -101,16 +103,15 @@ func Unhurried() registries.Common {
 	return common
 }
 
-// Run starts a server that ends with the test.
+// Run starts a server that ends with the test, and skips the test if there is none.
 func (k Kind) Run(t testing.TB) *testservers.Server {
 	t.Helper()
-	return Run(t, k.Server)
+	return k.run(t, nil)
 }
 
-// Run starts a server that ends with the test, and skips the test if there is none.
-func Run(t testing.TB, make func(folder string) (*testservers.Server, error)) *testservers.Server {
+func (k Kind) run(t testing.TB, files *testservers.TLSFiles) *testservers.Server {
 	t.Helper()
-	server, err := make(t.TempDir())
+	server, err := k.Server(t.TempDir(), files)
 	if errors.Is(err, testservers.ErrAbsent) || errors.Is(err, exec.ErrNotFound) {
 		t.Skip(err)
 	}
@@ -156,5 +157,10 @@ func Open[C any, R io.Closer](t testing.TB, make func(C) (R, error), config C) R
 // open returns one of the kind with a configuration.
 func (k Kind) open(t testing.TB, address string, common registries.Common) Registry {
 	t.Helper()
-	return Open(t, func(common registries.Common) (Registry, error) { return k.Open(address, common) }, common)
+	return k.openEncrypted(t, address, common, nil)
+}
+
+func (k Kind) openEncrypted(t testing.TB, address string, common registries.Common, encryption *tls.Config) Registry {
+	t.Helper()
+	return Open(t, func(common registries.Common) (Registry, error) { return k.Open(address, common, encryption) }, common)
 }

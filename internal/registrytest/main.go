@@ -33,7 +33,7 @@ func Begin(k Kind, input io.Reader, output io.Writer) (done bool, err error) {
 }
 
 func announceUntil(k Kind, address string, input io.Reader, output io.Writer) error {
-	registry, err := k.Open(address, Hasty())
+	registry, err := k.Open(address, Hasty(), nil)
 	if err != nil {
 		return err
 	}

@@ -31,6 +31,7 @@ func Test(t *testing.T, k Kind) {
 		{"Hostile", hostile},
 		{"Thousand", thousand},
 		{"Refused", refused},
+		{"Encrypted", encrypted},
 	} {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()

@@ -11,10 +11,6 @@ import (
 	"strings"
 )
 
-// TLSFiles are what a server encrypts its connections with: its certificate and key, and
-// the authority of its clients' certificates.
-type TLSFiles struct{ Certificate, Key, ClientAuthority string }
-
 // NewEtcd returns an etcd of one member that keeps its data in a folder, encrypted if
 // there are files for that. It is not started. Its leases live for a second at least.
 func NewEtcd(folder string, files *TLSFiles) (*Server, error) {
