@@ -7,6 +7,9 @@ require (
 	go.yaml.in/yaml/v3 v3.0.6
 )
 
-require go.uber.org/goleak v1.3.0 // indirect
+require (
+	go.uber.org/goleak v1.3.0 // indirect
+	golang.org/x/net v0.62.0 // indirect
+)
 
 replace github.com/fulmar-rpc/fulmar => ../..

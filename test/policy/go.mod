@@ -12,6 +12,7 @@ require (
 require (
 	github.com/bits-and-blooms/bitset v1.24.4 // indirect
 	go.uber.org/goleak v1.3.0 // indirect
+	golang.org/x/net v0.62.0 // indirect
 )
 
 replace github.com/fulmar-rpc/fulmar => ../..
