@@ -88,7 +88,7 @@ func (s *nameServer) answer(question []byte, truncates bool) []byte {
 	}
 	told := dnsmessage.Message{Header: dnsmessage.Header{ID: asked.ID, Response: true, Truncated: truncates}, Questions: asked.Questions}
 	if !truncates {
-		told.Answers = s.answers[asked.Questions[0].Type]
+		told.Answers = slices.Clone(s.answers[asked.Questions[0].Type]) // Pack writes lengths into them.
 	}
 	packed, err := told.Pack()
 	if err != nil {
