@@ -137,7 +137,7 @@ func (a *admission) queue(ctx context.Context, in *transport.Inbound, now, deadl
 	if !deadline.IsZero() && deadline.Before(until) {
 		until = deadline
 	}
-	call, err := a.join(now, until, !in.Behind && isLate(in.Arrived, now))
+	call, err := a.join(in, now, until)
 	if call == nil {
 		return now, err
 	}
@@ -164,13 +164,15 @@ func (a *admission) mostLocked() int {
 }
 
 // join takes a place among those that run, and returns nil, or one among those
-// that wait, which may be until then. late is for pressure.
-func (a *admission) join(now, until time.Time, late bool) (*list.Element, error) {
+// that wait, which may be until then.
+func (a *admission) join(in *transport.Inbound, now, until time.Time) (*list.Element, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.roomLocked(1) && a.waiting.Len() == 0 {
 		a.running++
-		a.pressure.runs(late)
+		if a.adapts && !in.Behind {
+			a.pressure.runs(isLate(in.Arrived, now))
+		}
 		return nil, nil
 	}
 	a.pressure.queued = true

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"io"
 	"net"
 	"slices"
@@ -24,18 +25,31 @@ type nameServer struct {
 	address   string
 }
 
+// listenOnBoth returns listeners on one port of both networks. A port that is free on one
+// may be somebody else's on the other.
+func listenOnBoth(t *testing.T) (net.Listener, net.PacketConn) {
+	t.Helper()
+	var last error
+	for range 20 {
+		stream, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		datagrams, err := net.ListenPacket("udp", stream.Addr().String())
+		if err == nil {
+			return stream, datagrams
+		}
+		last = errors.Join(err, stream.Close())
+	}
+	t.Fatalf("no port that is free on TCP and UDP: %v", last)
+	return nil, nil
+}
+
 // serveNames starts it on one port for both networks.
 func serveNames(t *testing.T, s *nameServer) *nameServer {
 	t.Helper()
-	stream, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	stream, datagrams := listenOnBoth(t)
 	s.address = stream.Addr().String()
-	datagrams, err := net.ListenPacket("udp", s.address)
-	if err != nil {
-		t.Skipf("the UDP port %s is somebody else's: %v", s.address, err)
-	}
 	t.Cleanup(func() { _, _ = stream.Close(), datagrams.Close() })
 	go func() {
 		question := make([]byte, 4096)
