@@ -270,14 +270,12 @@ func raceTests(ctx context.Context, v *verifier, log *log) error {
 	return err
 }
 
-// invariantsTests checks what packages assert of themselves. Short, as with 32 bits: what is
-// long, crowds and many seeds, runs with the race detector as well.
 func invariantsTests(ctx context.Context, v *verifier, log *log) error {
 	packages, err := v.concurrentPackages(ctx, log)
 	if err != nil {
 		return err
 	}
-	_, err = v.goTest(ctx, log, []string{"."}, nil, append([]string{"-tags=invariants", "-short", packageTimeout, "-skip=" + eventLoopModels}, packages...)...)
+	_, err = v.goTest(ctx, log, []string{"."}, nil, append([]string{"-tags=invariants", packageTimeout, "-skip=" + eventLoopModels}, packages...)...)
 	return err
 }
 
