@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/fulmar-rpc/fulmar"
 	"github.com/fulmar-rpc/fulmar/internal/limits"
@@ -74,6 +75,9 @@ func TestInstances_RefusedCallsGoElsewhere(t *testing.T) {
 				}
 				// One that serves makes up for one that does not, as long as that is seldom.
 				s.stops[s.addresses[0]]()
+				// The client has to know: what it sends on a connection that is closed just
+				// then may be executed, and is not tried again.
+				synctest.Wait()
 				stub, _ := whoServes()
 				s.serve(stub, s.addresses[0])
 				failed := 0

@@ -309,13 +309,17 @@ func (m *Member) suspicion(r *rules, outcome Outcome, at int64) suspicion {
 	if calls, failures := m.window.sum(part); calls < r.minCalls || failures*100 < calls*r.failurePercent {
 		return nothing
 	}
+	if m.acquitted.Load() > 0 && m.acquitted.Add(-1) > 0 {
+		return nothing
+	}
 	return byShare
 }
 
 // worseLocked reports whether the share of the calls that failed is at least twice as high
-// at a member as at all others. If not it begins to count anew: the next comparison, which
-// looks at every member, comes after further calls only.
-func (b *Balancer) worseLocked(m *Member, part int64) bool {
+// at a member as at all others, of which some must have had calls. If not, the next
+// comparison, which looks at every member, comes after as many further failures as are
+// needed for one. What was counted stays: it is what others are compared with.
+func (b *Balancer) worseLocked(m *Member, r *rules, part int64) bool {
 	var calls, failures int64
 	for _, other := range b.members {
 		if other != m {
@@ -324,10 +328,10 @@ func (b *Balancer) worseLocked(m *Member, part int64) bool {
 		}
 	}
 	own, ownFailures := m.window.sum(part)
-	if float64(ownFailures)*float64(calls) >= 2*float64(failures)*float64(own) {
+	if calls > 0 && float64(ownFailures)*float64(calls) >= 2*float64(failures)*float64(own) {
 		return true
 	}
-	m.window.reset()
+	m.acquitted.Store(r.minCalls)
 	return false
 }
 
@@ -347,9 +351,8 @@ func (b *Balancer) learn(choice Choice, outcome Outcome, found suspicion, at int
 		m.ejection = before.failed(refusing, at, r)
 	case choice.trial && before.ejected() && (outcome == Failed || outcome == Erred && before.fault == failing),
 		found == byRow && !before.ejected(),
-		found == byShare && !before.ejected() && b.worseLocked(m, at/r.part):
+		found == byShare && !before.ejected() && b.worseLocked(m, r, at/r.part):
 		m.ejection = before.failed(failing, at, r)
-		m.window.reset()
 	case choice.trial && (outcome == Reached || outcome == Erred || outcome == Busy):
 		m.ejection = before.reached()
 		m.window.reset()

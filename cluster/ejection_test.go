@@ -151,6 +151,24 @@ func TestEjection_WhoErrsMoreThanOthers(t *testing.T) {
 	}
 }
 
+// TestEjection_WhereAllErrNobodyIsLeftAlone: whatever the order of the calls, and from the
+// first on.
+func TestEjection_WhereAllErrNobodyIsLeftAlone(t *testing.T) {
+	for _, members := range []int{1, 2, 3, 10} {
+		for seed := range uint64(100) {
+			b := newBench(t, members, seeded(seed))
+			now := start()
+			for i := range 40 * limits.EjectMinCalls {
+				b.call(now, cluster.Erred)
+				now = now.Add(time.Millisecond)
+				if b.Ejected() != 0 {
+					t.Fatalf("%d members, seed %d: %d are ejected behind %d calls", members, seed, b.Ejected(), i+1)
+				}
+			}
+		}
+	}
+}
+
 // TestEjection_ErrorsInATrial: whoever refused connections is back when it answers, with
 // whatever; whoever erred is not.
 func TestEjection_ErrorsInATrial(t *testing.T) {

@@ -19,6 +19,9 @@ type Member struct {
 	window  window
 	// failures are those since the last call that did not fail.
 	failures atomic.Int32
+	// acquitted is how many calls must fail before its share is compared with that of the
+	// others again.
+	acquitted atomic.Int64
 	// resting: it gets no calls, because it is ejected. suspect: it is ejected for failing,
 	// and may get calls all the same because too many are. weight is what it has now. They
 	// are here, and not only in the view, for the ring, which does not change with them.
