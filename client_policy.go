@@ -12,6 +12,7 @@ import (
 
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/transport"
+	"github.com/fulmar-rpc/fulmar/internal/wire"
 	"github.com/fulmar-rpc/fulmar/observe"
 	"github.com/fulmar-rpc/fulmar/policy"
 )
@@ -285,16 +286,11 @@ func (g *governor) decide(ctx context.Context, retry policy.Retry, p *passes, e 
 	return decision
 }
 
-// pushBackKey is the metadata with which a server says how many milliseconds to wait before
-// another attempt, or, with what is no such number, that there should be none. It is
-// gRPC's (proposal A6), and means the same with TTHeader.
-const pushBackKey = "grpc-retry-pushback-ms"
-
 // withPushBack notes what the answer of a failed call says about trying again.
 func withPushBack(e *Error, head transport.ReplyHead) *Error {
 	for _, pairs := range [...][]transport.Pair{head.Metadata, head.Trailing} {
 		for i := range pairs {
-			if pairs[i].Key != pushBackKey {
+			if pairs[i].Key != wire.PushBack {
 				continue
 			}
 			milliseconds, err := strconv.ParseInt(pairs[i].Value, 10, 32)

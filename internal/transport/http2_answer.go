@@ -315,13 +315,13 @@ func (h *http2Server) addPairs(pairs []Pair) {
 }
 
 // canBeHeader reports whether a pair can be sent as a header that means nothing to HTTP/2
-// or gRPC.
+// or gRPC, or is what a handler may say with one: when to try again.
 func canBeHeader(name, value string) bool {
 	switch name {
 	case "", "content-type", "content-length", "te", "connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade":
 		return false
 	}
-	if strings.HasPrefix(name, "grpc-") || strings.TrimSpace(value) != value {
+	if strings.HasPrefix(name, "grpc-") && name != wire.PushBack || strings.TrimSpace(value) != value {
 		return false
 	}
 	for i := range len(name) {

@@ -105,6 +105,10 @@ const (
 	// Code on an exception is the number of the error's code, which Thrift has
 	// no place for.
 	Code = "fulmar-code"
+	// PushBack on a failure says how many milliseconds to wait before another attempt, or,
+	// with what is no such number, that there should be none. It is gRPC's (proposal A6),
+	// and means the same with TTHeader.
+	PushBack = "grpc-retry-pushback-ms"
 
 	// StreamCancelPath is who cancelled a stream.
 	StreamCancelPath = "ttscp"
