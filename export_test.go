@@ -3,6 +3,9 @@ package fulmar
 import (
 	"context"
 	"time"
+
+	"github.com/fulmar-rpc/fulmar/internal/transport"
+	"github.com/fulmar-rpc/fulmar/policy"
 )
 
 // NewCallContext makes the context of a call for its own tests.
@@ -14,3 +17,15 @@ func NewCallContext(parent context.Context, deadline time.Time) (ctx context.Con
 // CallContextShared reports whether the client may not use a context of NewCallContext
 // for another call.
 func CallContextShared(ctx context.Context) bool { return ctx.(*callContext).shared() }
+
+// PermitOf returns what asks the limits of a document about a call of a method.
+func PermitOf(document policy.Server, service, method string) func() error {
+	g := newServerGovernor(document)
+	entry := &methodEntry{method: &MethodDesc{Service: service, Name: method}}
+	g.register(service, []*methodEntry{entry})
+	in := &transport.Inbound{Peer: "127.0.0.1:8888"}
+	return func() error {
+		_, err := g.permit(in, entry)
+		return err
+	}
+}

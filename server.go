@@ -374,7 +374,7 @@ func (s *Server) refuse(ctx context.Context, in *transport.Inbound, entry *metho
 
 func (s *Server) sendRefusal(in *transport.Inbound, entry *methodEntry, err error) {
 	if wantsAnswer(in, entry) {
-		s.sendException(in, nameOf(in, entry), err, transport.ReplyHead{Executed: executedNo})
+		s.sendException(in, nameOf(in, entry), err, refusalHead(err))
 	}
 	if CodeOf(err) == ResourceExhausted && s.admission.shedding.refuse(time.Now()) {
 		in.Rest(limits.ShedPause)

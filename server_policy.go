@@ -3,11 +3,13 @@ package fulmar
 import (
 	"fmt"
 	"net"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/fulmar-rpc/fulmar/internal/transport"
+	"github.com/fulmar-rpc/fulmar/internal/wire"
 	"github.com/fulmar-rpc/fulmar/policy"
 )
 
@@ -108,7 +110,7 @@ func (g *serverGovernor) permit(in *transport.Inbound, entry *methodEntry) (p pe
 		return permits{}, overLimit("the caller", g.current.Load().policy.CallerLimit, refusal, wait)
 	}
 	if entry.limiter != nil {
-		if err := permitMethod(entry, now); err != nil {
+		if err := entry.permit(now); err != nil {
 			g.callers.Done(p.caller)
 			return permits{}, err
 		}
@@ -124,14 +126,14 @@ func (g *serverGovernor) permit(in *transport.Inbound, entry *methodEntry) (p pe
 	return p, nil
 }
 
-// permitMethod asks the limits of a method and its service.
-func permitMethod(entry *methodEntry, now time.Time) error {
-	if refusal, wait := entry.limiter.Allow(now); refusal != policy.NotRefused {
-		return overLimit(entry.method.fullName(), entry.limiter.Limit(), refusal, wait)
+// permit asks the limits of a method and its service.
+func (e *methodEntry) permit(now time.Time) error {
+	if refusal, wait := e.limiter.Allow(now); refusal != policy.NotRefused {
+		return overLimit(e.method.fullName(), e.limiter.Limit(), refusal, wait)
 	}
-	if refusal, wait := entry.serviceLimiter.Allow(now); refusal != policy.NotRefused {
-		entry.limiter.Done()
-		return overLimit(entry.method.Service, entry.serviceLimiter.Limit(), refusal, wait)
+	if refusal, wait := e.serviceLimiter.Allow(now); refusal != policy.NotRefused {
+		e.limiter.Done()
+		return overLimit(e.method.Service, e.serviceLimiter.Limit(), refusal, wait)
 	}
 	return nil
 }
@@ -202,9 +204,10 @@ func callerOf(in *transport.Inbound) string {
 	return in.Peer
 }
 
-// overLimit is the error for a call that a limit refuses.
+// overLimit is the error for a call that a limit refuses. wait is how long until a rate
+// lets one begin, which the caller is told: who comes back sooner is refused again.
 func overLimit(of string, limit policy.Limit, refusal policy.Refusal, wait time.Duration) *Error {
-	e := &Error{code: ResourceExhausted, executed: ExecutedNo}
+	e := &Error{code: ResourceExhausted, executed: ExecutedNo, pushBack: wait}
 	switch refusal {
 	case policy.RefusedByRate:
 		e.message = fmt.Sprintf("limit of %s: %d calls in a second (the next one in %v)", of, limit.PerSecond, wait.Round(time.Millisecond))
@@ -212,4 +215,15 @@ func overLimit(of string, limit policy.Limit, refusal policy.Refusal, wait time.
 		e.message = fmt.Sprintf("limit of %s: %v (limit %d)", of, refusal, limit.Running)
 	}
 	return e
+}
+
+// refusalHead is what the answer to a call that is refused says besides why.
+func refusalHead(err error) transport.ReplyHead {
+	head := transport.ReplyHead{Executed: executedNo}
+	if e, ok := err.(*Error); ok && e.pushBack > 0 {
+		// Rounded up, because a call that comes too early by less is refused as well.
+		wait := (e.pushBack + time.Millisecond - 1) / time.Millisecond
+		head.Trailing = []transport.Pair{{Key: wire.PushBack, Value: strconv.FormatInt(int64(wait), 10)}}
+	}
+	return head
 }

@@ -228,9 +228,10 @@ func (r Retry) codes() Codes {
 }
 
 // delay is how long a call waits before its next attempt. What a server asks for is the
-// least, and callers that were all asked for the same do not come back at once.
+// least, and callers that were all asked for the same do not come back at once. What one
+// instance refuses without executing it another one may do at once: it has limits of its own.
 func (r Retry) delay(f Failure, random func(n int64) int64) time.Duration {
-	if f.PushBack <= 0 && f.Executed == ExecutedNo && f.Attempt <= 1 && f.Others && !r.SameInstance {
+	if f.Executed == ExecutedNo && f.Attempt <= 1 && f.Others && !r.SameInstance {
 		return 0
 	}
 	return min(f.PushBack, limits.PolicyDurationMax) + r.Backoff(f.Attempt, random)

@@ -69,9 +69,12 @@ func TestRetry_Decides(t *testing.T) {
 		{"three attempts", three, failure(attempt(3)), not(policy.RetryNoAttempts)},
 		{"off", policy.Retry{Attempts: -1}, failure(), not(policy.RetryNoAttempts)},
 		{"server says no", policy.Retry{}, failure(pushBack(-1)), not(policy.RetryPushedBack)},
-		{"server says when", policy.Retry{}, failure(pushBack(100 * time.Millisecond)), again(120*time.Millisecond, true, policy.RetryNotExecuted)},
-		{"server says too late", policy.Retry{}, failure(pushBack(time.Second)), not(policy.RetryNoTime)},
-		{"server says nonsense", policy.Retry{}, failure(pushBack(math.MaxInt64)), not(policy.RetryNoTime)},
+		{"server says when", policy.Retry{}, failure(alone, pushBack(100*time.Millisecond)), again(120*time.Millisecond, true, policy.RetryNotExecuted)},
+		{"server says when, another one may now", policy.Retry{}, failure(pushBack(100 * time.Millisecond)), again(0, true, policy.RetryNotExecuted)},
+		{"server says when, second refusal", three, failure(attempt(2), pushBack(100*time.Millisecond)), again(140*time.Millisecond, true, policy.RetryNotExecuted)},
+		{"handler says when", idempotent, failure(ran, pushBack(100*time.Millisecond)), again(120*time.Millisecond, true, policy.RetryIdempotent)},
+		{"server says too late", policy.Retry{}, failure(alone, pushBack(time.Second)), not(policy.RetryNoTime)},
+		{"server says nonsense", policy.Retry{}, failure(alone, pushBack(math.MaxInt64)), not(policy.RetryNoTime)},
 		{"caller tries again", policy.Retry{}, failure(inChain), not(policy.RetryInChain)},
 		{"caller tries again, not sent", policy.Retry{}, failure(inChain, notSent), again(0, false, policy.RetryNotExecuted)},
 		{"caller tries again, ignored", policy.Retry{IgnoreChain: true}, failure(inChain), again(0, true, policy.RetryNotExecuted)},
@@ -182,7 +185,7 @@ func TestRetry_NeverDoesHarm(t *testing.T) {
 			t.Fatalf("%+v was tried again", f)
 		case f.Executed != policy.ExecutedNo && !retry.Idempotent:
 			t.Fatalf("%+v may run twice with %+v", f, retry)
-		case f.PushBack < 0, d.Delay < f.PushBack:
+		case f.PushBack < 0, d.Delay < f.PushBack && (f.Executed != policy.ExecutedNo || f.Attempt > 1 || !f.Others || retry.SameInstance):
 			t.Fatalf("%+v comes after %v", f, d.Delay)
 		case f.Left >= 0 && d.Delay >= f.Left:
 			t.Fatalf("%+v comes after %v", f, d.Delay)

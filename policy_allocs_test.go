@@ -1,0 +1,27 @@
+//go:build !race && !invariants
+
+package fulmar_test
+
+import (
+	"testing"
+
+	"github.com/fulmar-rpc/fulmar"
+	"github.com/fulmar-rpc/fulmar/policy"
+)
+
+// TestServerPolicy_RefusalCostsNoSearch: the limit that refuses a call knows what it is, and
+// nobody puts names together to find it in the document.
+func TestServerPolicy_RefusalCostsNoSearch(t *testing.T) {
+	const service = "shop.v1.warehouse.InventoryService" // short names need no memory of their own
+	document := policy.Server{Methods: map[string]policy.Limit{service: {PerSecond: 100}, service + "/Reserve": {PerSecond: 1}}}
+	refused := fulmar.PermitOf(document, service, "Reserve")
+	if err := refused(); err != nil {
+		t.Fatal(err)
+	}
+	wantOverLimit(t, refused(), "limit of "+service+".Reserve: 1 calls in a second")
+	// The error, its text, and what stands in that: the name, and the wait.
+	const budget = 6
+	if got := testing.AllocsPerRun(1000, func() { _ = refused() }); got > budget {
+		t.Errorf("%v allocations for a refusal, budget %d", got, budget)
+	}
+}
