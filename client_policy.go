@@ -2,17 +2,13 @@ package fulmar
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/fulmar-rpc/fulmar/internal/limits"
-	"github.com/fulmar-rpc/fulmar/internal/transport"
-	"github.com/fulmar-rpc/fulmar/internal/wire"
 	"github.com/fulmar-rpc/fulmar/observe"
 	"github.com/fulmar-rpc/fulmar/policy"
 )
@@ -197,13 +193,6 @@ func (g *governor) enter(m *governedMethod, now time.Time, explained *policy.Exp
 	return p, err
 }
 
-func refusedByBreaker(what string, state policy.CircuitState) *Error {
-	return &Error{
-		code: Unavailable, origin: OriginLocal, phase: PhaseAcquire, executed: ExecutedNo,
-		message: fmt.Sprintf("the breaker of %s is %v", what, state),
-	}
-}
-
 // leave tells the breakers what became of a call.
 func (g *governor) leave(m *governedMethod, p *passes, now time.Time, err error) {
 	breakers := g.current.Load().policy.TargetBreaker
@@ -284,22 +273,6 @@ func (g *governor) decide(ctx context.Context, retry policy.Retry, p *passes, e 
 		p.trial.Failed(p.tried, failure, decision, now)
 	}
 	return decision
-}
-
-// withPushBack notes what the answer of a failed call says about trying again.
-func withPushBack(e *Error, head transport.ReplyHead) *Error {
-	for _, pairs := range [...][]transport.Pair{head.Metadata, head.Trailing} {
-		for i := range pairs {
-			if pairs[i].Key != wire.PushBack {
-				continue
-			}
-			milliseconds, err := strconv.ParseInt(pairs[i].Value, 10, 32)
-			if e.pushBack = time.Duration(milliseconds) * time.Millisecond; err != nil || milliseconds < 0 {
-				e.pushBack = -1
-			}
-		}
-	}
-	return e
 }
 
 // none reports whether nobody waits to hear what becomes of the call.
