@@ -30,62 +30,97 @@ func (c *Client) pick(ctx context.Context, tried []*cluster.Member, now time.Tim
 	return c.instances.pick(ctx, tried, now)
 }
 
+// governedCall is what policies make of a call, or of a stream until it is open.
+type governedCall struct {
+	governed *governedMethod
+	passes   passes
+	// start is when it began.
+	start time.Time
+	// explained is the explanation that somebody wants of it, nil if nobody does; sampled
+	// says that it is one in so many.
+	explained *policy.Explanation
+	sampled   bool
+	// number is that of the attempt, before the error of the one before.
+	number int
+	before *Error
+}
+
+// attempted is a call, or a stream that is to be opened, while attempts of it are made.
+type attempted interface {
+	// try makes an attempt.
+	try(ctx context.Context, c *Client, p *policy.Method, to destination, now time.Time) error
+	// consider says whether another one follows what ended in err.
+	consider(ctx context.Context, c *Client, p *policy.Method, err error, attempt int, now time.Time) policy.Decision
+	// again makes it ready for the attempt behind one that ended in err.
+	again(err error)
+}
+
+var (
+	_ attempted = (*unaryState)(nil)
+	_ attempted = (*clientStream)(nil)
+)
+
+// enter asks the breakers, and returns what holds for the call, or why it is refused.
+func (c *Client) enter(call *governedCall, now time.Time) (*policy.Method, error) {
+	passes, refused := c.governor.enter(call.governed, now, call.explained)
+	if refused != nil {
+		return nil, refused
+	}
+	call.passes = passes
+	c.governor.budget.Call()
+	return call.governed.policy.Load(), nil
+}
+
 // attempts makes the attempts of a call, and returns the address of the last one.
 func (c *Client) attempts(ctx context.Context, state *unaryState) (address string, err error) {
-	g, m := c.governor, state.governed
 	now := state.clock()
-	explained := state.explained.into
-	passes, refused := g.enter(m, now, explained)
-	if refused != nil {
-		return c.target, refused
+	p, err := c.enter(&state.governedCall, now)
+	if err != nil {
+		return c.target, err
 	}
-	state.passes = passes
-	g.budget.Call()
-	p := m.policy.Load()
 	if p.Hedge.AttemptsBeside() > 1 && p.Retry.Idempotent && !state.method.Oneway {
 		address, err = c.hedged(ctx, state, p, now)
 	} else {
-		address, err = c.inTurn(ctx, state, p, now)
+		address, err = c.inTurn(ctx, state, &state.governedCall, p, now)
 	}
-	if passes.none() {
+	if state.passes.none() {
 		return address, err
 	}
 	if state.endedAt.IsZero() {
 		state.endedAt = time.Now()
 	}
-	g.leave(m, &passes, state.endedAt, err)
+	c.governor.leave(state.governed, &state.passes, state.endedAt, err)
 	return address, err
 }
 
 // inTurn makes attempts one after the other, until one succeeds or policies say that it is
-// enough.
-func (c *Client) inTurn(ctx context.Context, state *unaryState, p *policy.Method, now time.Time) (address string, err error) {
+// enough. call is part of it.
+func (c *Client) inTurn(ctx context.Context, it attempted, call *governedCall, p *policy.Method, now time.Time) (address string, err error) {
 	var few [triedFew]*cluster.Member
 	tried := few[:0]
+	call.before = nil
 	for number := 1; ; number++ {
 		to, err := c.pick(ctx, tried, now)
 		if err != nil {
 			return c.target, err
 		}
-		record := state.begins(to, now, number, false)
-		err = c.attemptAt(ctx, state, p, to, now)
+		record := call.begins(to, now, number, false)
+		err = it.try(ctx, c, p, to, now)
 		e, failed := err.(*Error)
 		if !failed && record < 0 && c.config.RetryIf == nil {
 			return to.address, err
 		}
 		now = time.Now()
 		if failed {
-			e.address, e.before = to.address, state.before
+			e.address, e.before = to.address, call.before
 		}
-		decision := c.consider(ctx, state, p, err, number, now)
-		explainOutcome(state.explained.into, record, err, decision, now.Sub(state.start))
-		if !decision.Again {
+		decision := it.consider(ctx, c, p, err, number, now)
+		explainOutcome(call.explained, record, err, decision, now.Sub(call.start))
+		if !decision.Again || !pause(ctx, decision.Delay) {
 			return to.address, err
 		}
-		if !pause(ctx, decision.Delay) {
-			return to.address, err
-		}
-		state.again(err)
+		call.before = e
+		it.again(err)
 		if !p.Retry.SameInstance && to.choice.Member != nil {
 			tried = append(tried, to.choice.Member)
 		}
@@ -95,12 +130,27 @@ func (c *Client) inTurn(ctx context.Context, state *unaryState, p *policy.Method
 	}
 }
 
-// consider says whether a call is tried again after an attempt that ended in err.
-func (c *Client) consider(ctx context.Context, state *unaryState, p *policy.Method, err error, attempt int, now time.Time) policy.Decision {
+// begins notes that an attempt begins, and returns its place in the explanation.
+func (g *governedCall) begins(to destination, now time.Time, number int, hedged bool) (record int) {
+	g.number = number
+	return explainAttempt(g.explained, to, now.Sub(g.start), hedged)
+}
+
+// inChain returns the context of an attempt, which says in its metadata if it is not the
+// first one.
+func (g *governedCall) inChain(ctx context.Context) context.Context {
+	if g.number > 1 {
+		return WithPersistent(ctx, chainKey, strconv.Itoa(g.number-1))
+	}
+	return ctx
+}
+
+// consider implements attempted.
+func (u *unaryState) consider(ctx context.Context, c *Client, p *policy.Method, err error, attempt int, now time.Time) policy.Decision {
 	retry := p.Retry
 	e, failed := err.(*Error)
 	if wanted := c.config.RetryIf; wanted != nil && retry.Idempotent && (!failed || e.executed != ExecutedNo) {
-		if !wanted(Unary{state}, err) {
+		if !wanted(Unary{u}, err) {
 			if !failed {
 				return policy.Decision{Reason: policy.RetrySucceeded}
 			}
@@ -115,7 +165,7 @@ func (c *Client) consider(ctx context.Context, state *unaryState, p *policy.Meth
 	if !failed {
 		return policy.Decision{Reason: policy.RetrySucceeded}
 	}
-	return c.governor.decide(ctx, retry, &state.passes, e, attempt, c.others(), now)
+	return c.governor.decide(ctx, retry, &u.passes, e, attempt, c.others(), now)
 }
 
 // others reports whether the target has more than one instance.
@@ -136,6 +186,12 @@ func pause(ctx context.Context, delay time.Duration) bool {
 	}
 }
 
+// try implements attempted: it makes one attempt, and tells the balancer what it has shown.
+func (u *unaryState) try(ctx context.Context, c *Client, p *policy.Method, to destination, now time.Time) (err error) {
+	u.picked(to.address)
+	return c.attemptAt(ctx, u, p, to, now)
+}
+
 // attemptAt makes one attempt, and tells the balancer what it has shown.
 func (c *Client) attemptAt(ctx context.Context, state *unaryState, p *policy.Method, to destination, now time.Time) (err error) {
 	limit := state.limit
@@ -144,9 +200,7 @@ func (c *Client) attemptAt(ctx context.Context, state *unaryState, p *policy.Met
 		defer cancel()
 		ctx, limit = within, timeout
 	}
-	if state.number > 1 {
-		ctx = WithPersistent(ctx, chainKey, strconv.Itoa(state.number-1))
-	}
+	ctx = state.inChain(ctx)
 	if to.choice.Member == nil {
 		return c.attempt(ctx, to.peer, state, now, limit)
 	}
@@ -165,18 +219,10 @@ func (c *Client) attemptAt(ctx context.Context, state *unaryState, p *policy.Met
 	return err
 }
 
-// begins notes that an attempt begins, and returns its place in the explanation.
-func (u *unaryState) begins(to destination, now time.Time, number int, hedged bool) (record int) {
-	u.number = number
-	u.picked(to.address)
-	return explainAttempt(u.explained.into, to, now.Sub(u.start), hedged)
-}
-
-// again makes a call ready for the attempt behind one that ended in err.
+// again implements attempted.
 func (u *unaryState) again(err error) {
 	e, failed := err.(*Error)
 	u.mayHaveRun = u.mayHaveRun || !failed || e.executed != ExecutedNo
-	u.before = e
 	if u.observed != nil {
 		u.observed.err = err
 	}

@@ -317,7 +317,7 @@ func (c *Client) Call(ctx context.Context, method *MethodDesc, request, reply an
 	state.chosen, state.request, state.reply = chosen, request, reply
 	state.governed = governed
 	state.waits = chosen.ready.waits(c.config.WaitForReady)
-	state.explained = c.explain(chosen.explained, method, start)
+	c.explainBegin(&state.governedCall, method, chosen.explained)
 	state.fresh = len(c.config.Interceptors) == 0
 	// Also for a call without a deadline of its own: ctx may be that of another call,
 	// whose end nobody would look at if it were this one's.
@@ -371,7 +371,9 @@ func (c *Client) run(call *clientCall) error {
 			err = reply.ReplyError()
 		}
 	}
-	c.explained(state.explained, state.start, err)
+	if state.explained != nil {
+		c.explainEnd(&state.governedCall, err)
+	}
 	return err
 }
 
@@ -383,7 +385,6 @@ func (c *Client) invoke(ctx context.Context, call Unary) error {
 		state.forgetReply()
 	}
 	state.invoked = true
-	state.before = nil
 	address := c.address
 	err := whenReady(ctx, state.waits, state.limit, func() (err error) {
 		address, err = c.attempts(ctx, state)

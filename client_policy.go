@@ -47,6 +47,9 @@ type governedMethod struct {
 	name    methodName
 	policy  atomic.Pointer[policy.Method]
 	circuit *policy.Circuit
+	// timeoutByName is what a document has for the method or its service, and not for all: a
+	// limit that is meant for calls would end every stream. 0 is none.
+	timeoutByName atomic.Int64
 }
 
 func newGovernor(document policy.Client) *governor {
@@ -83,17 +86,22 @@ func (g *governor) set(document policy.Client, version uint64, source string) {
 }
 
 func (m *governedMethod) configure(document policy.Client, now time.Time) {
+	m.circuit.Configure(m.take(document).Breaker, now)
+}
+
+// take makes what a document has for the method hold, and returns it.
+func (m *governedMethod) take(document policy.Client) *policy.Method {
 	merged := document.For(m.name.service, m.name.method)
 	m.policy.Store(&merged)
-	m.circuit.Configure(merged.Breaker, now)
+	document.Method = policy.Method{}
+	m.timeoutByName.Store(int64(max(document.For(m.name.service, m.name.method).Timeout, 0)))
+	return &merged
 }
 
 func (g *governor) newMethod(name methodName) *governedMethod {
 	document := g.current.Load().policy
 	m := &governedMethod{name: name}
-	merged := document.For(name.service, name.method)
-	m.policy.Store(&merged)
-	m.circuit = policy.NewCircuit(merged.Breaker, time.Now())
+	m.circuit = policy.NewCircuit(m.take(document).Breaker, time.Now())
 	return m
 }
 

@@ -381,13 +381,15 @@ type ClientConfig struct {
 	// RetryIf is asked, besides Policy, about a call that failed and may be tried again by
 	// Attempts, Idempotent and budget: its answer takes the place of Codes. Errors that the
 	// IDL declares, and business errors, are asked about too, if the method is Idempotent.
-	// It must not wait. Default: Codes decide.
+	// It is not asked about streams: one that could not be opened has not run. It must not
+	// wait. Default: Codes decide.
 	RetryIf func(call Unary, err error) bool `json:"-"`
-	// OnExplanation gets the explanation of one in ExplainEvery calls, streams included; see
-	// Explain. It must not wait, and keep nothing of it when it returns. Default: nobody
-	// does.
+	// OnExplanation gets the explanation of one in ExplainEvery calls; see Explain. That of a
+	// stream comes when it has ended, for which it must be received to its end or canceled. It
+	// must not wait, and keep nothing of it when it returns. Default: nobody does.
 	OnExplanation func(explanation *policy.Explanation) `json:"-"`
-	// ExplainEvery is how many calls there are for one that is explained to OnExplanation.
+	// ExplainEvery is how many calls and streams there are for one that is explained to
+	// OnExplanation.
 	// Default 1,000 (ExplainEvery).
 	ExplainEvery int
 

@@ -10,40 +10,33 @@ import (
 
 // Explain has a call write down why it went as it did: which instances it was sent to and
 // why, what became of each attempt, and what breakers and budgets said. into is complete
-// when the call has returned.
+// when the call has returned; of a stream it tells how it was opened.
 func Explain(into *policy.Explanation) CallOption { return CallOption{explained: into} }
 
-// explanation is what is written down of a call: into is nil if nobody wants it, and sampled
-// says that the call is the one in so many.
-type explanation struct {
-	into    *policy.Explanation
-	sampled bool
-}
-
-// explain begins the explanation of a call that has one, or is the one in so many.
-func (c *Client) explain(wanted *policy.Explanation, method *MethodDesc, start time.Time) explanation {
-	e, sampled := wanted, false
-	if e == nil {
+// explainBegin begins the explanation of a call, if it wants one or is the one in so many.
+func (c *Client) explainBegin(call *governedCall, method *MethodDesc, wanted *policy.Explanation) {
+	if wanted == nil {
 		if c.explainEvery == 0 || c.explains.Add(1)%c.explainEvery != 0 {
-			return explanation{}
+			return
 		}
-		e, sampled = new(policy.Explanation), true
+		wanted, call.sampled = new(policy.Explanation), true
 	}
+	call.explained = wanted
 	held := c.governor.current.Load()
-	e.Reset()
-	e.Service, e.Method, e.Target = method.Service, method.Name, c.target
-	e.Version, e.Source, e.Start = held.version, held.source, start
-	return explanation{e, sampled}
+	wanted.Reset()
+	wanted.Service, wanted.Method, wanted.Target = method.Service, method.Name, c.target
+	wanted.Version, wanted.Source, wanted.Start = held.version, held.source, call.start
 }
 
-// explained completes the explanation of a call, or of the opening of a stream.
-func (c *Client) explained(e explanation, start time.Time, err error) {
-	if e.into == nil {
+// explainEnd completes the explanation of a call, if there is one.
+func (c *Client) explainEnd(call *governedCall, err error) {
+	e := call.explained
+	if e == nil {
 		return
 	}
-	e.into.Duration, e.into.Code = time.Since(start), observe.Code(CodeOf(err))
-	if e.sampled {
-		c.config.OnExplanation(e.into)
+	e.Duration, e.Code = time.Since(call.start), observe.Code(CodeOf(err))
+	if call.sampled {
+		c.config.OnExplanation(e)
 	}
 }
 

@@ -106,6 +106,7 @@ func (r *race) start(now time.Time, hedged bool) error {
 	r.started++
 	r.running++
 	record := r.call.begins(to, now, r.started, hedged)
+	r.call.picked(to.address)
 	if to.choice.Member != nil {
 		r.tried = append(r.tried, to.choice.Member)
 	}
@@ -143,8 +144,8 @@ func (r *race) judge(it *runner) policy.Decision {
 			r.call.observed.err = e
 		}
 	}
-	decision := r.client.consider(r.ctx, it.state, r.policy, it.err, r.started, now)
-	explainOutcome(r.call.explained.into, it.record, it.err, decision, now.Sub(r.call.start))
+	decision := it.state.consider(r.ctx, r.client, r.policy, it.err, r.started, now)
+	explainOutcome(r.call.explained, it.record, it.err, decision, now.Sub(r.call.start))
 	return decision
 }
 
@@ -163,7 +164,7 @@ func (r *race) finish(it *runner) (address string, err error) {
 // its own, and without observers, who are told one thing after the other.
 func (u *unaryState) alone() *unaryState {
 	it := *u
-	it.observed, it.explained, it.fresh = nil, explanation{}, false
+	it.observed, it.explained, it.fresh = nil, nil, false
 	if u.reply != nil {
 		it.reply = reflect.New(reflect.TypeOf(u.reply).Elem()).Interface()
 	}

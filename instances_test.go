@@ -77,6 +77,12 @@ func (s *several) dialled(address string) int {
 // serve starts a server at each of the addresses.
 func (s *several) serve(stub *testservice.Stub, addresses ...string) {
 	s.t.Helper()
+	s.serveAny(func(registrar fulmar.Registrar) { testservice.RegisterEchoServer(registrar, stub) }, addresses...)
+}
+
+// serveAny is serve for any services.
+func (s *several) serveAny(register func(fulmar.Registrar), addresses ...string) {
+	s.t.Helper()
 	for _, address := range addresses {
 		listener, err := s.network.Listen(address)
 		if err != nil {
@@ -86,7 +92,7 @@ func (s *several) serve(stub *testservice.Stub, addresses ...string) {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		testservice.RegisterEchoServer(server, stub)
+		register(server)
 		served := make(chan struct{})
 		go func() { defer close(served); _ = server.Serve(context.Background()) }()
 		s.stops[address] = func() { _ = server.Close(); <-served; delete(s.stops, address) }

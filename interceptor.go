@@ -37,9 +37,9 @@ type unaryState struct {
 	implementation any
 	peer           string
 	protocol       Protocol
-	// On the client: when the call began, how long it may take, whether the end
+	// On the client: what policies make of the call, how long it may take, whether the end
 	// of the chain was reached, and whether an attempt may have been executed.
-	start   time.Time
+	governedCall
 	limit   time.Duration
 	invoked bool
 	// fresh: nothing of a user's has run since start.
@@ -61,15 +61,8 @@ type unaryState struct {
 	observed *observedCall
 	// messages are those of a method with InvokeInto, on the server.
 	messages *reusedMessages
-	// On the client: what policies make of the call, and its explanation. number is that of
-	// the attempt, before the error of the one before.
-	governed  *governedMethod
-	explained explanation
-	passes    passes
-	// endedAt is when the last attempt ended, if anybody has looked: looking takes 50 ns.
+	// On the client: when the last attempt ended, if anybody has looked, which takes 50 ns.
 	endedAt time.Time
-	number  int
-	before  *Error
 }
 
 // Side returns which end of the call this is.

@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -183,28 +182,6 @@ func TestServerPolicy_RunningStreams(t *testing.T) {
 				eventually(t, func() bool { return r.server.Stats().Calls == 0 })
 			}
 		})
-	}
-}
-
-// TestExplain_OneStreamInSoMany: opening a stream is a call in this.
-func TestExplain_OneStreamInSoMany(t *testing.T) {
-	for _, protocol := range []fulmar.Protocol{fulmar.TTHeader, fulmar.GRPC} {
-		r := serveAny(t, fulmar.ServerConfig{}, func(registrar fulmar.Registrar) { testservice.RegisterFeedServer(registrar, waitingFeed{}) })
-		var told []string
-		api := testservice.NewFeedClient(dialAny(t, fulmar.ClientConfig{
-			Target: r.address, Protocol: protocol, ExplainEvery: 2,
-			OnExplanation: func(e *policy.Explanation) { told = append(told, e.Method+" "+e.At(0).Instance) },
-		}))
-		ctx, cancel := context.WithCancel(context.Background())
-		defer cancel()
-		for range 4 {
-			if _, err := api.List(ctx, &testservice.Item{}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if want := []string{"list " + r.address, "list " + r.address}; !slices.Equal(told, want) {
-			t.Errorf("%v: %q, want %q", protocol, told, want)
-		}
 	}
 }
 

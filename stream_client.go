@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/fulmar-rpc/fulmar/cluster"
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
 	"github.com/fulmar-rpc/fulmar/internal/transport"
 	"github.com/fulmar-rpc/fulmar/internal/wire"
@@ -23,8 +22,9 @@ import (
 // StreamCaller opens streams; a *Client is one. Generated clients with streaming methods
 // need a Caller that is a StreamCaller as well.
 type StreamCaller interface {
-	// OpenStream begins a call of a streaming method. Timeout and the deadline of ctx are
-	// for all of the stream; ClientConfig.Timeout is not.
+	// OpenStream begins a call of a streaming method. Timeout, that of a policy which names
+	// the method or its service, and the deadline of ctx are for all of the stream;
+	// ClientConfig.Timeout is not.
 	OpenStream(ctx context.Context, method *MethodDesc, options ...CallOption) (*ClientMessages, error)
 }
 
@@ -56,12 +56,13 @@ func (m *ClientMessages) TrailerMetadata() Metadata {
 
 // clientStream is the caller's side of a stream.
 type clientStream struct {
-	client  *Client
-	state   streamState
-	ctx     callContext
+	client *Client
+	state  streamState
+	governedCall
+	ctx callContext
+	// carrier is nil until the stream is open.
 	carrier transport.ClientStream
 	address string
-	start   time.Time
 	limit   time.Duration
 	chosen  CallOption
 	timeout atomic.Int64
@@ -75,10 +76,6 @@ type clientStream struct {
 	trailer  Metadata
 	unwatch  func() bool
 	observed *observedStream
-	// governed and passes are what policies have given it.
-	governed  *governedMethod
-	passes    passes
-	explained explanation
 }
 
 // OpenStream implements StreamCaller; generated clients use it.
@@ -89,7 +86,8 @@ func (c *Client) OpenStream(ctx context.Context, method *MethodDesc, options ...
 	m := new(ClientMessages)
 	s := &m.clientStream
 	s.client, s.start, s.chosen = c, time.Now(), choices(options)
-	timeout := s.chosen.timeoutOf(0)
+	s.governed = c.governor.method(method)
+	timeout := s.chosen.timeoutOf(time.Duration(s.governed.timeoutByName.Load()))
 	s.limit = max(timeout, 0)
 	if outer, ok := ctx.Deadline(); ok && (timeout == 0 || outer.Sub(s.start) < timeout) {
 		s.limit = outer.Sub(s.start)
@@ -102,14 +100,17 @@ func (c *Client) OpenStream(ctx context.Context, method *MethodDesc, options ...
 	if s.limit != 0 || timeout == explicitZero {
 		s.ctx.deadline = s.start.Add(s.limit)
 	}
-	s.explained = c.explain(s.chosen.explained, method, s.start)
-	err := c.nextStream(&s.ctx, Stream{&s.state})
-	c.explained(s.explained, s.start, err)
-	if err != nil {
+	c.explainBegin(&s.governedCall, method, s.chosen.explained)
+	if err := c.nextStream(&s.ctx, Stream{&s.state}); err != nil {
 		return nil, s.failed(err)
 	}
 	if s.carrier == nil {
 		return nil, s.failed(&Error{code: Internal, message: "an interceptor went on without opening the stream", executed: ExecutedNo})
+	}
+	if !s.sampled {
+		// It belongs to the caller, who may read it from now on.
+		c.explainEnd(&s.governedCall, nil)
+		s.explained = nil
 	}
 	// With the lock: the context may end before this returns.
 	s.mu.Lock()
@@ -140,11 +141,12 @@ func (s *clientStream) observe(ctx context.Context) context.Context {
 
 // failed ends a stream that could not be opened.
 func (s *clientStream) failed(err error) error {
-	if s.governed != nil {
+	if s.carrier != nil {
 		s.client.governor.leave(s.governed, &s.passes, time.Now(), err)
 	}
 	s.ctx.finish()
 	s.state.ended(err)
+	s.client.explainEnd(&s.governedCall, err)
 	if s.observed != nil {
 		s.observed.err = err
 		s.observed.tell(observe.Event{Phase: observe.PhaseDone})
@@ -172,60 +174,42 @@ func (c *Client) openStream(ctx context.Context, call Stream) error {
 // openGoverned opens a stream as policies say, which are those of a call until it is open:
 // afterwards nothing is tried again, because messages may have been seen.
 func (c *Client) openGoverned(ctx context.Context, s *clientStream) error {
-	g, m := c.governor, c.governor.method(s.state.method)
 	now := time.Now()
-	passes, refused := g.enter(m, now, s.explained.into)
-	if refused != nil {
-		return refused
-	}
-	s.passes = passes
-	g.budget.Call()
-	err := c.openInTurn(ctx, s, m.policy.Load(), now)
+	p, err := c.enter(&s.governedCall, now)
 	if err != nil {
-		g.leave(m, &s.passes, time.Now(), err)
 		return err
 	}
-	s.governed = m
-	return nil
+	s.address, err = c.inTurn(ctx, s, &s.governedCall, p, now)
+	if err != nil {
+		c.governor.leave(s.governed, &s.passes, time.Now(), err)
+	}
+	return err
 }
 
-// openInTurn makes attempts to open a stream, one after the other.
-func (c *Client) openInTurn(ctx context.Context, s *clientStream, p *policy.Method, now time.Time) error {
-	var few [triedFew]*cluster.Member
-	tried := few[:0]
-	var before *Error
-	for number := 1; ; number++ {
-		to, err := c.pick(ctx, tried, now)
-		if err != nil {
-			s.address = c.target
-			return err
-		}
-		s.address = to.address
-		record := explainAttempt(s.explained.into, to, now.Sub(s.start), false)
-		err = s.open(ctx, to.peer)
-		now = time.Now()
-		if to.choice.Member != nil {
-			// A stream says nothing of how busy its server is, so it does not count as a call
-			// in progress once it is open; how long it took to open says nothing either.
-			c.instances.balancer.Done(to.choice, outcomeOf(err), 0, now)
-		}
-		decision := policy.Decision{Reason: policy.RetrySucceeded}
-		e, failed := err.(*Error)
-		if failed {
-			e.address, e.before = to.address, before
-			decision = c.governor.decide(ctx, p.Retry, &s.passes, e, number, c.others(), now)
-		}
-		explainOutcome(s.explained.into, record, err, decision, now.Sub(s.start))
-		if !decision.Again || !pause(ctx, decision.Delay) {
-			return err
-		}
-		before = e
-		if !p.Retry.SameInstance && to.choice.Member != nil {
-			tried = append(tried, to.choice.Member)
-		}
-		now = time.Now()
+// try implements attempted: it opens the stream at one address.
+func (s *clientStream) try(ctx context.Context, c *Client, _ *policy.Method, to destination, _ time.Time) error {
+	s.address = to.address
+	err := s.open(ctx, to.peer)
+	if to.choice.Member != nil {
+		// A stream says nothing of how busy its server is, so it does not count as a call
+		// in progress once it is open; how long it took to open says nothing either.
+		c.instances.balancer.Done(to.choice, outcomeOf(err), 0, time.Now())
 	}
+	return err
 }
+
+// consider implements attempted. RetryIf is not asked, because it decides about what may
+// have run, and a stream that could not be opened has not.
+func (s *clientStream) consider(ctx context.Context, c *Client, p *policy.Method, err error, attempt int, now time.Time) policy.Decision {
+	e, failed := err.(*Error)
+	if !failed {
+		return policy.Decision{Reason: policy.RetrySucceeded}
+	}
+	return c.governor.decide(ctx, p.Retry, &s.passes, e, attempt, c.others(), now)
+}
+
+// again implements attempted. Nothing has come of an attempt that did not open the stream.
+func (s *clientStream) again(error) {}
 
 // open opens the stream at one address.
 func (s *clientStream) open(ctx context.Context, peer *transport.Peer) error {
@@ -236,7 +220,7 @@ func (s *clientStream) open(ctx context.Context, peer *transport.Peer) error {
 	}
 	request, err := peer.NewRequest(transport.Method{
 		Name: method.Name, Qualified: c.nameOf(method), Path: c.pathOf(method), Payload: wire.Payload(method.payload()), Streams: true,
-	}, c.requestHead(ctx, method, now, s.chosen.compression))
+	}, c.requestHead(s.inChain(ctx), method, now, s.chosen.compression))
 	if err != nil {
 		return &Error{code: encodeCode(err), message: err.Error(), phase: PhaseEncode, executed: ExecutedNo, cause: err}
 	}
@@ -334,7 +318,8 @@ func (s *clientStream) end(err, cause error) error {
 		told = nil
 	}
 	s.state.ended(told)
-	if s.governed != nil && !s.passes.none() {
+	s.client.explainEnd(&s.governedCall, told)
+	if !s.passes.none() {
 		s.client.governor.leave(s.governed, &s.passes, time.Now(), told)
 	}
 	if o := s.observed; o != nil {

@@ -54,8 +54,10 @@ type Client struct {
 
 // Method is what holds for the calls of one method.
 type Method struct {
-	// Timeout of a call with all its attempts, unless the option Timeout says otherwise.
-	// Default: ClientConfig.Timeout.
+	// Timeout of a call with all its attempts, unless the option Timeout says otherwise. Of
+	// a stream from when it is opened to its end, if it is set for the method or its service:
+	// one that is set for all methods is for calls. Default: ClientConfig.Timeout, and none
+	// for streams.
 	Timeout time.Duration
 	// Retry is when a call is tried again that has failed.
 	Retry Retry
@@ -78,7 +80,7 @@ type Retry struct {
 	// Codes with which a call is tried again. Default: unavailable and
 	// resource_exhausted, and with Idempotent deadline_exceeded of an attempt too.
 	Codes Codes
-	// AttemptTimeout of each attempt. Default: what is left of the call's time.
+	// AttemptTimeout of each attempt of a call. Default: what is left of the call's time.
 	AttemptTimeout time.Duration
 	// BackoffMin is how long at most a call waits before its first further attempt: the
 	// wait is drawn between 0 and that, which doubles for each further one, up to
