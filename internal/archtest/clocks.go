@@ -3,8 +3,62 @@ package archtest
 import (
 	"fmt"
 	"go/ast"
+	"slices"
 	"strings"
 )
+
+// The rules about clocks.
+
+// checkWallClock refuses to measure with the clock of the day in what serves and calls: it
+// can be set while the process runs, by hours, and whatever counts from 1970 then ends at
+// once or never. What the clock of a process says besides (time.Since, Sub, Before) goes on
+// evenly. time.Unix of two numbers is a moment that has passed, and not measured.
+func checkWallClock(t *tree) []finding {
+	var findings []finding
+	for _, file := range t.goFiles {
+		if file.test || file.module != "." || !measures(file.folder) {
+			continue
+		}
+		eachFunction(file, func(name string, body ast.Node) {
+			ast.Inspect(body, func(node ast.Node) bool {
+				call, ok := node.(*ast.CallExpr)
+				if !ok {
+					return true
+				}
+				if text := file.wallClock(call); text != "" {
+					findings = append(findings, finding{
+						file: file.path, line: file.position(call.Pos()), what: name,
+						message: fmt.Sprintf("%s reads the clock of the day (%s), which can be set: count from a time.Time that was taken before", name, text),
+					})
+				}
+				return true
+			})
+		})
+	}
+	return findings
+}
+
+// measures tells whether a folder has code that serves or calls.
+func measures(folder string) bool {
+	return folder == "." || slices.Contains([]string{"eventloop", "cluster", "policy", "observe", "internal/transport", "internal/workers", "internal/peerlog"}, folder)
+}
+
+// wallClock returns which function a call reads the clock of the day with, "" if none.
+func (f *goFile) wallClock(call *ast.CallExpr) string {
+	selector, ok := call.Fun.(*ast.SelectorExpr)
+	switch {
+	case !ok:
+		return ""
+	case f.selects(selector, "time", "Unix", "UnixMilli", "UnixMicro"):
+		if !slices.ContainsFunc(call.Args, func(argument ast.Expr) bool { _, literal := argument.(*ast.BasicLit); return !literal }) {
+			return ""
+		}
+		return "time." + selector.Sel.Name
+	case len(call.Args) == 0 && slices.Contains([]string{"Unix", "UnixMilli", "UnixMicro", "UnixNano"}, selector.Sel.Name):
+		return selector.Sel.Name
+	}
+	return ""
+}
 
 // The rule about waiting in tests.
 

@@ -431,6 +431,10 @@ func sleepExceptions() []exception {
 			rule: "sleep", file: "call_test.go", what: "TestCall_DeadlinesAndCancellation",
 			reason: "cancels a call on a real connection; whether that finds it waiting or not yet begun, the outcome that is checked is the same",
 		},
+		{
+			rule: "clock of the day", file: "admission.go", what: "shedding.refuse",
+			reason: "asks whether two refusals are in the same stretch of time; a clock that is set begins another one",
+		},
 		{rule: "sleep", file: "policy_server_test.go", what: "eventually", reason: "bounds the wait for what must happen: a file is looked at once in a second"},
 		{rule: "sleep", file: "multiplex_server_test.go", what: "napper", reason: "its handlers run in bubbles only, which its callers make"},
 		{rule: "sleep", file: "docs/guide/discovery_test.go", what: "addressFile.Resolve", reason: "code that the guide shows to users"},

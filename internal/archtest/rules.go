@@ -21,6 +21,7 @@ func rules() []rule {
 		{"package variable", checkVariables},
 		{"variable write", checkVariableWrites},
 		{"sleep", checkSleep},
+		{"clock of the day", checkWallClock},
 		{"print", checkPrint},
 		{"exit", checkExit},
 		{"panic", checkPanic},

@@ -71,7 +71,7 @@ func TestRules_EachIsBrokenOnPurpose(t *testing.T) {
 }
 
 func brokenCases() []brokenCase {
-	return slices.Concat(layerCases(), moduleCases(), constructCases(), sleepCases(), endCases(), goroutineCases(), textCases(), documentCases(), testCases())
+	return slices.Concat(layerCases(), moduleCases(), constructCases(), sleepCases(), wallClockCases(), endCases(), goroutineCases(), textCases(), documentCases(), testCases())
 }
 
 func layerCases() []brokenCase {
@@ -179,6 +179,21 @@ func constructCases() []brokenCase {
 		{"panic", "method literal", code(`func (s *S[K]) M() { g(func() { panic("x") }) }`), "S.M panics"},
 		{"panic", "parentheses", code(`func f() { (panic)("x") }`), "f panics"},
 		{"panic", "test", test(`func f() { panic("x") }`), ""},
+	}
+}
+
+func wallClockCases() []brokenCase {
+	at := func(file, body string) sources {
+		return sources{file: "import \"time\"\nfunc measure(at time.Time, n int64) { _ = " + body + " }"}
+	}
+	return []brokenCase{
+		{"clock of the day", "method", at("server.go", "at.UnixNano()"), "measure reads the clock of the day (UnixNano)"},
+		{"clock of the day", "of now", at("eventloop/e.go", "time.Now().Unix()"), "measure reads the clock of the day (Unix)"},
+		{"clock of the day", "back", at("internal/transport/t.go", "time.Unix(0, n)"), "measure reads the clock of the day (time.Unix)"},
+		{"clock of the day", "the past", at("eventloop/e.go", "time.Unix(1, 0)"), ""},
+		{"clock of the day", "difference", at("server.go", "time.Since(at)"), ""},
+		{"clock of the day", "for people", at("internal/emit/e.go", "at.Unix()"), ""},
+		{"clock of the day", "in a test", at("server_test.go", "at.Unix()"), ""},
 	}
 }
 

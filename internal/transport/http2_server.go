@@ -513,7 +513,7 @@ func (c *serverConn) speakHTTP2() error {
 	}
 	h := newHTTP2Server(c)
 	c.http2.Store(h)
-	if c.server.stopping.Load() != 0 {
+	if c.server.stopping.Load() != nil {
 		h.stop(errStopped)
 	}
 	return h.data()

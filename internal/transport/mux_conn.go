@@ -31,7 +31,11 @@ type muxConn struct {
 	crowd atomic.Int32
 	// oneway: it has carried a call that nobody answers.
 	oneway atomic.Bool
-	// heard is when bytes last arrived, in nanoseconds since 1970.
+	// base is a nanosecond before the connection was shared. Times count from it and not from
+	// 1970, because the clock of the day can be set: back by an hour, and a connection that
+	// carries nothing any more would be trusted for so long.
+	base time.Time
+	// heard is when bytes last arrived, since base; never 0.
 	heard atomic.Int64
 	// answered is when a reply last found its call, silent how many calls have
 	// timed out since.
@@ -110,8 +114,8 @@ var errLeaving = errors.New("the connection takes no more calls")
 
 func newMuxConn(peer *Peer, lent *ClientConn) *muxConn {
 	now := time.Now()
-	c := &muxConn{peer: peer, lent: lent, conn: lent.conn, calls: map[int32]*muxCall{}, sequence: lent.sequence, usedAt: now}
-	c.heard.Store(now.UnixNano())
+	c := &muxConn{peer: peer, lent: lent, conn: lent.conn, calls: map[int32]*muxCall{}, sequence: lent.sequence, usedAt: now, base: now.Add(-1)}
+	c.heard.Store(c.since(now))
 	c.sender.conn = lent.conn
 	c.sender.crowded = c.crowded
 	c.sender.failed = c.writeFailed
@@ -375,12 +379,15 @@ func (c *muxConn) expire() {
 	}
 }
 
+// since returns when something happened, counted from base; at least 1, for 0 is never.
+func (c *muxConn) since(at time.Time) int64 { return max(int64(at.Sub(c.base)), 1) }
+
 // isSilent reports whether a call that timed out says that later ones are better
 // off with another connection: not a byte came in a long time, so perhaps the
 // peer is gone and nobody said so; or nothing that came was a reply to any of
 // several calls.
 func (c *muxConn) isSilent(call *muxCall) bool {
-	began := call.began.UnixNano()
+	began := c.since(call.began)
 	if c.answered.Load() >= began {
 		return false
 	}
@@ -495,7 +502,7 @@ func (c *muxConn) read() {
 			c.readFailed(readError(err))
 			return
 		}
-		c.heard.Store(time.Now().UnixNano())
+		c.heard.Store(c.since(time.Now()))
 	}
 }
 
@@ -528,7 +535,7 @@ func (c *muxConn) deliver(message *wire.Message, size int) (last bool) {
 			if began == 0 {
 				began = c.heard.Load()
 			}
-			call.request.heard(size, time.Duration(time.Now().UnixNano()-began))
+			call.request.heard(size, time.Duration(c.since(time.Now())-began))
 		}
 		call.outcome <- c.outcome(call, message, head, err)
 	} else if !isControl(message) && !isSign(message) {

@@ -25,7 +25,7 @@ const emptyStruct = "\x00"
 // quietSinceLocked returns since when the connection has waited for something to
 // arrive.
 func (c *muxConn) quietSinceLocked() time.Time {
-	heard := time.Unix(0, c.heard.Load())
+	heard := c.base.Add(time.Duration(c.heard.Load()))
 	if heard.Before(c.busySince) {
 		return c.busySince
 	}
@@ -56,7 +56,7 @@ func (c *muxConn) ping() {
 	c.pinged.Store(0)
 	err := c.askForLife()
 	pinged := c.pinged.Load()
-	told := pinged != 0 && time.Since(time.Unix(0, pinged)) >= c.pause/2
+	told := pinged != 0 && time.Duration(c.since(time.Now())-pinged) >= c.pause/2
 	if errors.Is(err, context.DeadlineExceeded) && told && c.heard.Load() == before {
 		c.fail(fmt.Errorf("nothing has arrived for %v, not even the answer to a ping", 2*c.pause))
 		return
@@ -72,7 +72,7 @@ func (c *muxConn) ping() {
 // pingSent notes when the ping was handed to the network.
 func (c *muxConn) pingSent(request *Request) {
 	if request.state.Load() == stateSent {
-		c.pinged.Store(time.Now().UnixNano())
+		c.pinged.Store(c.since(time.Now()))
 	}
 }
 

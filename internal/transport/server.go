@@ -100,9 +100,8 @@ type Server struct {
 	log     *peerlog.Log
 	ctx     context.Context
 	cancel  context.CancelFunc
-	// stopping is when a graceful stop began, in nanoseconds since 1970; 0 while
-	// serving.
-	stopping atomic.Int64
+	// stopping is when a graceful stop began, nil while serving.
+	stopping atomic.Pointer[time.Time]
 
 	local localCalls
 
@@ -148,7 +147,7 @@ func (s *Server) EventLoop(config eventloop.Config) eventloop.Config {
 	config.OnOpen = func(conn *eventloop.Conn) {
 		c := newServerConn(s, conn)
 		conn.SetContext(c)
-		if s.stopping.Load() != 0 {
+		if s.stopping.Load() != nil {
 			c.announceStop() // nobody else does, maybe
 		}
 	}
@@ -226,7 +225,8 @@ func (s *Server) Serve(ctx context.Context, listener *eventloop.Listener) error 
 
 // announceStop begins a graceful stop, and tells peers whose protocol can.
 func (s *Server) announceStop(listener *eventloop.Listener) {
-	s.stopping.Store(time.Now().UnixNano())
+	now := time.Now()
+	s.stopping.Store(&now)
 	s.local.close()
 	listener.Connections(func(conn *eventloop.Conn) bool {
 		if c := connOf(conn); c != nil {
@@ -276,7 +276,7 @@ func (s *Server) Running() int { return int(s.running.Load()) }
 // never pauses cannot hold up the stop.
 func (s *Server) stopped() bool {
 	began := s.stopping.Load()
-	return began != 0 && time.Since(time.Unix(0, began)) > limits.StopGrace
+	return began != nil && time.Since(*began) > limits.StopGrace
 }
 
 // Close ends everything at once, also if Serve was not called for listener.

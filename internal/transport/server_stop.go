@@ -107,7 +107,7 @@ func (c *serverConn) hurryIfStopped() {
 // takes answers in order, it waits for this one and has no other call on its way: it
 // learns of the end together with the answer, before it can send the next call.
 func (c *serverConn) endBehindAnswer() {
-	if c.server.stopping.Load() == 0 {
+	if c.server.stopping.Load() == nil {
 		return
 	}
 	c.mu.Lock()
@@ -167,5 +167,5 @@ func (c *serverConn) heardFarewell() {
 func (c *serverConn) closing() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.last || c.server.stopping.Load() != 0
+	return c.last || c.server.stopping.Load() != nil
 }

@@ -40,7 +40,7 @@ func (c *serverConn) hasStreams(arrived []byte) bool {
 	}
 	t := newTTStreamServer(c)
 	c.streams.Store(t)
-	if c.server.stopping.Load() != 0 {
+	if c.server.stopping.Load() != nil {
 		t.stop()
 	}
 	return true
