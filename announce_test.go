@@ -219,6 +219,7 @@ func TestServerConfig_Announcement(t *testing.T) {
 
 // TestAnnounce_AddressOfTheListener: others can reach what is announced.
 func TestAnnounce_AddressOfTheListener(t *testing.T) {
+	t.Parallel() // it waits most of its time
 	path := filepath.Join(t.TempDir(), "shop.socket")
 	for address, reached := range map[string]func(host string) bool{
 		"127.0.0.1:0":      func(host string) bool { return host == "127.0.0.1" },

@@ -17,6 +17,7 @@ import (
 // field must have a row, and each row must see different things for different
 // values, so a field that the code ignores, now or later, fails.
 func TestServerConfig_EveryFieldHasAnEffect(t *testing.T) {
+	t.Parallel() // it waits most of its time
 	fields := map[string]field[fulmar.ServerConfig]{}
 	for _, group := range []map[string]field[fulmar.ServerConfig]{serverPlaces(), serverUnknown(), serverEncodings(), serverStreams(), serverTimeouts(), serverGRPC(), serverBounds(), serverAdmission(), serverMessageLimits(), serverHooks(), serverSecurity(), serverDiscovery(), serverPolicies()} {
 		maps.Copy(fields, group)
@@ -25,6 +26,7 @@ func TestServerConfig_EveryFieldHasAnEffect(t *testing.T) {
 }
 
 func TestClientConfig_EveryFieldHasAnEffect(t *testing.T) {
+	t.Parallel() // it waits most of its time
 	fields := map[string]field[fulmar.ClientConfig]{}
 	for _, group := range []map[string]field[fulmar.ClientConfig]{clientCalls(), clientWaits(), clientStreams(), clientTimeouts(), clientStalls(), clientEncodings(), clientBounds(), clientMessageLimits(), clientHooks(), clientSecurity(), clientDiscovery(), clientPolicies()} {
 		maps.Copy(fields, group)

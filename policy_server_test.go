@@ -258,6 +258,7 @@ func TestServer_SetPolicy(t *testing.T) {
 
 // TestPolicyFile_IsReadAgain: what is wrong changes nothing and is logged whole.
 func TestPolicyFile_IsReadAgain(t *testing.T) {
+	t.Parallel() // it waits most of its time
 	file := filepath.Join(t.TempDir(), "policy.json")
 	write := func(text string) {
 		t.Helper()

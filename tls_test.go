@@ -216,6 +216,7 @@ func TestTLS_SilentServers(t *testing.T) {
 // TestTLS_HalfHandshakes: clients that begin and do not go on hold up others for a
 // moment, and cost no goroutine each beyond the limit.
 func TestTLS_HalfHandshakes(t *testing.T) {
+	t.Parallel() // it waits most of its time
 	a := newAuthority(t)
 	eachEngine(t, func(t *testing.T, config fulmar.ServerConfig) {
 		config.TLS = fulmar.ServerTLS{Files: a.files("server"), MaxHandshakes: 16}
@@ -299,6 +300,7 @@ func TestTLS_Renegotiation(t *testing.T) {
 
 // TestTLS_GracefulShutdown: calls that run are answered, and nothing fails.
 func TestTLS_GracefulShutdown(t *testing.T) {
+	t.Parallel() // it waits most of its time
 	a := newAuthority(t)
 	eachEngine(t, func(t *testing.T, config fulmar.ServerConfig) {
 		config.TLS.Files = a.files("server")
