@@ -17,6 +17,8 @@ import (
 type dialer struct {
 	ctx    context.Context
 	config Config
+	// report is told why a server could not be reached.
+	report func(error)
 
 	mu     sync.Mutex
 	pauses registries.Pauses
@@ -26,8 +28,8 @@ type dialer struct {
 	last    *patientConn
 }
 
-func newDialer(ctx context.Context, config Config) *dialer {
-	return &dialer{ctx: ctx, config: config, pauses: registries.Pauses{Min: config.BackoffMin, Max: config.BackoffMax}}
+func newDialer(ctx context.Context, config Config, report func(error)) *dialer {
+	return &dialer{ctx: ctx, config: config, report: report, pauses: registries.Pauses{Min: config.BackoffMin, Max: config.BackoffMax}}
 }
 
 // dial connects, after a pause if the last attempt was no success.
@@ -56,6 +58,7 @@ func (d *dialer) dial(network, address string, _ time.Duration) (net.Conn, error
 		conn, err = d.encrypt(ctx, conn, address)
 	}
 	if err != nil {
+		d.report(err)
 		return nil, err
 	}
 	patient := &patientConn{Conn: conn, limit: d.config.RequestTimeout}

@@ -1,6 +1,7 @@
 package zookeeper_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/fulmar-rpc/fulmar/contrib/zookeeper"
@@ -27,4 +28,17 @@ func TestOutage_TakenOver(t *testing.T) {
 	if n := registry.Stats().TakenOver; n != 1 {
 		t.Errorf("%d nodes taken over", n)
 	}
+}
+
+// TestOutage_SaysWhy has nobody listen: the error is that of the connection, and not only
+// that there was none in time.
+func TestOutage_SaysWhy(t *testing.T) {
+	t.Parallel()
+	server := kind().Run(t)
+	server.Kill()
+	found := registrytest.Look(t, registrytest.Open(t, zookeeper.New, hasty(server.Address)))
+	registrytest.Eventually(t, "the refused connection is named", func() bool {
+		err := found.Reported()
+		return err != nil && strings.Contains(err.Error(), "not connected: dial tcp "+server.Address+": connect: connection refused")
+	})
 }

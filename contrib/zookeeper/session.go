@@ -52,8 +52,11 @@ type session struct {
 	ready     chan struct{}
 	id        int64
 	lost      time.Time
-	wakers    map[*waker]struct{}
-	paths     map[string]map[*waker]struct{}
+	// cause is why the last server that was tried could not be reached, nil since there was a
+	// session.
+	cause  error
+	wakers map[*waker]struct{}
+	paths  map[string]map[*waker]struct{}
 }
 
 func newSession(config Config, notices *registries.Notices, single bool) *session {
@@ -100,7 +103,7 @@ func (s *session) run() {
 // connect has one client for as long as that is of use.
 func (s *session) connect() error {
 	ctx, cancel := context.WithCancel(s.ctx)
-	dialer := newDialer(ctx, s.config)
+	dialer := newDialer(ctx, s.config, s.unreachable)
 	s.mu.Lock()
 	s.lost = time.Now()
 	s.mu.Unlock()
@@ -185,7 +188,7 @@ func (s *session) offer(conn *zk.Conn) {
 		close(s.ready)
 	}
 	renewed := s.id != id
-	s.conn, s.id = conn, id
+	s.conn, s.id, s.cause = conn, id, nil
 	for w := range s.wakers {
 		w.reconnected(renewed)
 	}
@@ -201,6 +204,13 @@ func (s *session) lose() {
 		s.ready = make(chan struct{})
 	default:
 	}
+}
+
+// unreachable notes why there is no session.
+func (s *session) unreachable(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cause = err
 }
 
 // happened is called by the client, which must not wait.
@@ -258,7 +268,13 @@ func (s *session) borrow(ctx context.Context) (*zk.Conn, int64, error) {
 		select {
 		case <-ready:
 		case <-ctx.Done():
-			return nil, 0, fmt.Errorf("%w: %w", errDisconnected, ctx.Err())
+			s.mu.Lock()
+			cause := s.cause
+			s.mu.Unlock()
+			if cause == nil {
+				cause = ctx.Err()
+			}
+			return nil, 0, fmt.Errorf("%w: %w", errDisconnected, cause)
 		case <-s.ctx.Done():
 			return nil, 0, ErrClosed
 		}
