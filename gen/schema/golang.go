@@ -50,10 +50,16 @@ type GoMethod struct {
 	// Result is the type of the first of two results, the second of which is an
 	// error. It is empty if there is the error only.
 	Result string
+	// ResultView says that Result is a view of the struct that the definition names,
+	// because of go.views or the option ViewMethods.
+	ResultView bool
 }
 
 // GoParameter is a parameter of a GoMethod behind the context.
 type GoParameter struct {
 	Name string
 	Type string
+	// View says that Type is a view of the struct that the definition names, a value
+	// whose method Struct decodes it.
+	View bool
 }

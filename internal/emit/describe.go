@@ -38,10 +38,12 @@ func (p *Prepared) describeFile(types *printer, file *schema.File) {
 		for _, method := range serviceMethods(service) {
 			described := schema.GoMethod{Method: method, Name: method.GoName}
 			for i, name := range types.parameterNames(method) {
-				described.Parameters = append(described.Parameters, schema.GoParameter{Name: name, Type: types.argumentType(method, method.Arguments[i])})
+				described.Parameters = append(described.Parameters, schema.GoParameter{
+					Name: name, Type: types.argumentType(method, method.Arguments[i]), View: p.isViewedArgument(method, method.Arguments[i]),
+				})
 			}
 			if method.Result.Kind != schema.KindVoid {
-				described.Result = types.returnedType(method)
+				described.Result, described.ResultView = types.returnedType(method), p.returnsView(method)
 			}
 			service.GoMethods = append(service.GoMethods, described)
 		}

@@ -278,7 +278,7 @@ func (d *decoder) service(service *schema.Service, from Service) {
 	}
 	for _, one := range from.GoMethods {
 		owner := at(d, d.services, one.Service, "service")
-		method := schema.GoMethod{Method: at(d, owner.Methods, one.Method, "method"), Name: one.Name, Result: one.Result}
+		method := schema.GoMethod{Method: at(d, owner.Methods, one.Method, "method"), Name: one.Name, Result: one.Result, ResultView: one.ResultView}
 		for _, parameter := range one.Parameters {
 			method.Parameters = append(method.Parameters, schema.GoParameter(parameter))
 		}

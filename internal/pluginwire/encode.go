@@ -220,7 +220,7 @@ func (e *encoder) service(service *schema.Service) Service {
 		})
 	}
 	for _, method := range service.GoMethods {
-		described := GoMethod{Service: e.services[method.Method.Service], Name: method.Name, Result: method.Result}
+		described := GoMethod{Service: e.services[method.Method.Service], Name: method.Name, Result: method.Result, ResultView: method.ResultView}
 		for i, one := range method.Method.Service.Methods {
 			if one == method.Method {
 				described.Method = i

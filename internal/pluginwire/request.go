@@ -217,12 +217,14 @@ type GoMethod struct {
 	Name       string        `json:"name"`
 	Parameters []GoParameter `json:"parameters,omitempty"`
 	Result     string        `json:"result,omitempty"`
+	ResultView bool          `json:"resultView,omitempty"`
 }
 
 // GoParameter is a schema.GoParameter.
 type GoParameter struct {
 	Name string `json:"name"`
 	Type string `json:"type"`
+	View bool   `json:"view,omitempty"`
 }
 
 // Imports are imported packages by the names that code has for them.

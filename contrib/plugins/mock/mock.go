@@ -108,7 +108,7 @@ func newMock(prefix string, service *schema.Service) *mockType {
 		one.Parameters = slices.Clone(one.Parameters)
 		for i := range one.Parameters {
 			one.fields = append(one.fields, method.Method.Arguments[i].GoName)
-			if name := &one.Parameters[i].Name; *name == "mock" || *name == "answer" {
+			if name := &one.Parameters[i].Name; *name == "mock" || *name == "answer" || *name == "result" {
 				*name += "_"
 			}
 		}

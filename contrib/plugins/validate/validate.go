@@ -360,17 +360,29 @@ func (c *code) method(name, server string, method schema.GoMethod) {
 	}
 	c.p("\nfunc (validated %s) %s(%s) %s {", name, method.Name, parameters, results)
 	for i, argument := range method.Method.Arguments {
-		if rules := c.rules[argument]; !rules.empty() || c.descends(argument.Type) {
-			c.always(argument, rules, parameterName(method.Parameters[i]))
+		parameter := method.Parameters[i]
+		switch rules := c.rules[argument]; {
+		case parameter.View && c.descends(argument.Type):
+			c.viewed(argument, parameterName(parameter))
+		case !rules.empty() || c.descends(argument.Type):
+			c.always(argument, rules, parameterName(parameter))
 		}
 	}
 	c.p("return validated.%s.%s(%s)\n}", server, method.Name, arguments)
 }
 
+// viewed checks an argument that is a view, by the method of the struct: views have none,
+// because most of a message would have to be read for it anyway.
+func (c *code) viewed(argument *schema.Field, expression string) {
+	c.p("{\nheld, err := %s.Struct()\nif err != nil {\n%s\n}", expression, c.fail(strconv.Quote(path(argument.Name)+": %w")+", err"))
+	c.descend(argument.Type, "held", path(argument.Name), "")
+	c.p("}")
+}
+
 // parameterName keeps parameters apart from the receiver and what functions of
 // the text are called.
 func parameterName(parameter schema.GoParameter) string {
-	if name := parameter.Name; name == "validated" || name == "regexp" || name == "utf8" || variable.MatchString(name) {
+	if name := parameter.Name; name == "validated" || name == "result" || name == "regexp" || name == "utf8" || variable.MatchString(name) {
 		return name + "_"
 	}
 	return parameter.Name
