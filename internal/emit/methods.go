@@ -1,6 +1,7 @@
 package emit
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -71,19 +72,37 @@ func (p *printer) textMethods(r *record) {
 			unknown = true
 		}
 	}
-	if !unknown {
+	if unknown {
+		p.P()
+		p.doc("MarshalJSON returns the fields as an object.")
+		p.P("func (s ", r.goName, ") MarshalJSON() ([]byte, error) {")
+		p.P("return ", p.imports.methods("MarshalJSON"), "(s", binaryKeys.String(), ")")
+		p.P("}")
+	}
+	if !unknown && !r.union && !slices.ContainsFunc(r.members, member.holdsPresetContainer) {
 		return
 	}
+	doc, function := "UnmarshalJSON sets the fields that the object has.", "UnmarshalJSON"
+	if r.union {
+		doc, function = "UnmarshalJSON sets the field that the object has, and no other.", "UnmarshalUnionJSON"
+	}
 	p.P()
-	p.doc("MarshalJSON returns the fields as an object.")
-	p.P("func (s ", r.goName, ") MarshalJSON() ([]byte, error) {")
-	p.P("return ", p.imports.methods("MarshalJSON"), "(s", binaryKeys.String(), ")")
-	p.P("}")
-	p.P()
-	p.doc("UnmarshalJSON sets the fields that the object has.")
+	p.doc(doc)
 	p.P("func (s *", r.goName, ") UnmarshalJSON(text []byte) error {")
-	p.P("return ", p.imports.methods("UnmarshalJSON"), "(text, s", binaryKeys.String(), ")")
+	p.P("return ", p.imports.methods(function), "(text, s", binaryKeys.String(), ")")
 	p.P("}")
+}
+
+// holdsPresetContainer says that a new struct has a list, set or map with something in it
+// in this field, or in a struct in it, because of its default: encoding/json would add to
+// that. What the structs in it have as defaults of their own they see to.
+func (m member) holdsPresetContainer() bool {
+	return !m.optional && m.Default != nil && holdsFilledContainer(m.Default)
+}
+
+func holdsFilledContainer(v *schema.Value) bool {
+	return len(v.List) > 0 || len(v.Entries) > 0 ||
+		slices.ContainsFunc(v.Fields, func(f schema.ValueField) bool { return holdsFilledContainer(f.Value) })
 }
 
 // keys says what encoding/json makes of the keys of maps.

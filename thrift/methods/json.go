@@ -30,7 +30,7 @@ func MarshalJSON(s any, binaryKeys ...string) ([]byte, error) {
 	fields := jsonFields(v.Type(), binaryKeys)
 	shadow := reflect.New(reflect.StructOf(fields)).Elem()
 	for i := range fields {
-		shadow.Field(i).Set(toJSON(v.Field(i), fields[i].Type))
+		shadow.Field(i).Set(toJSON(v.FieldByIndex(fields[i].Index), fields[i].Type))
 	}
 	return json.Marshal(shadow.Interface())
 }
@@ -81,82 +81,18 @@ func holdsValues(t reflect.Type) bool {
 	return false
 }
 
-// UnmarshalJSON sets the fields of *s, a generated struct, that are in a text of
-// MarshalJSON, and keeps the others. A text that nests deeper than 256 (JSONDepth) is an
-// error: each struct that reads itself goes through all of its text again.
-func UnmarshalJSON(text []byte, s any, binaryKeys ...string) error {
-	v := reflect.ValueOf(s).Elem()
-	if textNestsDeeper(text, limits.JSONDepth) {
-		return fmt.Errorf("thrift: JSON for %v nests deeper than %d", v.Type(), limits.JSONDepth)
-	}
-	fields := jsonFields(v.Type(), binaryKeys)
-	raw := slices.Clone(fields)
-	for i := range raw {
-		if raw[i].Type != v.Field(i).Type() {
-			raw[i].Type = reflect.TypeFor[part]()
-		}
-	}
-	shadow := reflect.New(reflect.StructOf(raw)).Elem()
-	for i := range raw {
-		if raw[i].Type == v.Field(i).Type() {
-			shadow.Field(i).Set(v.Field(i))
-		}
-	}
-	if err := json.Unmarshal(text, shadow.Addr().Interface()); err != nil {
-		return err
-	}
-	for i, field := range fields {
-		switch received := shadow.Field(i); {
-		case field.Type == v.Field(i).Type():
-			v.Field(i).Set(received)
-		case len(received.Interface().(part).text) > 0:
-			held := reflect.New(field.Type)
-			if err := json.Unmarshal(received.Interface().(part).text, held.Interface()); err != nil {
-				return fmt.Errorf("thrift: field %s of %s: %w", field.Name, v.Type(), err)
-			}
-			v.Field(i).Set(fromJSON(held.Elem(), v.Field(i).Type()))
-		}
-	}
-	return nil
-}
-
-// part is a part of the text that is read. It is json.RawMessage without the copy, of
-// which there would be one for each struct around another.
-type part struct{ text []byte }
-
-func (p *part) UnmarshalJSON(text []byte) error {
-	p.text = text
-	return nil
-}
-
-// textNestsDeeper reports whether objects and lists in a text nest more than limit
-// levels deep.
-func textNestsDeeper(text []byte, limit int) bool {
-	depth, quoted := 0, false
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{' || c == '[':
-			if depth++; depth > limit {
-				return true
-			}
-		case c == '}' || c == ']':
-			depth--
-		}
-	}
-	return false
-}
-
-// jsonFields returns the fields of a struct with types that encoding/json knows.
+// jsonFields returns the fields of a struct with types that encoding/json knows, and the
+// Index that they have in t. Those that are not exported, which plugins may add, it cannot
+// see.
 func jsonFields(t reflect.Type, binaryKeys []string) []reflect.StructField {
-	fields := make([]reflect.StructField, t.NumField())
-	for i := range fields {
-		fields[i] = t.Field(i)
-		fields[i].Type = jsonType(fields[i].Type, slices.Contains(binaryKeys, fields[i].Name))
+	fields := make([]reflect.StructField, 0, t.NumField())
+	for i := range t.NumField() {
+		field := t.Field(i)
+		if !field.IsExported() {
+			continue
+		}
+		field.Type = jsonType(field.Type, slices.Contains(binaryKeys, field.Name))
+		fields = append(fields, field)
 	}
 	return fields
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/enumtext/golden/enumtext"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/orders/golden/orders"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/shapes/golden/shapes"
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/values/golden/values"
 	"github.com/fulmar-rpc/fulmar/thrift"
 )
 
@@ -105,6 +106,40 @@ func TestJSON_KeepsFieldsThatAreAbsent(t *testing.T) {
 	}
 }
 
+// TestJSON_ReplacesDefaults reads into new structs with defaults.
+func TestJSON_ReplacesDefaults(t *testing.T) {
+	for text, change := range map[string]func(*values.Replaced){
+		`{}`: func(*values.Replaced) {},
+		`{"choice":{"text":"x"},"counts":{"k":2},"choices":[{"text":"y"},{}]}`: func(want *values.Replaced) {
+			want.Choice, want.Counts = values.Choice{Text: thrift.Some("x")}, map[string]int32{"k": 2}
+			want.Choices = []values.Choice{{Text: thrift.Some("y")}, {}}
+		},
+		`{"choice":null,"counts":null,"choices":[],"within":null,"points":{}}`: func(want *values.Replaced) {
+			want.Counts, want.Choices, want.Points = nil, []values.Choice{}, map[string][]values.Point{}
+		},
+		`{"choice":{},"Within":{"counts":{"k":2},"right":3},"points":{"a":[{"y":1}]}}`: func(want *values.Replaced) {
+			want.Choice, want.Points = values.Choice{}, map[string][]values.Point{"a": {{Y: 1}}}
+			want.Within.Counts, want.Within.Right = map[string]int32{"k": 2}, 3
+		},
+		`{"within":{"left":1}}`: func(want *values.Replaced) { want.Within.Left = 1 },
+	} {
+		read, want := values.NewReplaced(), values.NewReplaced()
+		change(want)
+		if err := json.Unmarshal([]byte(text), read); err != nil || !reflect.DeepEqual(read, want) {
+			t.Errorf("%s: %v\ngot  %v\nwant %v", text, err, read, want)
+		}
+	}
+	kept := values.Choice{Number: thrift.Some[int32](4)}
+	for text, want := range map[string]string{`{"number":"x"}`: "number", `[]`: "array", strings.Repeat(`{"point":`, 300) + "1": "unexpected end"} {
+		if err := json.Unmarshal([]byte(text), &kept); err == nil || !strings.Contains(err.Error(), want) || kept.Number != thrift.Some[int32](4) {
+			t.Errorf("%.40s: %v, %v", text, err, kept)
+		}
+	}
+	if err := json.Unmarshal([]byte(`{"within":{"counts":{"k":"x"}}}`), values.NewReplaced()); err == nil || !strings.Contains(err.Error(), "field Within of values.Replaced: thrift: field Counts of values.Within: json: ") {
+		t.Error(err)
+	}
+}
+
 func TestJSON_EnumsAsText(t *testing.T) {
 	checkJSON(t, enumtext.Paint{
 		Color: enumtext.Color_RED, Under: thrift.Some(enumtext.Color(-77)), Layers: []enumtext.Color{enumtext.Color_GREEN, 0},
@@ -125,11 +160,11 @@ func TestJSON_EnumsAsText(t *testing.T) {
 	checkJSON(t, map[orders.Status]orders.Status{orders.Status_PAID: 77}, `{"2":77}`)
 }
 
-// FuzzUnmarshalJSON reads any text as a struct with all kinds of keys, and as one with
-// enums as text. What was read is written and read again alike.
+// FuzzUnmarshalJSON reads any text as a struct with all kinds of keys, as one with enums as
+// text, and into new ones with defaults. What was read is written and read again alike.
 func FuzzUnmarshalJSON(f *testing.F) {
 	for seed := range uint64(5) {
-		for _, prototype := range []thrift.Struct{shapes.NewKeys(), enumtext.NewPaint()} {
+		for _, prototype := range []thrift.Struct{shapes.NewKeys(), enumtext.NewPaint(), values.NewSettings(), values.NewReplaced()} {
 			text, err := json.Marshal(newFilled(prototype, seed))
 			if err != nil {
 				f.Fatal(err)
@@ -137,11 +172,20 @@ func FuzzUnmarshalJSON(f *testing.F) {
 			f.Add(text)
 		}
 	}
+	f.Add([]byte(`{"choice":{"text":"x"},"counts":{"k":2},"choices":[{"text":"y"},{}],"within":{"counts":{"k":2}},"points":{"a":[null]}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		for _, fresh := range []func() sized{func() sized { return new(shapes.Keys) }, func() sized { return new(enumtext.Paint) }} {
+		for _, fresh := range []func() sized{
+			func() sized { return new(shapes.Keys) }, func() sized { return new(enumtext.Paint) },
+			func() sized { return values.NewSettings() }, func() sized { return values.NewReplaced() },
+		} {
 			first, second := fresh(), fresh()
 			if json.Unmarshal(text, first) != nil {
 				continue
+			}
+			for _, union := range unionsOf(first) {
+				if set := fieldsSet(union); set > 1 {
+					t.Fatalf("%v has %d fields", union, set)
+				}
 			}
 			again, err := json.Marshal(first)
 			if err != nil {
@@ -152,4 +196,25 @@ func FuzzUnmarshalJSON(f *testing.F) {
 			}
 		}
 	})
+}
+
+// unionsOf returns the unions in a struct of package values.
+func unionsOf(s sized) []values.Choice {
+	switch s := s.(type) {
+	case *values.Settings:
+		return []values.Choice{s.Choice}
+	case *values.Replaced:
+		return append([]values.Choice{s.Choice}, s.Choices...)
+	default:
+		return nil
+	}
+}
+
+func fieldsSet(union values.Choice) (set int) {
+	for _, is := range []bool{union.Number.IsSet(), union.Text.IsSet(), union.Point != nil} {
+		if is {
+			set++
+		}
+	}
+	return set
 }

@@ -67,7 +67,7 @@ var declared = []thrift.Struct{
 	unknown.NewPoint(), unknown.NewRefused(), new(unknown.RelayRelayArgs), new(unknown.RelayRelayResult),
 	newer.NewChoice(), newer.NewLabel(), newer.NewMessage(), newer.NewNothing(), newer.NewPoint(), newer.NewRefused(),
 	values.NewChoice(), values.NewHolder(), values.NewOptionals(), values.NewPoint(), values.NewRefused(),
-	values.NewSettings(), new(values.DefaultsGetArgs), new(values.DefaultsGetResult),
+	values.NewReplaced(), values.NewSettings(), values.NewWithin(), new(values.DefaultsGetArgs), new(values.DefaultsGetResult),
 	viewsother.NewPlace(), views.NewChoice(), views.NewContainers(), views.NewEmpty(), views.NewFailure(), views.NewLeaf(),
 	views.NewNames(), views.NewNamesView(), views.NewNamesView_(), views.NewNode(), views.NewOptional(), views.NewPlain(),
 	views.NewPreset(), views.NewStrict(), views.NewTyped(),

@@ -82,6 +82,17 @@ struct Optionals {
 
 struct Holder { 1: Settings settings, 2: list<Settings> list, 3: map<i32, Settings> map, 4: optional Settings maybe, 5: map<list<i32>, Settings> pairs }
 
+/** What JSON replaces, and does not add to. */
+struct Replaced {
+  1: Choice choice = {"number": 4}
+  2: map<string, i32> counts = {"given": 1}
+  3: list<Choice> choices = [{"number": 1}, {"text": "t"}]
+  4: Within within = {"counts": {"given": 1}, "left": 7}
+  5: map<string, list<Point>> points = {"a": [{"x": 5}]}
+}
+
+struct Within { 1: map<string, i32> counts, 2: i32 left, 3: i32 right }
+
 exception Refused { 1: i32 code = 403, 2: string why = "no" }
 
 service Defaults {

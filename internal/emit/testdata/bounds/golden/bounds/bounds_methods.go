@@ -13,6 +13,11 @@ func (s *Preset) String() string {
 	return methods.Text(s)
 }
 
+// UnmarshalJSON sets the fields that the object has.
+func (s *Preset) UnmarshalJSON(text []byte) error {
+	return methods.UnmarshalJSON(text, s)
+}
+
 // Equal reports whether both hold the same.
 func (s *Preset) Equal(other *Preset) bool {
 	if s == other || s == nil || other == nil {
@@ -52,6 +57,11 @@ func (s *Preset) SizeThrift() int {
 // String returns a text for logs.
 func (s *Around) String() string {
 	return methods.Text(s)
+}
+
+// UnmarshalJSON sets the fields that the object has.
+func (s *Around) UnmarshalJSON(text []byte) error {
+	return methods.UnmarshalJSON(text, s)
 }
 
 // Equal reports whether both hold the same.

@@ -176,6 +176,11 @@ func (s *Either) String() string {
 	return methods.Text(s)
 }
 
+// UnmarshalJSON sets the field that the object has, and no other.
+func (s *Either) UnmarshalJSON(text []byte) error {
+	return methods.UnmarshalUnionJSON(text, s)
+}
+
 // Equal reports whether both hold the same.
 func (s *Either) Equal(other *Either) bool {
 	if s == other || s == nil || other == nil {

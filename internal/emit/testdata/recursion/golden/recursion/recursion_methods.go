@@ -409,6 +409,11 @@ func (s *Expression) String() string {
 	return methods.Text(s)
 }
 
+// UnmarshalJSON sets the field that the object has, and no other.
+func (s *Expression) UnmarshalJSON(text []byte) error {
+	return methods.UnmarshalUnionJSON(text, s)
+}
+
 // Equal reports whether both hold the same.
 func (s *Expression) Equal(other *Expression) bool {
 	return s.equal(other, methods.ValueDepth)

@@ -13,6 +13,11 @@ func (s *Value) String() string {
 	return methods.Text(s)
 }
 
+// UnmarshalJSON sets the field that the object has, and no other.
+func (s *Value) UnmarshalJSON(text []byte) error {
+	return methods.UnmarshalUnionJSON(text, s)
+}
+
 // Equal reports whether both hold the same.
 func (s *Value) Equal(other *Value) bool {
 	if s == other || s == nil || other == nil {
@@ -94,6 +99,11 @@ func (s *Leaf) SizeThrift() int {
 // String returns a text for logs.
 func (s *Preset) String() string {
 	return methods.Text(s)
+}
+
+// UnmarshalJSON sets the fields that the object has.
+func (s *Preset) UnmarshalJSON(text []byte) error {
+	return methods.UnmarshalJSON(text, s)
 }
 
 // Equal reports whether both hold the same.

@@ -297,6 +297,11 @@ func (s *Shape) String() string {
 	return methods.Text(s)
 }
 
+// UnmarshalJSON sets the field that the object has, and no other.
+func (s *Shape) UnmarshalJSON(text []byte) error {
+	return methods.UnmarshalUnionJSON(text, s)
+}
+
 // Equal reports whether both hold the same.
 func (s *Shape) Equal(other *Shape) bool {
 	return s.equal(other, methods.ValueDepth)

@@ -43,6 +43,11 @@ func (s *Choice) String() string {
 	return methods.Text(s)
 }
 
+// UnmarshalJSON sets the field that the object has, and no other.
+func (s *Choice) UnmarshalJSON(text []byte) error {
+	return methods.UnmarshalUnionJSON(text, s)
+}
+
 // Equal reports whether both hold the same.
 func (s *Choice) Equal(other *Choice) bool {
 	if s == other || s == nil || other == nil {

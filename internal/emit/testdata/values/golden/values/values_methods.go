@@ -3,6 +3,8 @@
 package values
 
 import (
+	"maps"
+
 	"github.com/fulmar-rpc/fulmar/thrift/methods"
 )
 
@@ -49,6 +51,11 @@ func (s *Choice) String() string {
 	return methods.Text(s)
 }
 
+// UnmarshalJSON sets the field that the object has, and no other.
+func (s *Choice) UnmarshalJSON(text []byte) error {
+	return methods.UnmarshalUnionJSON(text, s)
+}
+
 // Equal reports whether both hold the same.
 func (s *Choice) Equal(other *Choice) bool {
 	if s == other || s == nil || other == nil {
@@ -91,6 +98,11 @@ func (s *Choice) SizeThrift() int {
 // String returns a text for logs.
 func (s *Settings) String() string {
 	return methods.Text(s)
+}
+
+// UnmarshalJSON sets the fields that the object has.
+func (s *Settings) UnmarshalJSON(text []byte) error {
+	return methods.UnmarshalJSON(text, s)
 }
 
 // Equal reports whether both hold the same.
@@ -365,6 +377,119 @@ func (s *Holder) SizeThrift() int {
 }
 
 // String returns a text for logs.
+func (s *Replaced) String() string {
+	return methods.Text(s)
+}
+
+// UnmarshalJSON sets the fields that the object has.
+func (s *Replaced) UnmarshalJSON(text []byte) error {
+	return methods.UnmarshalJSON(text, s)
+}
+
+// Equal reports whether both hold the same.
+func (s *Replaced) Equal(other *Replaced) bool {
+	if s == other || s == nil || other == nil {
+		return s == other
+	}
+	if !s.Choice.Equal(&other.Choice) ||
+		!maps.Equal(s.Counts, other.Counts) ||
+		!methods.EqualStructs(s.Choices, other.Choices) ||
+		!s.Within.Equal(&other.Within) {
+		return false
+	}
+	if len(s.Points) != len(other.Points) {
+		return false
+	}
+	for key, value := range s.Points {
+		theirs, ok := other.Points[key]
+		if !ok || !methods.EqualStructs(value, theirs) {
+			return false
+		}
+	}
+	return true
+}
+
+// Clone returns a copy that shares no memory with s.
+func (s *Replaced) Clone() *Replaced {
+	if s == nil {
+		return nil
+	}
+	c := *s
+	c.Detach()
+	return &c
+}
+
+// Detach gives s memory of its own.
+func (s *Replaced) Detach() {
+	s.Choice.Detach()
+	methods.DetachMap(&s.Counts, methods.DetachString, nil)
+	methods.DetachStructs(&s.Choices)
+	s.Within.Detach()
+	methods.DetachMap(&s.Points, methods.DetachString, methods.DetachStructs)
+}
+
+// SizeThrift returns how many bytes WriteThrift writes.
+func (s *Replaced) SizeThrift() int {
+	n := 33
+	n += s.Choice.SizeThrift()
+	n += 8 * len(s.Counts)
+	for key := range s.Counts {
+		n += len(key)
+	}
+	n += methods.SizeStructs(s.Choices)
+	n += s.Within.SizeThrift()
+	n += 9 * len(s.Points)
+	for key, value := range s.Points {
+		n += len(key)
+		n += methods.SizeStructs(value)
+		if n > methods.SizeMost {
+			break
+		}
+	}
+	return n
+}
+
+// String returns a text for logs.
+func (s *Within) String() string {
+	return methods.Text(s)
+}
+
+// Equal reports whether both hold the same.
+func (s *Within) Equal(other *Within) bool {
+	if s == other || s == nil || other == nil {
+		return s == other
+	}
+	return maps.Equal(s.Counts, other.Counts) &&
+		s.Left == other.Left &&
+		s.Right == other.Right
+}
+
+// Clone returns a copy that shares no memory with s.
+func (s *Within) Clone() *Within {
+	if s == nil {
+		return nil
+	}
+	c := *s
+	c.Detach()
+	return &c
+}
+
+// Detach gives s memory of its own.
+func (s *Within) Detach() {
+	methods.DetachMap(&s.Counts, methods.DetachString, nil)
+}
+
+// SizeThrift returns how many bytes WriteThrift writes.
+func (s *Within) SizeThrift() int {
+	n := 24
+	n += 8 * len(s.Counts)
+	for key := range s.Counts {
+		n += len(key)
+	}
+	return n
+}
+
+// String returns a text for logs.
 func (s *Refused) String() string {
 	return methods.Text(s)
 }
@@ -397,6 +522,11 @@ func (s *Refused) SizeThrift() int {
 // String returns a text for logs.
 func (s *DefaultsGetArgs) String() string {
 	return methods.Text(s)
+}
+
+// UnmarshalJSON sets the fields that the object has.
+func (s *DefaultsGetArgs) UnmarshalJSON(text []byte) error {
+	return methods.UnmarshalJSON(text, s)
 }
 
 // String returns a text for logs.

@@ -279,6 +279,36 @@ func NewHolder() *Holder {
 	return &Holder{Settings: *NewSettings()}
 }
 
+// What JSON replaces, and does not add to.
+type Replaced struct {
+	Choice  Choice             `json:"choice"`
+	Counts  map[string]int32   `json:"counts"`
+	Choices []Choice           `json:"choices"`
+	Within  Within             `json:"within"`
+	Points  map[string][]Point `json:"points"`
+}
+
+// NewReplaced returns a new Replaced with the defaults of the definition.
+func NewReplaced() *Replaced {
+	return &Replaced{
+		Choice:  Choice{Number: thrift.Some[int32](4)},
+		Counts:  map[string]int32{"given": 1},
+		Choices: []Choice{{Number: thrift.Some[int32](1)}, {Text: thrift.Some("t")}},
+		Within:  Within{Counts: map[string]int32{"given": 1}, Left: 7},
+		Points:  map[string][]Point{"a": {{X: 5, Y: 2}}},
+	}
+}
+
+type Within struct {
+	Counts map[string]int32 `json:"counts"`
+	Left   int32            `json:"left"`
+	Right  int32            `json:"right"`
+}
+
+func NewWithin() *Within {
+	return &Within{}
+}
+
 type Refused struct {
 	Code int32  `json:"code"`
 	Why  string `json:"why"`

@@ -96,6 +96,11 @@ func (s *Preset) String() string {
 	return methods.Text(s)
 }
 
+// UnmarshalJSON sets the fields that the object has.
+func (s *Preset) UnmarshalJSON(text []byte) error {
+	return methods.UnmarshalJSON(text, s)
+}
+
 // Equal reports whether both hold the same.
 func (s *Preset) Equal(other *Preset) bool {
 	if s == other || s == nil || other == nil {
@@ -398,6 +403,11 @@ func (s *Strict) size(nesting *methods.Nesting) int {
 // String returns a text for logs.
 func (s *Choice) String() string {
 	return methods.Text(s)
+}
+
+// UnmarshalJSON sets the field that the object has, and no other.
+func (s *Choice) UnmarshalJSON(text []byte) error {
+	return methods.UnmarshalUnionJSON(text, s)
 }
 
 // Equal reports whether both hold the same.
