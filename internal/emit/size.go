@@ -68,7 +68,7 @@ func (g *generator) defaultBytes(s *schema.Struct) int {
 	for _, field := range s.Fields {
 		n = sum(n, g.fieldDefaultBytes(s, field))
 	}
-	if n > 0 {
+	if n > 0 && !g.options.Kitex { // where InitDefault fills the one that there is
 		n = sum(n, g.structSize(s)) // the constructor returns one, which is copied
 	}
 	g.defaultMemory[s] = n
@@ -135,6 +135,9 @@ func (g *generator) structValueBytes(v *schema.Value) int {
 		given[f.Field] = true
 		n = sum(n, g.valueBytes(f.Value)+g.goBytes(f.Field.Type)) // which may be behind a pointer
 	}
+	if g.options.Kitex {
+		return n // there fields that are not given are zero; see kitexStructValue
+	}
 	for _, field := range v.Type.Struct.Fields {
 		if !given[field] {
 			n = sum(n, g.fieldDefaultBytes(v.Type.Struct, field))
@@ -159,8 +162,12 @@ func (g *generator) mapBytes(t *schema.Type, n int) int {
 
 // goBytes returns how many bytes a value takes in memory, without what it refers to.
 func (g *generator) goBytes(t *schema.Type) int {
-	if t.Kind == schema.KindStruct {
+	switch {
+	case t.Kind != schema.KindStruct:
+		return wireTypes[t.Kind].goBytes
+	case g.options.Kitex:
+		return pointerBytes
+	default:
 		return g.structSize(t.Struct)
 	}
-	return wireTypes[t.Kind].goBytes
 }

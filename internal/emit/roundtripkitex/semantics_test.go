@@ -12,6 +12,7 @@ import (
 
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/kitex/golden/shape"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/kitexown/golden/own"
+	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/testkit"
 	"github.com/fulmar-rpc/fulmar/thrift"
 )
@@ -194,6 +195,43 @@ func TestStructs_AreBounded(t *testing.T) {
 		}
 		if n, err := test.s.(kitexStruct).FastRead([]byte(test.message)); err == nil || n != 0 {
 			t.Errorf("%s: FastRead returns %d, %v", name, n, err)
+		}
+	}
+}
+
+// TestDefaults_AreChargedForWhatTheyTake has many structs in which a new one holds others
+// by its default: those that hold little arrive, and those that hold more than the message
+// may take are refused before.
+func TestDefaults_AreChargedForWhatTheyTake(t *testing.T) {
+	const n = 20_000
+	for name, test := range map[string]struct {
+		field   int16
+		element string
+		most    int64 // of memory, 0 for an error
+	}{
+		"items":   {1, field(thrift.I32, 1) + number(7) + stop, n * 64},
+		"refused": {2, stop, 0},
+	} {
+		message := field(thrift.List, test.field) + list(thrift.StructType, n) + strings.Repeat(test.element, n) + stop
+		var err error
+		items := own.NewItems()
+		budget := limits.DefaultMessage().DecodeBytes(len(message))
+		const refused = 64 << 10 // the error, and a copy of what is read
+		got := testkit.Allocated(budget, func() { items = own.NewItems(); err = thrift.Unmarshal([]byte(message), items) })
+		if got > budget+int64(len(message))+refused {
+			t.Errorf("%s: %d bytes allocated (limit %d)", name, got, budget)
+		}
+		if test.most == 0 {
+			if err == nil {
+				t.Errorf("%s: no error, %d bytes allocated", name, got)
+			}
+			continue
+		}
+		if err != nil || len(items.Items) != n || items.Items[n-1].Id != 7 || items.Items[n-1].Heavy == nil || items.Items[n-1].Heavy.Numbers != nil {
+			t.Errorf("%s: %v, %d items", name, err, len(items.Items))
+		}
+		if got > test.most+int64(len(message)) {
+			t.Errorf("%s: %d bytes allocated (limit %d)", name, got, test.most)
 		}
 	}
 }

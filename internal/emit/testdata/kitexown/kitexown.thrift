@@ -80,3 +80,25 @@ struct Wide {
 struct Wides {
   1: list<Wide> list
 }
+
+// A default that gives none of the fields has none of theirs in it.
+struct Heavy {
+  1: list<i64> numbers = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32]
+}
+
+struct Item {
+  1: i32 id
+  2: Heavy heavy = {}
+}
+
+struct Filled {
+  1: i32 id
+  2: Heavy heavy = {"numbers": [1, 2, 3, 4]}
+  3: list<Inner> inner = [{}, {"number": 5}]
+  4: map<string, Inner> named = {"a": {}}
+}
+
+struct Items {
+  1: list<Item> items
+  2: list<Filled> filled
+}

@@ -457,3 +457,144 @@ func (s *Wides) FastWriteNocopy(buf []byte, w methods.NocopyWriter) int {
 func (s *Wides) FastRead(buf []byte) (int, error) {
 	return thrift.Binary.FastRead(buf, s)
 }
+
+// String returns a text for logs.
+func (s *Heavy) String() string {
+	return methods.Text(s)
+}
+
+// BLength returns how many bytes FastWrite writes.
+func (s *Heavy) BLength() int {
+	if s == nil {
+		return 1
+	}
+	n := 9
+	n += 8 * len(s.Numbers)
+	return n
+}
+
+// FastWrite writes s to buf, which must have BLength bytes, and returns how many it
+// took. It panics if s cannot be written.
+func (s *Heavy) FastWrite(buf []byte) int {
+	return thrift.Binary.FastWrite(buf, s)
+}
+
+// FastWriteNocopy is FastWrite: all is copied to buf, and w is not used.
+func (s *Heavy) FastWriteNocopy(buf []byte, w methods.NocopyWriter) int {
+	return thrift.Binary.FastWrite(buf, s)
+}
+
+// FastRead reads a struct at the beginning of buf and returns how many bytes it took.
+// Fields that do not arrive keep their values.
+func (s *Heavy) FastRead(buf []byte) (int, error) {
+	return thrift.Binary.FastRead(buf, s)
+}
+
+// String returns a text for logs.
+func (s *Item) String() string {
+	return methods.Text(s)
+}
+
+// BLength returns how many bytes FastWrite writes.
+func (s *Item) BLength() int {
+	if s == nil {
+		return 1
+	}
+	n := 11
+	n += s.Heavy.BLength()
+	return n
+}
+
+// FastWrite writes s to buf, which must have BLength bytes, and returns how many it
+// took. It panics if s cannot be written.
+func (s *Item) FastWrite(buf []byte) int {
+	return thrift.Binary.FastWrite(buf, s)
+}
+
+// FastWriteNocopy is FastWrite: all is copied to buf, and w is not used.
+func (s *Item) FastWriteNocopy(buf []byte, w methods.NocopyWriter) int {
+	return thrift.Binary.FastWrite(buf, s)
+}
+
+// FastRead reads a struct at the beginning of buf and returns how many bytes it took.
+// Fields that do not arrive keep their values.
+func (s *Item) FastRead(buf []byte) (int, error) {
+	return thrift.Binary.FastRead(buf, s)
+}
+
+// String returns a text for logs.
+func (s *Filled) String() string {
+	return methods.Text(s)
+}
+
+// BLength returns how many bytes FastWrite writes.
+func (s *Filled) BLength() int {
+	if s == nil {
+		return 1
+	}
+	n := 28
+	n += s.Heavy.BLength()
+	for _, element := range s.Inner {
+		n += element.BLength()
+	}
+	n += 4 * len(s.Named)
+	for key, value := range s.Named {
+		n += len(key)
+		n += value.BLength()
+	}
+	return n
+}
+
+// FastWrite writes s to buf, which must have BLength bytes, and returns how many it
+// took. It panics if s cannot be written.
+func (s *Filled) FastWrite(buf []byte) int {
+	return thrift.Binary.FastWrite(buf, s)
+}
+
+// FastWriteNocopy is FastWrite: all is copied to buf, and w is not used.
+func (s *Filled) FastWriteNocopy(buf []byte, w methods.NocopyWriter) int {
+	return thrift.Binary.FastWrite(buf, s)
+}
+
+// FastRead reads a struct at the beginning of buf and returns how many bytes it took.
+// Fields that do not arrive keep their values.
+func (s *Filled) FastRead(buf []byte) (int, error) {
+	return thrift.Binary.FastRead(buf, s)
+}
+
+// String returns a text for logs.
+func (s *Items) String() string {
+	return methods.Text(s)
+}
+
+// BLength returns how many bytes FastWrite writes.
+func (s *Items) BLength() int {
+	if s == nil {
+		return 1
+	}
+	n := 17
+	for _, element := range s.Items {
+		n += element.BLength()
+	}
+	for _, element := range s.Filled {
+		n += element.BLength()
+	}
+	return n
+}
+
+// FastWrite writes s to buf, which must have BLength bytes, and returns how many it
+// took. It panics if s cannot be written.
+func (s *Items) FastWrite(buf []byte) int {
+	return thrift.Binary.FastWrite(buf, s)
+}
+
+// FastWriteNocopy is FastWrite: all is copied to buf, and w is not used.
+func (s *Items) FastWriteNocopy(buf []byte, w methods.NocopyWriter) int {
+	return thrift.Binary.FastWrite(buf, s)
+}
+
+// FastRead reads a struct at the beginning of buf and returns how many bytes it took.
+// Fields that do not arrive keep their values.
+func (s *Items) FastRead(buf []byte) (int, error) {
+	return thrift.Binary.FastRead(buf, s)
+}

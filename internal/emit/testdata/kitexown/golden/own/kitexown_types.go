@@ -918,3 +918,164 @@ func (s *Wides) GetList() []*Wide {
 func (s *Wides) SetList(val []*Wide) {
 	s.List = val
 }
+
+// A default that gives none of the fields has none of theirs in it.
+type Heavy struct {
+	Numbers []int64 `thrift:"numbers,1" frugal:"1,default,list<i64>" json:"numbers"`
+}
+
+// NewHeavy returns a new Heavy with the defaults of the definition.
+func NewHeavy() *Heavy {
+	s := &Heavy{}
+	s.InitDefault()
+	return s
+}
+
+// InitDefault sets the fields that have defaults to them.
+func (s *Heavy) InitDefault() {
+	s.Numbers = []int64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32}
+}
+
+func (s *Heavy) GetNumbers() []int64 {
+	return s.Numbers
+}
+
+func (s *Heavy) SetNumbers(val []int64) {
+	s.Numbers = val
+}
+
+type Item struct {
+	Id    int32  `thrift:"id,1" frugal:"1,default,i32" json:"id"`
+	Heavy *Heavy `thrift:"heavy,2" frugal:"2,default,Heavy" json:"heavy"`
+}
+
+// NewItem returns a new Item with the defaults of the definition.
+func NewItem() *Item {
+	s := &Item{}
+	s.InitDefault()
+	return s
+}
+
+// InitDefault sets the fields that have defaults to them.
+func (s *Item) InitDefault() {
+	s.Heavy = &Heavy{}
+}
+
+func (s *Item) GetId() int32 {
+	return s.Id
+}
+
+// Item_Heavy_DEFAULT is what GetHeavy returns for a Item without Heavy.
+var Item_Heavy_DEFAULT *Heavy = &Heavy{}
+
+func (s *Item) GetHeavy() *Heavy {
+	if !s.IsSetHeavy() {
+		return Item_Heavy_DEFAULT
+	}
+	return s.Heavy
+}
+
+func (s *Item) SetId(val int32) {
+	s.Id = val
+}
+
+func (s *Item) SetHeavy(val *Heavy) {
+	s.Heavy = val
+}
+
+func (s *Item) IsSetHeavy() bool {
+	return s.Heavy != nil
+}
+
+type Filled struct {
+	Id    int32             `thrift:"id,1" frugal:"1,default,i32" json:"id"`
+	Heavy *Heavy            `thrift:"heavy,2" frugal:"2,default,Heavy" json:"heavy"`
+	Inner []*Inner          `thrift:"inner,3" frugal:"3,default,list<Inner>" json:"inner"`
+	Named map[string]*Inner `thrift:"named,4" frugal:"4,default,map<string:Inner>" json:"named"`
+}
+
+// NewFilled returns a new Filled with the defaults of the definition.
+func NewFilled() *Filled {
+	s := &Filled{}
+	s.InitDefault()
+	return s
+}
+
+// InitDefault sets the fields that have defaults to them.
+func (s *Filled) InitDefault() {
+	s.Heavy = &Heavy{Numbers: []int64{1, 2, 3, 4}}
+	s.Inner = []*Inner{{}, {Number: 5}}
+	s.Named = map[string]*Inner{"a": {}}
+}
+
+func (s *Filled) GetId() int32 {
+	return s.Id
+}
+
+// Filled_Heavy_DEFAULT is what GetHeavy returns for a Filled without Heavy.
+var Filled_Heavy_DEFAULT *Heavy = &Heavy{Numbers: []int64{1, 2, 3, 4}}
+
+func (s *Filled) GetHeavy() *Heavy {
+	if !s.IsSetHeavy() {
+		return Filled_Heavy_DEFAULT
+	}
+	return s.Heavy
+}
+
+func (s *Filled) GetInner() []*Inner {
+	return s.Inner
+}
+
+func (s *Filled) GetNamed() map[string]*Inner {
+	return s.Named
+}
+
+func (s *Filled) SetId(val int32) {
+	s.Id = val
+}
+
+func (s *Filled) SetHeavy(val *Heavy) {
+	s.Heavy = val
+}
+
+func (s *Filled) SetInner(val []*Inner) {
+	s.Inner = val
+}
+
+func (s *Filled) SetNamed(val map[string]*Inner) {
+	s.Named = val
+}
+
+func (s *Filled) IsSetHeavy() bool {
+	return s.Heavy != nil
+}
+
+type Items struct {
+	Items  []*Item   `thrift:"items,1" frugal:"1,default,list<Item>" json:"items"`
+	Filled []*Filled `thrift:"filled,2" frugal:"2,default,list<Filled>" json:"filled"`
+}
+
+// NewItems returns a new Items with the defaults of the definition.
+func NewItems() *Items {
+	return &Items{}
+}
+
+// InitDefault sets the fields that have defaults to them.
+func (s *Items) InitDefault() {
+}
+
+func (s *Items) GetItems() []*Item {
+	return s.Items
+}
+
+func (s *Items) GetFilled() []*Filled {
+	return s.Filled
+}
+
+func (s *Items) SetItems(val []*Item) {
+	s.Items = val
+}
+
+func (s *Items) SetFilled(val []*Filled) {
+	s.Filled = val
+}
