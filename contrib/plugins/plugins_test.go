@@ -140,6 +140,8 @@ func TestPlugins_KnowViews(t *testing.T) {
 const viewsIDL = `namespace go vv
 struct S { 1: i32 a (validate.min = "1") }
 struct Plain { 1: i32 a }
+struct A { 1: string BC (validate.pattern = "a") }
+struct AB { 1: string C (validate.pattern = "b"), 2: list<A> a }
 service Base { S inherited(1: S held) VIEWS }
 service V extends Base {
   S get(1: S s, 2: list<S> more, 3: i32 n (validate.min = "1")) VIEWS
@@ -207,6 +209,19 @@ func TestViews(t *testing.T) {
 	want(server.Put(ctx, &S{}), "s.a: 0 is not at least 1")
 	if got := len(mock.GetCalls()); got != 1 {
 		t.Errorf("%d calls", got)
+	}
+}
+
+// TestPatterns has fields whose names, behind those of their structs, are alike.
+func TestPatterns(t *testing.T) {
+	if err := (&AB{C: "b", A: []A{{BC: "a"}}}).Validate(); err != nil {
+		t.Error(err)
+	}
+	if err := (&AB{C: "a"}).Validate(); err == nil {
+		t.Error("no error")
+	}
+	if err := (&A{BC: "b"}).Validate(); err == nil {
+		t.Error("no error")
 	}
 }
 `

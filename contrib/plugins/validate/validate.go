@@ -39,7 +39,7 @@ func (plugin) Name() string { return "validate" }
 func (plugin) Transform(*gen.Model) error { return nil }
 
 func (plugin) Generate(output *gen.Output) error {
-	v := &validator{reader: reader{output}, rules: map[*schema.Field]rules{}, validated: map[*schema.Struct]bool{}}
+	v := &validator{reader: reader{output}, rules: map[*schema.Field]rules{}, validated: map[*schema.Struct]bool{}, taken: map[string]bool{}}
 	program := output.Program()
 	for _, file := range program.Files {
 		v.readFile(file)
@@ -65,6 +65,8 @@ type validator struct {
 	rules map[*schema.Field]rules
 	// validated are the structs that get a method.
 	validated map[*schema.Struct]bool
+	// taken are the names of patterns, behind the paths of their packages.
+	taken map[string]bool
 }
 
 // readFile reads the annotations of everything in a definition.
@@ -154,8 +156,9 @@ type code struct {
 	text strings.Builder
 	// patterns are declarations in front of the text.
 	patterns strings.Builder
-	// owner begins the names of patterns.
+	// owner begins the names of patterns, which are declared in pkg.
 	owner string
+	pkg   *schema.Package
 	// fail prints the return of an error whose text is the rest of a call of
 	// fmt.Errorf.
 	fail func(call string) string
@@ -171,7 +174,7 @@ func imports() []schema.Import {
 
 // structure prints the method of a struct.
 func (v *validator) structure(s *schema.Struct) {
-	c := &code{validator: v, owner: s.GoName, fail: func(call string) string { return "return fmt.Errorf(" + call + ")" }}
+	c := &code{validator: v, owner: s.GoName, pkg: s.File.Package, fail: func(call string) string { return "return fmt.Errorf(" + call + ")" }}
 	c.p("// Validate returns an error that says what the definition does not allow of s,\n// the first thing of it. A nil %s is valid.", s.GoName)
 	c.p("func (s *%s) Validate() error {\nif s == nil {\nreturn nil\n}", s.GoName)
 	for _, field := range s.Fields {
@@ -270,13 +273,23 @@ func (c *code) value(field *schema.Field, rules rules, expression string) {
 		refuse(length+" > "+rules.maxLength, length, "%d", unit+" not at most", keyMaxLength, rules.maxLength)
 	}
 	if rules.pattern != "" {
-		variable := "pattern" + c.owner + field.GoName
+		variable := c.claim("pattern" + c.owner + field.GoName)
 		fmt.Fprintf(&c.patterns, "// %s is what the definition says that %s looks like.\nvar %s = regexp.MustCompile(%s)\n\n", variable, path(field.Name), variable, strconv.Quote(rules.pattern))
 		c.p("if !%s.MatchString(%s) {\n%s\n}", variable, expression, c.fail(strconv.Quote(path(field.Name)+": %.80q does not match %s (validate.pattern)")+", "+expression+", "+variable))
 	}
 	if c.descends(field.Type) {
 		c.descend(field.Type, expression, path(field.Name), "")
 	}
+}
+
+// claim takes a name of the package, with underscores behind it until it is free: BC of A is
+// called as C of AB.
+func (c *code) claim(name string) string {
+	for c.taken[c.pkg.Path+"."+name] {
+		name += "_"
+	}
+	c.taken[c.pkg.Path+"."+name] = true
+	return name
 }
 
 // descend calls the methods of structs in a value. Where is a format for how the
@@ -311,7 +324,7 @@ func (c *code) descend(t *schema.Type, expression, where, keys string) {
 // there is something to validate.
 func (v *validator) service(service *schema.Service) {
 	name := "validated" + service.GoServer
-	c := &code{validator: v, owner: service.GoName}
+	c := &code{validator: v, owner: service.GoName, pkg: service.File.Package}
 	c.p("// Validated%s returns a server that refuses arguments that the definition does\n// not allow, with the code InvalidArgument, and calls server with the others.", service.GoServer)
 	c.p("func Validated%s(server %s) %s { return %s{server} }\n", service.GoServer, service.GoServer, service.GoServer, name)
 	c.p("type %s struct{ %s }", name, service.GoServer)
