@@ -47,6 +47,8 @@ type poller struct {
 	slots slots
 	// spinner belongs to the leader.
 	spinner spinner
+	// alarm belongs to the leader.
+	alarm alarm
 	// starved: calls have kept the leader from the processors, and more of them can run.
 	starved atomic.Bool
 	// leader is who has the role.
@@ -112,6 +114,7 @@ func newWaker(epoll int) (int, error) {
 func (p *poller) free() {
 	_ = p.file.Close()
 	_ = unix.Close(p.waker)
+	p.alarm.free()
 }
 
 // discard gives back everything of a poller whose leader does not lead yet.

@@ -1,8 +1,11 @@
 package eventloop
 
 import (
+	"os"
 	"runtime"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // A goroutine that calls runtime.Gosched waits behind all that can run, and those that
@@ -32,12 +35,7 @@ func (l *leader) mayStarve() bool {
 // yield lets others run, and comes back soon.
 func (l *leader) yield() {
 	if l.poller.starved.Load() {
-		if l.nap == nil {
-			l.nap = time.NewTimer(napTime)
-		} else {
-			l.nap.Reset(napTime)
-		}
-		<-l.nap.C
+		l.sleep()
 		return
 	}
 	if !l.busy {
@@ -49,5 +47,48 @@ func (l *leader) yield() {
 	runtime.Gosched()
 	if time.Since(began) >= starvedLeast {
 		l.poller.starved.Store(true)
+	}
+}
+
+// sleep sleeps for napTime, whether or not a processor gets idle meanwhile. One that is idle
+// waits in the runtime's poller for whole milliseconds, and looks at the timers of Go only
+// then: with handlers of 0.8 ms and eight callers, one processor had nothing to do for 1.1 of
+// 7.2 ms although the next calls had arrived. A timer of the kernel in that poller wakes it.
+func (l *leader) sleep() {
+	if l.nap == nil {
+		l.nap = time.NewTimer(napTime)
+	} else {
+		l.nap.Reset(napTime)
+	}
+	l.poller.alarm.ring(napTime)
+	<-l.nap.C
+}
+
+// alarm wakes a processor that waits in the runtime's poller, once. It belongs to the leader.
+// Where the system has no timer for it there is none.
+type alarm struct {
+	fd   int
+	file *os.File
+	made bool
+}
+
+// ring wakes it behind d.
+func (a *alarm) ring(d time.Duration) {
+	if !a.made {
+		a.made = true
+		if fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK); err == nil {
+			// The runtime's poller watches it from now on, at its edges: nobody has to read.
+			a.fd, a.file = fd, os.NewFile(uintptr(fd), "alarm")
+		}
+	}
+	if a.file != nil {
+		// It cannot fail for a timer and a time that is positive.
+		_ = unix.TimerfdSettime(a.fd, 0, &unix.ItimerSpec{Value: unix.NsecToTimespec(int64(d))}, nil)
+	}
+}
+
+func (a *alarm) free() {
+	if a.file != nil {
+		_ = a.file.Close()
 	}
 }

@@ -1,6 +1,7 @@
 package eventloop
 
 import (
+	"encoding/binary"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -60,5 +61,22 @@ func TestLeader_StarvedComesBackSoon(t *testing.T) {
 	}
 	if fewest > others/3 {
 		t.Errorf("others had %d turns before the leader came back", fewest)
+	}
+}
+
+// TestAlarm_WakesThePollerOfTheRuntime each time it rings: whoever waits there for its file
+// goes on.
+func TestAlarm_WakesThePollerOfTheRuntime(t *testing.T) {
+	var a alarm
+	defer a.free()
+	for range 3 {
+		a.ring(napTime)
+		if a.file == nil {
+			t.Fatal("there is no timer")
+		}
+		var rings [8]byte
+		if n, err := a.file.Read(rings[:]); err != nil || n != len(rings) || binary.NativeEndian.Uint64(rings[:]) != 1 {
+			t.Fatalf("%d bytes, %v: %v", n, rings, err)
+		}
 	}
 }
