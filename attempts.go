@@ -78,7 +78,7 @@ func (c *Client) attempts(ctx context.Context, state *unaryState) (address strin
 	if err != nil {
 		return c.target, err
 	}
-	if p.Hedge.AttemptsBeside() > 1 && p.Retry.Idempotent && !state.method.Oneway {
+	if p.Hedge.AttemptsBeside() > 1 && p.Retry.Idempotent && !state.method.Oneway && (p.Retry.IgnoreChain || !inChain(ctx)) {
 		address, err = c.hedged(ctx, state, p, now)
 	} else {
 		address, err = c.inTurn(ctx, state, &state.governedCall, p, now)

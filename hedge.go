@@ -21,7 +21,10 @@ type race struct {
 	tried  []*cluster.Member
 	// started is how many attempts have begun, running how many go on.
 	started, running int
-	last             *runner
+	// last is the attempt that ended last. alone: no further one begins beside another, because
+	// a server has said that there shall be none.
+	last  *runner
+	alone bool
 }
 
 // runner is one attempt of a race.
@@ -44,7 +47,8 @@ func (c *Client) hedged(ctx context.Context, state *unaryState, p *policy.Method
 		// Encoding reads the request, which is the caller's again when this returns.
 		cancel()
 		for ; r.running > 0; r.running-- {
-			<-r.ended
+			it := <-r.ended
+			explainOutcome(state.explained, it.record, it.err, policy.Decision{}, time.Since(state.start))
 		}
 	}()
 	if err := r.start(now, false); err != nil {
@@ -62,12 +66,12 @@ func (c *Client) hedged(ctx context.Context, state *unaryState, p *policy.Method
 			}
 			decision := r.judge(runner)
 			switch {
-			case !decision.Again && (runner.won() || r.running == 0):
+			case !decision.Again && (runner.won() || r.running == 0 || decision.Reason == policy.RetryAtFault):
 				return r.finish(runner)
 			case !decision.Again:
 				// Another one may still win.
 			case decision.Delay <= 0:
-				if err := r.start(time.Now(), false); err != nil {
+				if err := r.start(time.Now(), false); err != nil && r.running == 0 {
 					return "", err
 				}
 				timer.Reset(p.Hedge.After)
@@ -79,7 +83,7 @@ func (c *Client) hedged(ctx context.Context, state *unaryState, p *policy.Method
 			now := time.Now()
 			beside := !waits && r.running > 0
 			switch {
-			case beside && (r.running >= p.Hedge.AttemptsBeside() || !c.governor.budget.Take(now)):
+			case beside && (r.alone || r.started >= p.AttemptsInAll() || r.running >= p.Hedge.AttemptsBeside() || !c.governor.budget.Take(now)):
 				// As many run as may.
 			case beside || waits:
 				if err := r.start(now, beside); err != nil && r.running == 0 {
@@ -136,10 +140,11 @@ func (it *runner) won() bool {
 // judge decides what follows an attempt that has ended.
 func (r *race) judge(it *runner) policy.Decision {
 	now := time.Now()
+	r.last = it
 	if e, failed := it.err.(*Error); failed {
 		e.address = it.to.address
 		r.call.mayHaveRun = r.call.mayHaveRun || e.executed != ExecutedNo
-		r.last = it
+		r.alone = r.alone || e.pushBack < 0
 		if r.call.observed != nil {
 			r.call.observed.err = e
 		}

@@ -116,7 +116,8 @@ type Hedge struct {
 	// never.
 	After time.Duration
 	// Attempts that run beside each other at most, the first one included. Default: 2
-	// (HedgeAttempts).
+	// (HedgeAttempts). In all there are as many as that or as Retry.Attempts, whichever is
+	// more.
 	Attempts int
 }
 

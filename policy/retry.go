@@ -269,3 +269,9 @@ func (h Hedge) AttemptsBeside() int {
 	}
 	return limits.Or(h.Attempts, limits.HedgeAttempts, 1)
 }
+
+// AttemptsInAll returns how many attempts a call that is hedged may have, those in turn and
+// those beside each other together.
+func (m *Method) AttemptsInAll() int {
+	return max(limits.Or(m.Retry.Attempts, limits.RetryAttempts, 1), m.Hedge.AttemptsBeside())
+}
