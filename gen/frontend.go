@@ -138,7 +138,7 @@ func (r *run) loadOthers(others map[FrontEnd][]string, prefix string) ([]emit.Fi
 			return nil, err
 		}
 		for _, file := range loaded.Files {
-			files = append(files, emit.File{Path: file.Path, Content: file.Content})
+			files = append(files, emit.File{Path: file.Path, Parts: [][]byte{file.Content}})
 		}
 		files = append(files, printed...)
 	}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -28,7 +29,15 @@ const (
 // went wrong.
 var errReported = errors.New("reported")
 
+// memoryBytes is from where on the memory of the process is collected more often than it
+// doubles, unless GOMEMLIMIT says otherwise: definitions that become some 100 MiB of code
+// would take twice that without need.
+const memoryBytes = 768 << 20
+
 func main() {
+	if debug.SetMemoryLimit(-1) == math.MaxInt64 {
+		debug.SetMemoryLimit(memoryBytes)
+	}
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 

@@ -236,7 +236,7 @@ func (g *generator) checkDeclared(files []File) {
 		if counts == nil {
 			continue
 		}
-		tree, err := parser.ParseFile(token.NewFileSet(), "", bytes.NewReader(file.Content), parser.SkipObjectResolution)
+		tree, err := parser.ParseFile(token.NewFileSet(), "", bytes.NewReader(file.Content()), parser.SkipObjectResolution)
 		if err != nil {
 			g.errorf(schema.Position{File: file.Path}, "generated code is not valid Go: %v", err)
 			continue

@@ -240,12 +240,12 @@ func (g *generator) addedFiles(source *schema.File, base string) (files []File) 
 		p.P(addition.text)
 		p.imports.add(addition.imports)
 		name := base + "_" + addition.suffix + ".go"
-		content, err := p.finish()
+		parts, err := p.finish()
 		if err != nil {
 			g.errorf(filePosition(source), "%s: %v", name, err)
 			continue
 		}
-		files = append(files, File{Path: path.Join(source.Package.Path, name), Content: content})
+		files = append(files, File{Path: path.Join(source.Package.Path, name), Parts: parts})
 	}
 	return files
 }

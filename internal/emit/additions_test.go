@@ -74,8 +74,8 @@ func TestAdd_NothingChangesNothing(t *testing.T) {
 	}
 	after, diagnostics := prepared.Print()
 	for i := range before {
-		if len(diagnostics) > 0 || !bytes.Equal(before[i].Content, after[i].Content) {
-			t.Errorf("%s has changed: %v\n%s", before[i].Path, diagnostics, after[i].Content)
+		if len(diagnostics) > 0 || !bytes.Equal(before[i].Content(), after[i].Content()) {
+			t.Errorf("%s has changed: %v\n%s", before[i].Path, diagnostics, after[i].Content())
 		}
 	}
 }
@@ -103,7 +103,7 @@ func TestAdd_ImportsWhatIsNamedOnly(t *testing.T) {
 		t.Fatal(diagnostics)
 	}
 	want := "import (\n\t\"fmt\"\n\trand \"math/rand/v2\"\n\t\"strconv\"\n\n\tyaml \"example.com/go-yaml\"\n)\n"
-	if types := string(files[0].Content); !strings.Contains(types, want) {
+	if types := string(files[0].Content()); !strings.Contains(types, want) {
 		t.Errorf("no\n%s in\n%s", want, types)
 	}
 }
@@ -146,7 +146,7 @@ func FuzzAdd(f *testing.F) {
 		for _, old := range before {
 			found := false
 			for _, one := range after {
-				found = found || one.Path == old.Path && keeps(t, old.Content, one.Content)
+				found = found || one.Path == old.Path && keeps(t, old.Content(), one.Content())
 			}
 			if !found {
 				t.Errorf("%s is not what it was", old.Path)
@@ -176,12 +176,12 @@ func keeps(t *testing.T, old, changed []byte) bool {
 }
 
 func checkAdded(t *testing.T, file emit.File, imported string) {
-	tree, err := parser.ParseFile(token.NewFileSet(), file.Path, file.Content, parser.ParseComments)
+	tree, err := parser.ParseFile(token.NewFileSet(), file.Path, file.Content(), parser.ParseComments)
 	if err != nil {
-		t.Fatalf("%v\n%s", err, file.Content)
+		t.Fatalf("%v\n%s", err, file.Content())
 	}
-	if formatted, err := format.Source(file.Content); err != nil || !bytes.Equal(formatted, file.Content) {
-		t.Errorf("gofmt changes %s: %v\n%s", file.Path, err, file.Content)
+	if formatted, err := format.Source(file.Content()); err != nil || !bytes.Equal(formatted, file.Content()) {
+		t.Errorf("gofmt changes %s: %v\n%s", file.Path, err, file.Content())
 	}
 	for _, spec := range tree.Imports {
 		switch path := strings.Trim(spec.Path.Value, `"`); path {

@@ -148,8 +148,8 @@ func TestGenerate_ChecksItsOwnOptions(t *testing.T) {
 		t.Errorf("%d files, %s", len(files), diagnostics)
 	}
 	files, diagnostics = emit.Generate(program, emit.Options{ThriftImport: "example.com/other/v2"})
-	if len(diagnostics) > 0 || !strings.Contains(string(files[1].Content), `thrift "example.com/other/v2"`) {
-		t.Errorf("%s\n%s", diagnostics, files[1].Content)
+	if len(diagnostics) > 0 || !strings.Contains(string(files[1].Content()), `thrift "example.com/other/v2"`) {
+		t.Errorf("%s\n%s", diagnostics, files[1].Content())
 	}
 }
 
@@ -179,8 +179,8 @@ func TestGenerate_TrustsNoFrontEnd(t *testing.T) {
 		if !strings.HasPrefix(file.Path, "x/main_") {
 			t.Errorf("path %q", file.Path)
 		}
-		if strings.Contains(strings.Replace(string(file.Content), "\nvar MainDescriptor = descriptor.File{", "", 1), "\nvar") {
-			t.Errorf("a variable was injected:\n%s", file.Content)
+		if strings.Contains(strings.Replace(string(file.Content()), "\nvar MainDescriptor = descriptor.File{", "", 1), "\nvar") {
+			t.Errorf("a variable was injected:\n%s", file.Content())
 		}
 	}
 }
@@ -230,7 +230,7 @@ func TestGenerate_FilesAreForAllPlatforms(t *testing.T) {
 		}
 		for _, file := range files {
 			platform := build.Context{GOOS: "aix", GOARCH: "ppc64", Compiler: "gc"}
-			platform.OpenFile = func(string) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(file.Content)), nil }
+			platform.OpenFile = func(string) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(file.Content())), nil }
 			if match, err := platform.MatchFile(path.Split(file.Path)); err != nil || !match || strings.HasSuffix(file.Path, "_test.go") {
 				t.Errorf("%s is not for every platform: %t, %v", file.Path, match, err)
 			}
@@ -275,7 +275,7 @@ func TestGenerate_FilesOfAPackageShareItsNames(t *testing.T) {
 	if !slices.Equal(paths, want) {
 		t.Errorf("files %v, want %v", paths, want)
 	}
-	if types := string(files[4].Content); !strings.Contains(types, "type UserName_ struct {\n\tOther UserName `json:\"other\"`\n}") {
+	if types := string(files[4].Content()); !strings.Contains(types, "type UserName_ struct {\n\tOther UserName `json:\"other\"`\n}") {
 		t.Errorf("types:\n%s", types)
 	}
 	mustCheck(t, newChecker(t), files, "example.com/gen")
@@ -297,7 +297,7 @@ func TestGenerate_DefaultsDoNotMultiply(t *testing.T) {
 	files := generateText(t, doubling(14, "1: S%d a = {'m': 2}, 2: S%d b = {'m': 3}, 3: i32 m"))
 	total := 0
 	for _, file := range files {
-		total += len(file.Content)
+		total += len(file.Content())
 	}
 	if total > 100<<10 {
 		t.Errorf("%d bytes of code", total)
@@ -344,7 +344,7 @@ func TestGenerate_TellsDefinitionsApart(t *testing.T) {
 			t.Fatal(diagnostics)
 		}
 		checkHarmless(t, files[0])
-		header, _, _ := strings.Cut(string(files[0].Content), "\n")
+		header, _, _ := strings.Cut(string(files[0].Content()), "\n")
 		if other, found := headers[header]; found {
 			t.Errorf("%q and %q have the header %s", name, other, header)
 		}

@@ -1,6 +1,7 @@
 package emit
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"go/token"
@@ -53,8 +54,21 @@ type Options struct {
 type File struct {
 	// Path is relative to the output folder, slash separated, and never leaves
 	// it.
-	Path    string
-	Content []byte
+	Path string
+	// Parts are the content, one behind the other, the first of which has the Header. A
+	// long file is not put together, because that would be in memory twice.
+	Parts [][]byte
+}
+
+// Content returns the whole file.
+func (f File) Content() []byte { return bytes.Join(f.Parts, nil) }
+
+// Size returns how many bytes Content has.
+func (f File) Size() (size int64) {
+	for _, part := range f.Parts {
+		size += int64(len(part))
+	}
+	return size
 }
 
 // Header is how every generated file begins. One that begins otherwise was
@@ -290,20 +304,17 @@ func (g *generator) generatePackage(pkg *schema.Package) []File {
 			if !documented {
 				p.documentation = packageDoc(pkg)
 			}
-			content, err := p.finish()
+			parts, err := p.finish()
 			if err != nil {
 				// What is left is a definition that no Go can be written for,
 				// and a defect of this package.
 				g.errorf(filePosition(source), "%s_%s.go: %v", base, part.suffix, err)
 			}
-			if content == nil {
+			if parts == nil {
 				continue
 			}
 			documented = true
-			files = append(files, File{
-				Path:    pkg.Path + "/" + base + "_" + part.suffix + ".go",
-				Content: content,
-			})
+			files = append(files, File{Path: pkg.Path + "/" + base + "_" + part.suffix + ".go", Parts: parts})
 		}
 		files = append(files, g.addedFiles(source, base)...)
 	}

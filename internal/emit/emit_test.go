@@ -38,7 +38,7 @@ func TestGenerate_MatchesGoldenFiles(t *testing.T) {
 			var expected []string
 			for _, file := range files {
 				target := filepath.Join(folder, "golden", filepath.FromSlash(file.Path))
-				testkit.Golden(t, target, file.Content)
+				testkit.Golden(t, target, file.Content())
 				expected = append(expected, target)
 			}
 			for _, found := range goFiles(t, filepath.Join(folder, "golden")) {
@@ -181,7 +181,7 @@ func TestGenerate_LongDescriptorsAreSeveralConstants(t *testing.T) {
 	mustCheck(t, newChecker(t), files, "example.com/gen")
 	code := ""
 	for _, file := range files {
-		code += string(file.Content)
+		code += string(file.Content())
 		checkHarmless(t, file)
 	}
 	for _, part := range []string{"const mainDescriptor1 = ", "const mainDescriptor2 = ", "Encoded: mainDescriptor1 +\n\t\tmainDescriptor2 +\n"} {
@@ -213,9 +213,9 @@ func TestGenerate_NoMethodsLeavesThemOut(t *testing.T) {
 	mustCheck(t, newChecker(t), files, prefix)
 	found := false
 	for _, file := range files {
-		found = found || strings.Contains(string(file.Content), methods)
+		found = found || strings.Contains(string(file.Content()), methods)
 		for _, name := range []string{") Equal(", ") Clone(", ") Detach(", ") SizeThrift(", "s *Point) String("} {
-			if strings.Contains(string(file.Content), name) {
+			if strings.Contains(string(file.Content()), name) {
 				t.Errorf("%s has %s", file.Path, name)
 			}
 		}
@@ -230,7 +230,7 @@ func TestGenerate_IsDeterministic(t *testing.T) {
 		first := generateFile(t, filepath.Join("testdata", name, name+".thrift"), "example.com/gen")
 		second := generateFile(t, filepath.Join("testdata", name, name+".thrift"), "example.com/gen")
 		if !slices.EqualFunc(first, second, func(a, b emit.File) bool {
-			return a.Path == b.Path && bytes.Equal(a.Content, b.Content)
+			return a.Path == b.Path && bytes.Equal(a.Content(), b.Content())
 		}) {
 			t.Errorf("%s: two runs differ", name)
 		}
@@ -253,12 +253,12 @@ func checkHarmless(t *testing.T, file emit.File) {
 	if !fs.ValidPath(file.Path) || path.Ext(file.Path) != ".go" {
 		t.Errorf("path %q", file.Path)
 	}
-	tree, err := parser.ParseFile(token.NewFileSet(), file.Path, file.Content, parser.ParseComments)
+	tree, err := parser.ParseFile(token.NewFileSet(), file.Path, file.Content(), parser.ParseComments)
 	if err != nil {
-		t.Fatalf("%s: %v\n%s", file.Path, err, file.Content)
+		t.Fatalf("%s: %v\n%s", file.Path, err, file.Content())
 	}
-	if formatted, err := format.Source(file.Content); err != nil || !bytes.Equal(formatted, file.Content) {
-		t.Errorf("%s: gofmt changes it (%v)\n%s", file.Path, err, file.Content)
+	if formatted, err := format.Source(file.Content()); err != nil || !bytes.Equal(formatted, file.Content()) {
+		t.Errorf("%s: gofmt changes it (%v)\n%s", file.Path, err, file.Content())
 	}
 	for _, group := range tree.Comments {
 		for _, comment := range group.List {

@@ -156,7 +156,7 @@ func checkRow(t *testing.T, row guideRow, c *checker) {
 	var printed strings.Builder
 	for _, file := range files {
 		printed.WriteString("// file " + file.Path + "\n")
-		printed.Write(file.Content)
+		printed.Write(file.Content())
 	}
 	code := dense(printed.String())
 	before, _, _ := strings.Cut(strings.ReplaceAll(row.said, "refused", "warning"), "warning")

@@ -35,7 +35,7 @@ func TestImports_ManyPackagesOfOneName(t *testing.T) {
 			if file.Path != "a/main_types.go" {
 				continue
 			}
-			for line := range strings.Lines(string(file.Content)) {
+			for line := range strings.Lines(string(file.Content())) {
 				if alias, _, found := strings.Cut(strings.TrimSpace(line), "\"example.com/"); found {
 					aliases[alias] = true // empty for the one that needs none
 				}

@@ -25,9 +25,9 @@ type printer struct {
 	documentation string
 	// layout is that of the declarations.
 	layout layout
-	// piece is what was printed and not laid out yet, body what was. The latter
-	// is put together at the end only, because a buffer that grows takes twice
-	// the memory and more.
+	// piece is what was printed and not laid out yet, body what was, in parts of
+	// up to partBytes: a buffer that grows takes twice the memory and more, and so
+	// does what go/format returns.
 	piece bytes.Buffer
 	body  [][]byte
 	// foreign: somebody else has written a part of piece.
@@ -110,7 +110,7 @@ func (p *printer) endPiece() {
 	}
 	p.foreign = false
 	p.piece.Reset()
-	p.body = append(p.body, piece)
+	p.keep(piece)
 	p.bytes += len(piece)
 	switch {
 	case err != nil:
@@ -120,9 +120,27 @@ func (p *printer) endPiece() {
 	}
 }
 
-// finish returns the whole file, nil if it has no declarations. It fails if that
+// partBytes is how long the parts of a file are, but for the last one and those of longer
+// declarations.
+const partBytes = 256 << 10
+
+// keep adds a copy of piece to the body.
+func (p *printer) keep(piece []byte) {
+	last := len(p.body) - 1
+	if last < 0 || cap(p.body[last])-len(p.body[last]) < len(piece) {
+		size := len(piece)
+		if last >= 0 { // the first one may be all that there is
+			size = max(size, partBytes)
+		}
+		p.body = append(p.body, make([]byte, 0, size))
+		last++
+	}
+	p.body[last] = append(p.body[last], piece...)
+}
+
+// finish returns the parts of the file, nil if it has no declarations. It fails if that
 // is not Go.
-func (p *printer) finish() ([]byte, error) {
+func (p *printer) finish() ([][]byte, error) {
 	p.endPiece()
 	if p.err != nil || len(p.body) == 0 {
 		return nil, p.err
@@ -136,7 +154,7 @@ func (p *printer) finish() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return bytes.Join(slices.Insert(p.body, 0, formatted), nil), nil
+	return slices.Insert(p.body, 0, formatted), nil
 }
 
 // writeComment prints text as a comment of whole lines. Nothing in the text can

@@ -79,7 +79,7 @@ func (c *checker) check(files []emit.File, prefix string) error {
 	var order []string
 	packages := map[string][]*ast.File{}
 	for _, file := range files {
-		tree, err := parser.ParseFile(c.fileSet, file.Path, file.Content, parser.SkipObjectResolution)
+		tree, err := parser.ParseFile(c.fileSet, file.Path, file.Content(), parser.SkipObjectResolution)
 		if err != nil {
 			return err
 		}
@@ -106,7 +106,7 @@ func mustCheck(t testing.TB, c *checker, files []emit.File, prefix string) {
 	if err := c.check(files, prefix); err != nil {
 		var all bytes.Buffer
 		for _, file := range files {
-			fmt.Fprintf(&all, "--- %s\n%s\n", file.Path, file.Content)
+			fmt.Fprintf(&all, "--- %s\n%s\n", file.Path, file.Content())
 		}
 		t.Errorf("generated code does not compile: %v\n%s", err, all.Bytes())
 	}

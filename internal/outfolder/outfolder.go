@@ -218,15 +218,39 @@ func (o *folder) holds(file emit.File) (bool, error) {
 	case !info.Mode().IsRegular():
 		return false, errors.New("is not a regular file")
 	}
-	// A longer file than this one is not read to its end, whatever it is.
-	content, err := o.beginning(file.Path, len(file.Content)+1)
+	header, err := o.beginning(file.Path, len(emit.Header))
 	if err != nil {
 		return false, err
 	}
-	if !bytes.HasPrefix(content, []byte(emit.Header)) {
+	if string(header) != emit.Header {
 		return false, errors.New("was not written by fulmar gen and is not overwritten; move it away or choose another output folder (-o)")
 	}
-	return bytes.Equal(content, file.Content), nil
+	if info.Size() != file.Size() {
+		return false, nil
+	}
+	return o.equals(file)
+}
+
+// equals says that a file has the content. It looks at a part after the other: a whole
+// file more would be in memory otherwise.
+func (o *folder) equals(file emit.File) (bool, error) {
+	in, err := o.root.Open(file.Path)
+	if err != nil {
+		return false, err
+	}
+	defer in.Close()
+	var buf []byte
+	for _, part := range file.Parts {
+		buf = slices.Grow(buf[:0], len(part))[:len(part)]
+		_, err := io.ReadFull(in, buf)
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return false, nil
+		}
+		if err != nil || !bytes.Equal(buf, part) {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // beginning returns the first limit bytes of a file.
@@ -293,7 +317,11 @@ func (o *folder) stage(ctx context.Context, file emit.File) error {
 		return o.failure(file.Path, err)
 	}
 	o.staged[file.Path] = temporary
-	_, err = out.Write(file.Content)
+	for _, part := range file.Parts {
+		if _, err = out.Write(part); err != nil {
+			break
+		}
+	}
 	if err = errors.Join(err, out.Close()); err != nil {
 		return o.failure(file.Path, err)
 	}
@@ -380,7 +408,7 @@ func (o *folder) leftovers(files []emit.File) (names []string, err error) {
 	folders := map[string]bool{}
 	longest := 0
 	for _, file := range files {
-		folder, header := path.Dir(file.Path), firstLine(file.Content)
+		folder, header := path.Dir(file.Path), firstLine(file.Parts[0])
 		current[file.Path] = true
 		headers[folder+"\n"+header] = true
 		folders[folder] = true

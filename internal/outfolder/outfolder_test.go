@@ -18,7 +18,7 @@ import (
 func TestMain(m *testing.M) { testkit.Main(m) }
 
 func file(name, text string) emit.File {
-	return emit.File{Path: name, Content: []byte(emit.Header + "a.thrift. DO NOT EDIT.\n\n" + text)}
+	return emit.File{Path: name, Parts: [][]byte{[]byte(emit.Header + "a.thrift. DO NOT EDIT.\n\n"), []byte(text)}}
 }
 
 // TestCompare_SaysWhatWriteDoes goes through what can be different, asks, writes,

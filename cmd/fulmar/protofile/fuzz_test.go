@@ -60,7 +60,7 @@ func FuzzLoad(f *testing.F) {
 			}
 		}
 		for _, file := range printed {
-			check(file.Path, file.Content)
+			check(file.Path, file.Content())
 		}
 	})
 }

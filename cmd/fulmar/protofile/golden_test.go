@@ -122,7 +122,7 @@ func generated(t *testing.T, text string) string {
 		fmt.Fprintf(&all, "-- %s --\n%s", file.Path, file.Content)
 	}
 	for _, file := range printed {
-		fmt.Fprintf(&all, "-- %s --\n%s", file.Path, file.Content)
+		fmt.Fprintf(&all, "-- %s --\n%s", file.Path, file.Content())
 	}
 	return all.String()
 }
