@@ -24,6 +24,9 @@ type resolver struct {
 	methods map[*schema.Service]map[string]*schema.Method
 	// defaults wait until every struct is complete: a default may be a struct.
 	defaults []pendingDefault
+	// structKeyed are sets and maps with structs in their elements and keys, which are
+	// compared when all defaults are known.
+	structKeyed []*schema.Value
 	// partial are the structs of which not all fields are known.
 	partial map[*schema.Struct]bool
 	// needed are the fields that a value of a struct must give: required ones

@@ -1,7 +1,6 @@
 package idl
 
 import (
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,6 +24,7 @@ func (r *resolver) resolveValues() {
 		}
 		pending.field.Default, _ = r.value(pending.unit, pending.node, pending.field.Type, 0)
 	}
+	r.compareStructs()
 }
 
 // resolveConstant finds out the value of a constant, once. depth counts the
@@ -224,14 +224,17 @@ func (r *resolver) sameType(a, b *schema.Type) bool {
 func (r *resolver) listValue(u *unit, node *ast.Value, want *schema.Type, depth int) (*schema.Value, extent) {
 	value := &schema.Value{Kind: schema.ValueList, Type: want, Position: u.at(node.Place)}
 	size := extent{height: 1, size: 1}
-	seen := make(valueSet)
+	var seen valueSet
+	if want.Kind == schema.KindSet && holdsStruct(want.Element) {
+		r.structKeyed = append(r.structKeyed, value)
+	}
 	for i := range node.Items {
 		item, inner := r.value(u, &node.Items[i], want.Element, depth+1)
 		if item == nil {
 			continue
 		}
-		if want.Kind == schema.KindSet && !seen.add(item) {
-			r.found.warningf(item.Position, "set: holds this element already")
+		if want.Kind == schema.KindSet && !holdsStruct(want.Element) && !seen.add(item) {
+			r.found.warningf(item.Position, setHolds)
 			continue
 		}
 		value.List, size = append(value.List, item), size.around(inner)
@@ -242,15 +245,19 @@ func (r *resolver) listValue(u *unit, node *ast.Value, want *schema.Type, depth 
 func (r *resolver) mapValue(u *unit, node *ast.Value, want *schema.Type, depth int) (*schema.Value, extent) {
 	value := &schema.Value{Kind: schema.ValueMap, Type: want, Position: u.at(node.Place)}
 	size := extent{height: 1, size: 1}
-	seen := make(valueSet)
+	var seen valueSet
+	later := holdsStruct(want.Key)
+	if later {
+		r.structKeyed = append(r.structKeyed, value)
+	}
 	for pair := range slices.Chunk(node.Items, 2) {
 		key, keySize := r.value(u, &pair[0], want.Key, depth+1)
 		element, elementSize := r.value(u, &pair[1], want.Element, depth+1)
 		if key == nil || element == nil {
 			continue
 		}
-		if !seen.add(key) {
-			r.found.errorf(key.Position, "map: holds this key already")
+		if !later && !seen.add(key) {
+			r.found.errorf(key.Position, mapHolds)
 		}
 		value.Entries = append(value.Entries, schema.ValueEntry{Key: key, Value: element})
 		size = size.around(keySize).around(elementSize)
@@ -469,43 +476,4 @@ func typeNameIn(t *schema.Type, depth int) string {
 	default:
 		return t.Kind.String()
 	}
-}
-
-// valueSet holds values of one type, as what appendKey makes of them.
-type valueSet map[string]bool
-
-// add returns false if an equal value was added before.
-func (s valueSet) add(value *schema.Value) bool {
-	key := string(appendKey(nil, value))
-	if s[key] {
-		return false
-	}
-	s[key] = true
-	return true
-}
-
-// appendKey appends bytes that are equal for equal values of one type.
-func appendKey(b []byte, value *schema.Value) []byte {
-	switch value.Kind {
-	case schema.ValueBool:
-		b = strconv.AppendBool(b, value.Bool)
-	case schema.ValueInt, schema.ValueEnum:
-		b = strconv.AppendInt(b, value.Int, 10)
-	case schema.ValueDouble:
-		b = strconv.AppendUint(b, math.Float64bits(value.Double+0), 16) // -0 equals 0
-	case schema.ValueString:
-		b = strconv.AppendInt(b, int64(len(value.String)), 10)
-		b = append(append(b, ':'), value.String...)
-	}
-	b = append(b, '(')
-	for _, item := range value.List {
-		b = appendKey(b, item)
-	}
-	for _, entry := range value.Entries {
-		b = appendKey(appendKey(b, entry.Key), entry.Value)
-	}
-	for _, member := range value.Fields {
-		b = appendKey(append(strconv.AppendInt(b, int64(member.Field.ID), 10), '='), member.Value)
-	}
-	return append(b, ')')
 }

@@ -64,3 +64,12 @@ const Status OF_ANOTHER = Other.NEW
 const Status NOWHERE = values.NEW
 const i32 BARE_NUMBER = OLD
 const list<Status> BARE_IN_LIST = [OLD, LOST]
+struct Preset { 1: i32 d = 3, 2: string text, 3: optional i32 maybe = 3, 4: Inside inside = {"on": true, "n": 1}, 5: Inside other }
+struct Inside { 1: bool on, 2: i32 n, 3: list<Preset> deep }
+const map<Preset, i32> KEY_PRESET = {{}: 1, {"d": 3}: 2}
+const map<Preset, i32> KEY_ZERO = {{"text": "", "d": 4}: 1, {"d": 4}: 2}
+const map<Preset, i32> KEY_ORDER = {{"d": 1, "text": "x"}: 1, {"text": "x", "d": 1}: 2}
+const map<Preset, i32> KEY_NESTED = {{"inside": {"n": 1, "on": true, "deep": []}}: 1, {"d": 3}: 2}
+const map<Preset, i32> KEY_OTHERS = {{}: 1, {"maybe": 3}: 2, {"d": 0}: 3, {"inside": {}}: 4, {"other": {"n": 1}}: 5}
+const map<list<Preset>, i32> KEY_LISTS = {[{}]: 1, [{"d": 3}]: 2, [{}, {}]: 3}
+const set<Preset> SET_PRESET = [{}, {"d": 3}, {"d": 4}]
