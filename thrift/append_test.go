@@ -135,3 +135,28 @@ func TestAppendBody_LinksStringsAndCopiesBinaries(t *testing.T) {
 		out.Release()
 	}
 }
+
+// TestAppend_RefusesNil wants an error, not a panic.
+func TestAppend_RefusesNil(t *testing.T) {
+	dst := []byte("abc")
+	for name, s := range map[string]thrift.Struct{"*thrift_test.node": (*node)(nil), "<nil>": nil} {
+		want := "thrift: " + name + ": nil where a struct is required"
+		if b, err := thrift.Append(dst, s); string(b) != "abc" || err == nil || err.Error() != want {
+			t.Errorf("%q, %v, want %s", b, err, want)
+		}
+		if b, err := thrift.Marshal(s); b != nil || err == nil || err.Error() != want {
+			t.Errorf("%q, %v, want %s", b, err, want)
+		}
+	}
+}
+
+// BenchmarkAppend writes a short struct to memory that is there.
+func BenchmarkAppend(b *testing.B) {
+	s := &node{Name: "first"}
+	dst := make([]byte, 0, 4096)
+	for b.Loop() {
+		if _, err := thrift.Append(dst, s); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

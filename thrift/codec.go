@@ -3,6 +3,7 @@ package thrift
 import (
 	"fmt"
 	"math"
+	"reflect"
 
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
@@ -106,14 +107,20 @@ func (r *Reader) read(s Struct) error {
 }
 
 // Append returns dst with s in the Binary protocol behind it, under the default
-// limits. It writes to dst as far as that has room. On an error it returns dst.
+// limits. It writes to dst as far as that has room. On an error it returns dst. A nil
+// pointer is an error; structs in the shape of Kitex are written as empty ones then.
 func Append(dst []byte, s Struct) ([]byte, error) {
+	if v := reflect.ValueOf(s); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		if _, kitex := s.(interface{ InitDefault() }); !kitex {
+			return dst, &Error{Kind: thriftwire.BadValue, Offset: -1, Detail: fmt.Sprintf("%T: nil where a struct is required", s)}
+		}
+	}
 	t := &appending{writer: newWriter(limits.DefaultMessage())}
 	t.writer.tools = t
 	return t.writer.appendTo(dst, s)
 }
 
-// Marshal returns s in the Binary protocol, under the default limits.
+// Marshal returns s in the Binary protocol, under the default limits, as Append does.
 func Marshal(s Struct) ([]byte, error) {
 	b, err := Append(nil, s)
 	if err != nil {
