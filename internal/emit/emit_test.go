@@ -107,7 +107,7 @@ func TestGenerate_CompilesInTheShapeOfKitex(t *testing.T) {
 // compile well with; test/kitexshape compares the others.
 func TestGenerate_NamesAreThoseOfKitex(t *testing.T) {
 	names := map[string]string{
-		"_hidden": "_Hidden", "_": "__", "__": "___", "a_1": "A_1", "a_B": "A_B", "user_id": "UserId", "URL": "URL", "aURL": "AURL",
+		"_hidden": "X_Hidden", "_": "X__", "__": "X___", "a_1": "A_1", "a_B": "A_B", "user_id": "UserId", "URL": "URL", "aURL": "AURL",
 		"new": "New_", "newer": "Newer_", "my_args": "MyArgs_", "result": "Result_", "Results": "Results", "tail_": "Tail_", "write": "Write_",
 	}
 	var fields []string

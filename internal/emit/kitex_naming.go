@@ -76,7 +76,8 @@ func kitexName(name string) string {
 }
 
 // exported makes a Go name that begins with an underscore, as Kitex leaves them, one
-// that other packages can use: they implement and call services.
+// that other packages can use: they implement and call services, and encoding/json looks
+// at fields.
 func exported(name string) string {
 	if name[0] != '_' {
 		return name
@@ -152,9 +153,15 @@ func (g *generator) nameKitexFields(n *names, s *schema.Struct) {
 		n.kitex.fields[field] = names
 	}
 	for _, field := range s.Fields {
-		field.GoName = members.claim(g.goName(field.Name, field.Annotations))
+		name := members.claim(g.goName(field.Name, field.Annotations))
+		field.GoName = name
+		if name[0] == '_' {
+			// Nobody outside the package can name such a field of Kitex's, and so nobody
+			// misses it; but encoding/json loses what is in it, and go vet says so.
+			field.GoName = members.claim(exported(name))
+		}
 		if names := n.kitex.fields[field]; names.isSet != "" {
-			names.preset = n.scopes[s.File.Package].claim(s.GoName + "_" + field.GoName + "_DEFAULT")
+			names.preset = n.scopes[s.File.Package].claim(s.GoName + "_" + name + "_DEFAULT")
 			n.kitex.fields[field] = names
 		}
 	}

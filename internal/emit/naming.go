@@ -209,12 +209,12 @@ func (g *generator) nameMembers(method *schema.Method) {
 	arguments := newNamespace(structMethods...)
 	arguments.reserve("KeepsThrift")
 	for _, argument := range method.Arguments {
-		argument.GoName = arguments.claim(g.goName(argument.Name, argument.Annotations))
+		argument.GoName = arguments.claim(exported(g.goName(argument.Name, argument.Annotations)))
 	}
 	result := newNamespace(structMethods...)
 	result.reserve("Success", "ReplyError", "KeepsThrift")
 	for _, exception := range method.Throws {
-		exception.GoName = result.claim(g.goName(exception.Name, exception.Annotations))
+		exception.GoName = result.claim(exported(g.goName(exception.Name, exception.Annotations)))
 	}
 }
 

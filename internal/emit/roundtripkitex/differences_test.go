@@ -1,9 +1,11 @@
 package roundtripkitex_test
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/kitex/golden/shape"
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/kitexown/golden/own"
 )
 
 // TestShape_DiffersAsTheGuideSays holds what docs/guide/from-kitex.md says of values that
@@ -26,6 +28,16 @@ func TestShape_DiffersAsTheGuideSays(t *testing.T) {
 		if there {
 			t.Errorf("there is %s, and the guide says there is none", name)
 		}
+	}
+}
+
+// TestJSON_HasWhatKitexHides has fields that begin with an underscore.
+func TestJSON_HasWhatKitexHides(t *testing.T) {
+	hidden := own.NewHidden()
+	hidden.Set__1(7)
+	const want = `{"_1":7,"_name":"n","X_name":0,"__x":0}`
+	if text, err := json.Marshal(hidden); err != nil || string(text) != want || hidden.X__1 != hidden.Get__1() {
+		t.Errorf("%s, %v, want %s", text, err, want)
 	}
 }
 

@@ -40,7 +40,7 @@ var declared = []kitexStruct{
 	shape.NewTree(), shape.NewChoice(), shape.NewPreset(), shape.NewFailed(), shape.NewNothing(), shape.NewNames(),
 	shape.NewNewThing_(), shape.NewSnakeCaseName(), shape.NewForest_(),
 	own.NewKey(), own.NewInner(), own.NewOwn(), own.NewOneOf(), own.NewTaken(), own.NewKeeps(), own.NewKeepsArm(), own.NewKeepsPreset(), own.NewWide(), own.NewWides(),
-	own.NewHeavy(), own.NewItem(), own.NewFilled(), own.NewItems(),
+	own.NewHeavy(), own.NewItem(), own.NewFilled(), own.NewHidden(), own.NewItems(),
 }
 
 // calls are arguments and results of methods.

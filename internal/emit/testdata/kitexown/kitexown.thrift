@@ -98,6 +98,14 @@ struct Filled {
   4: map<string, Inner> named = {"a": {}}
 }
 
+// Names that begin with underscores, which Kitex's tool does not export.
+struct Hidden {
+  1: i32 _1
+  2: optional string _name = "n"
+  3: i32 X_name
+  4: i32 __x
+}
+
 struct Items {
   1: list<Item> items
   2: list<Filled> filled

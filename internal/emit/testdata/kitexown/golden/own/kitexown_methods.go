@@ -563,6 +563,41 @@ func (s *Filled) FastRead(buf []byte) (int, error) {
 }
 
 // String returns a text for logs.
+func (s *Hidden) String() string {
+	return methods.Text(s)
+}
+
+// BLength returns how many bytes FastWrite writes.
+func (s *Hidden) BLength() int {
+	if s == nil {
+		return 1
+	}
+	n := 22
+	if s.X_Name != Hidden__Name_DEFAULT {
+		n += 7
+		n += len(s.X_Name)
+	}
+	return n
+}
+
+// FastWrite writes s to buf, which must have BLength bytes, and returns how many it
+// took. It panics if s cannot be written.
+func (s *Hidden) FastWrite(buf []byte) int {
+	return thrift.Binary.FastWrite(buf, s)
+}
+
+// FastWriteNocopy is FastWrite: all is copied to buf, and w is not used.
+func (s *Hidden) FastWriteNocopy(buf []byte, w methods.NocopyWriter) int {
+	return thrift.Binary.FastWrite(buf, s)
+}
+
+// FastRead reads a struct at the beginning of buf and returns how many bytes it took.
+// Fields that do not arrive keep their values.
+func (s *Hidden) FastRead(buf []byte) (int, error) {
+	return thrift.Binary.FastRead(buf, s)
+}
+
+// String returns a text for logs.
 func (s *Items) String() string {
 	return methods.Text(s)
 }

@@ -1050,6 +1050,68 @@ func (s *Filled) IsSetHeavy() bool {
 	return s.Heavy != nil
 }
 
+// Names that begin with underscores, which Kitex's tool does not export.
+type Hidden struct {
+	X__1   int32  `thrift:"_1,1" frugal:"1,default,i32" json:"_1"`
+	X_Name string `thrift:"_name,2,optional" frugal:"2,optional,string" json:"_name,omitempty"`
+	XName  int32  `thrift:"X_name,3" frugal:"3,default,i32" json:"X_name"`
+	X__X   int32  `thrift:"__x,4" frugal:"4,default,i32" json:"__x"`
+}
+
+// NewHidden returns a new Hidden with the defaults of the definition.
+func NewHidden() *Hidden {
+	s := &Hidden{}
+	s.InitDefault()
+	return s
+}
+
+// InitDefault sets the fields that have defaults to them.
+func (s *Hidden) InitDefault() {
+	s.X_Name = "n"
+}
+
+func (s *Hidden) Get__1() int32 {
+	return s.X__1
+}
+
+// Hidden__Name_DEFAULT is what Get_Name returns for a Hidden without X_Name.
+var Hidden__Name_DEFAULT string = "n"
+
+func (s *Hidden) Get_Name() string {
+	if !s.IsSet_Name() {
+		return Hidden__Name_DEFAULT
+	}
+	return s.X_Name
+}
+
+func (s *Hidden) GetXName() int32 {
+	return s.XName
+}
+
+func (s *Hidden) Get__X() int32 {
+	return s.X__X
+}
+
+func (s *Hidden) Set__1(val int32) {
+	s.X__1 = val
+}
+
+func (s *Hidden) Set_Name(val string) {
+	s.X_Name = val
+}
+
+func (s *Hidden) SetXName(val int32) {
+	s.XName = val
+}
+
+func (s *Hidden) Set__X(val int32) {
+	s.X__X = val
+}
+
+func (s *Hidden) IsSet_Name() bool {
+	return s.X_Name != Hidden__Name_DEFAULT
+}
+
 type Items struct {
 	Items  []*Item   `thrift:"items,1" frugal:"1,default,list<Item>" json:"items"`
 	Filled []*Filled `thrift:"filled,2" frugal:"2,default,list<Filled>" json:"filled"`
