@@ -492,6 +492,30 @@ func TestView_RefusesWhatTheStructRefuses(t *testing.T) {
 	}
 }
 
+// TestView_TakesWhatDecodingHasNoMemoryFor is the one exception: decoding is refused, also
+// that of the view, and the view is not.
+func TestView_TakesWhatDecodingHasNoMemoryFor(t *testing.T) {
+	const nodes = 100_000
+	message := container("\x0f\x00\x15\x0c", nodes, "\x00")
+	refused := func(err error) {
+		t.Helper()
+		if err == nil || !strings.Contains(err.Error(), "more memory than a message of") {
+			t.Errorf("%v; want an error about memory", err)
+		}
+	}
+	refused(thrift.Unmarshal(message, views.NewContainers()))
+	var v views.ContainersView
+	if err := v.Load(message); err != nil {
+		t.Fatal(err)
+	}
+	list := v.Nodes()
+	if list.Len() != nodes {
+		t.Errorf("%d nodes", list.Len())
+	}
+	_, err := v.Struct()
+	refused(err)
+}
+
 func compareErrors(t *testing.T, prototype thrift.Struct, v view, message []byte) {
 	t.Helper()
 	s := newLike(prototype)
