@@ -78,11 +78,15 @@ func (c *Client) attempts(ctx context.Context, state *unaryState) (address strin
 	if err != nil {
 		return c.target, err
 	}
-	if p.Hedge.AttemptsBeside() > 1 && p.Retry.Idempotent && !state.method.Oneway && (p.Retry.IgnoreChain || !inChain(ctx)) {
-		address, err = c.hedged(ctx, state, p, now)
-	} else {
-		address, err = c.inTurn(ctx, state, &state.governedCall, p, now)
-	}
+	hedges := p.Hedge.AttemptsBeside() > 1 && p.Retry.Idempotent && !state.method.Oneway && (p.Retry.IgnoreChain || !inChain(ctx))
+	err = whenReady(ctx, state.waits, &state.governedCall, state.limit, now, func(now time.Time) (err error) {
+		if hedges {
+			address, err = c.hedged(ctx, state, p, now)
+		} else {
+			address, err = c.inTurn(ctx, state, &state.governedCall, p, now)
+		}
+		return withAddress(err, address)
+	})
 	if state.passes.none() {
 		return address, err
 	}
@@ -134,6 +138,15 @@ func (c *Client) inTurn(ctx context.Context, it attempted, call *governedCall, p
 func (g *governedCall) begins(to destination, now time.Time, number int, hedged bool) (record int) {
 	g.number = number
 	return explainAttempt(g.explained, to, now.Sub(g.start), hedged)
+}
+
+// waited notes that the attempts before found no connection, and that the call has waited
+// for one.
+func (g *governedCall) waited() {
+	g.passes.told = true
+	if g.explained != nil {
+		g.explained.Waited()
+	}
 }
 
 // inChain returns the context of an attempt, which says in its metadata if it is not the
@@ -216,6 +229,10 @@ func (c *Client) attemptAt(ctx context.Context, state *unaryState, p *policy.Met
 	}()
 	err = c.attempt(ctx, to.peer, state, now, limit)
 	outcome = outcomeOf(err)
+	if err == nil && state.method.Oneway && !to.choice.Trial() {
+		// It was written, which servers take that fail. In a trial it is what is asked.
+		outcome = cluster.Unknown
+	}
 	return err
 }
 

@@ -385,11 +385,7 @@ func (c *Client) invoke(ctx context.Context, call Unary) error {
 		state.forgetReply()
 	}
 	state.invoked = true
-	address := c.address
-	err := whenReady(ctx, state.waits, state.limit, func() (err error) {
-		address, err = c.attempts(ctx, state)
-		return withAddress(err, address)
-	})
+	address, err := c.attempts(ctx, state)
 	e, ok := err.(*Error)
 	if o := state.observed; o != nil {
 		o.err = err

@@ -176,6 +176,8 @@ type passes struct {
 	// trial and tried are of the policy that was on trial when the call began.
 	trial *policy.Trial
 	tried policy.TrialCall
+	// told: what follows is about the same attempts again, when a call waits for a connection.
+	told bool
 }
 
 // enter asks the breakers, and returns why the call is refused if it is.
@@ -228,6 +230,10 @@ func judgedCode(err error) (code observe.Code, silent bool) {
 		return 0, false // a result, a declared exception or a business error
 	case e.phase == PhaseEncode || e.origin == OriginLocal && e.code != DeadlineExceeded:
 		return 0, true
+	case e.code == DeadlineExceeded && e.origin != OriginRemote && (e.phase == PhaseAcquire || e.phase == PhaseResolve):
+		// Its time was over before there was a connection for it, or a list of instances: that
+		// is the time that its caller had left.
+		return 0, true
 	}
 	return observe.Code(e.code), false
 }
@@ -277,7 +283,7 @@ func (g *governor) decide(ctx context.Context, retry policy.Retry, p *passes, e 
 	}
 	failure.ChainRetries = failure.Sent && !retry.IgnoreChain && inChain(ctx)
 	decision := retry.Decide(failure, rand.Int64N).Spend(g.budget, now)
-	if p.trial != nil {
+	if p.trial != nil && !p.told {
 		p.trial.Failed(p.tried, failure, decision, now)
 	}
 	return decision

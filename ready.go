@@ -34,9 +34,10 @@ func (r readiness) waits(byDefault bool) bool {
 }
 
 // whenReady calls try, once, or with wait until it has had a connection. A try that fails
-// for want of one has sent nothing.
-func whenReady(ctx context.Context, wait bool, limit time.Duration, try func() error) error {
-	err := try()
+// for want of one has sent nothing. All of them are one call for breakers, budgets and
+// explanations.
+func whenReady(ctx context.Context, wait bool, call *governedCall, limit time.Duration, now time.Time, try func(now time.Time) error) error {
+	err := try(now)
 	for pause := limits.ReadyPauseMin; wait && neverConnected(err) && ctx.Err() == nil; pause = min(2*pause, limits.ReadyPauseMax) {
 		timer := time.NewTimer(pause)
 		select {
@@ -46,7 +47,8 @@ func whenReady(ctx context.Context, wait bool, limit time.Duration, try func() e
 		}
 		ended := ctx.Err()
 		if ended == nil {
-			err = try()
+			call.waited()
+			err = try(time.Now())
 			continue
 		}
 		last, _ := err.(*Error)

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/fulmar-rpc/fulmar/cluster"
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
 	"github.com/fulmar-rpc/fulmar/internal/transport"
 	"github.com/fulmar-rpc/fulmar/internal/wire"
@@ -63,6 +64,8 @@ type clientStream struct {
 	// carrier is nil until the stream is open.
 	carrier transport.ClientStream
 	address string
+	// choice is the instance where it is open, if there are several.
+	choice  cluster.Choice
 	limit   time.Duration
 	chosen  CallOption
 	timeout atomic.Int64
@@ -142,7 +145,7 @@ func (s *clientStream) observe(ctx context.Context) context.Context {
 // failed ends a stream that could not be opened.
 func (s *clientStream) failed(err error) error {
 	if s.carrier != nil {
-		s.client.governor.leave(s.governed, &s.passes, time.Now(), err)
+		s.leave(err)
 	}
 	s.ctx.finish()
 	s.state.ended(err)
@@ -161,10 +164,7 @@ func (c *Client) openStream(ctx context.Context, call Stream) error {
 		return &Error{code: Internal, message: "an interceptor opened the stream twice", executed: ExecutedNo}
 	}
 	s.address = c.address
-	err := whenReady(ctx, s.chosen.ready.waits(c.config.WaitForReady), s.limit, func() (err error) {
-		err = c.openGoverned(ctx, s)
-		return withAddress(err, s.address)
-	})
+	err := c.openGoverned(ctx, s)
 	if e, ok := err.(*Error); ok {
 		e.method, e.address, e.elapsed = s.state.method.fullName(), s.address, time.Since(s.start)
 	}
@@ -179,7 +179,10 @@ func (c *Client) openGoverned(ctx context.Context, s *clientStream) error {
 	if err != nil {
 		return err
 	}
-	s.address, err = c.inTurn(ctx, s, &s.governedCall, p, now)
+	err = whenReady(ctx, s.chosen.ready.waits(c.config.WaitForReady), &s.governedCall, s.limit, now, func(now time.Time) (err error) {
+		s.address, err = c.inTurn(ctx, s, &s.governedCall, p, now)
+		return withAddress(err, s.address)
+	})
 	if err != nil {
 		c.governor.leave(s.governed, &s.passes, time.Now(), err)
 	}
@@ -190,12 +193,38 @@ func (c *Client) openGoverned(ctx context.Context, s *clientStream) error {
 func (s *clientStream) try(ctx context.Context, c *Client, _ *policy.Method, to destination, _ time.Time) error {
 	s.address = to.address
 	err := s.open(ctx, to.peer)
-	if to.choice.Member != nil {
-		// A stream says nothing of how busy its server is, so it does not count as a call
-		// in progress once it is open; how long it took to open says nothing either.
-		c.instances.balancer.Done(to.choice, outcomeOf(err), 0, time.Now())
+	if to.choice.Member == nil {
+		return err
 	}
+	if err == nil && !to.choice.Trial() {
+		// What it says of its server is known at its end. Until then it is in progress there.
+		s.choice = to.choice
+		return nil
+	}
+	// How long it took to open says nothing.
+	c.instances.balancer.Done(to.choice, outcomeOf(err), 0, time.Now())
 	return err
+}
+
+// outcome returns what a stream that has ended says of its instance. One that was open until
+// its caller or its deadline ended it says nothing.
+func (s *clientStream) outcome(err error) cluster.Outcome {
+	if e, ok := err.(*Error); ok && e.origin != OriginRemote && (e.code == Canceled || e.code == DeadlineExceeded && s.ctx.Err() != nil) {
+		return cluster.Unknown
+	}
+	return outcomeOf(err)
+}
+
+// leave tells who is to know how the stream ended, once it was open.
+func (s *clientStream) leave(err error) {
+	now := time.Now()
+	if s.choice.Member != nil {
+		s.client.instances.balancer.Done(s.choice, s.outcome(err), 0, now)
+		s.choice = cluster.Choice{}
+	}
+	if !s.passes.none() {
+		s.client.governor.leave(s.governed, &s.passes, now, err)
+	}
 }
 
 // consider implements attempted. RetryIf is not asked, because it decides about what may
@@ -319,9 +348,7 @@ func (s *clientStream) end(err, cause error) error {
 	}
 	s.state.ended(told)
 	s.client.explainEnd(&s.governedCall, told)
-	if !s.passes.none() {
-		s.client.governor.leave(s.governed, &s.passes, time.Now(), told)
-	}
+	s.leave(told)
 	if o := s.observed; o != nil {
 		if o.err = told; told != nil {
 			o.executed = executedWord(ExecutedMaybe)

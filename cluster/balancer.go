@@ -153,13 +153,16 @@ type Choice struct {
 	trial, hashed bool
 }
 
+// Trial reports whether the call finds out if an ejected instance is back.
+func (c Choice) Trial() bool { return c.trial }
+
 // Outcome is what a call has shown of its instance.
 type Outcome uint8
 
 // The outcomes.
 const (
-	// Unknown: nothing, for example because the caller gave up before there was
-	// a connection.
+	// Unknown: nothing, for example because the caller gave up before there was a connection,
+	// or because nobody answers calls like this one.
 	Unknown Outcome = iota
 	// Reached: the instance answered, or there was a connection at least and nothing says
 	// that the instance is at fault.

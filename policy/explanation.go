@@ -25,6 +25,9 @@ type Explanation struct {
 	MethodBreaker, TargetBreaker CircuitPosition
 	// Refused says what refused the call: then there were no attempts.
 	Refused Refusal
+	// Waits is how often the call has waited for a connection, as it may with WaitForReady.
+	// The attempts are those behind the last time.
+	Waits int
 
 	few   [limits.ExplainedAttempts]Attempt
 	more  []Attempt
@@ -88,6 +91,9 @@ func (e *Explanation) At(index int) *Attempt {
 	return &e.more[index-len(e.few)]
 }
 
+// Waited counts that the attempts so far found no connection, and forgets them.
+func (e *Explanation) Waited() { e.Waits, e.count, e.more = e.Waits+1, 0, e.more[:0] }
+
 // Reset makes it empty, and keeps its memory.
 func (e *Explanation) Reset() { *e = Explanation{more: e.more[:0]} }
 
@@ -105,6 +111,9 @@ func (e *Explanation) String() string {
 		if breaker.position > CircuitClosed {
 			fmt.Fprintf(&out, ", breaker of the %s %v", breaker.name, breaker.position)
 		}
+	}
+	if e.Waits > 0 {
+		fmt.Fprintf(&out, ", behind %d waits for a connection", e.Waits)
 	}
 	if e.Version != 0 || e.Source != "" {
 		fmt.Fprintf(&out, ", policy %d from %s", e.Version, e.Source)

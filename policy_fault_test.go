@@ -1,0 +1,210 @@
+package fulmar_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/fulmar-rpc/fulmar"
+	"github.com/fulmar-rpc/fulmar/internal/testservice"
+	"github.com/fulmar-rpc/fulmar/policy"
+)
+
+// TestPolicy_CallersWithoutTimeSayNothing of a target that nobody has asked: its breaker
+// stays closed.
+func TestPolicy_CallersWithoutTimeSayNothing(t *testing.T) {
+	config := fulmar.ClientConfig{}
+	config.Policy.TargetBreaker = policy.Breaker{FailurePercent: 50, MinCalls: 10}
+	config.Policy.Breaker = policy.Breaker{FailurePercent: 50, MinCalls: 10}
+	for _, servers := range []int{1, 2} {
+		withSeveral(t, servers, config, func(s *several) {
+			stub, _ := whoServes()
+			s.serve(stub, s.addresses...)
+			over, cancel := context.WithDeadline(context.Background(), time.Now().Add(-time.Second))
+			defer cancel()
+			for range 40 {
+				_, first := s.api.Add(over, 1, 2)
+				_, second := s.api.Add(context.Background(), 1, 2, fulmar.Timeout(0))
+				for _, err := range []error{first, second} {
+					if fulmar.CodeOf(err) != fulmar.DeadlineExceeded {
+						t.Fatal(err)
+					}
+				}
+			}
+			if _, err := s.api.Add(context.Background(), 1, 2); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestPolicy_CallsWithoutAnAnswerInTimeCount for the breaker, other than those.
+func TestPolicy_CallsWithoutAnAnswerInTimeCount(t *testing.T) {
+	config := fulmar.ClientConfig{Timeout: 10 * time.Millisecond}
+	config.Policy.TargetBreaker = policy.Breaker{FailurePercent: 50, MinCalls: 10}
+	withSeveral(t, 1, config, func(s *several) {
+		stub, _ := slowAt(s.addresses[0], time.Second)
+		s.serve(stub, s.addresses...)
+		for range 10 {
+			if _, err := s.api.Add(context.Background(), 1, 2); fulmar.CodeOf(err) != fulmar.DeadlineExceeded {
+				t.Fatal(err)
+			}
+		}
+		if _, err := s.api.Add(context.Background(), 1, 2); fulmar.CodeOf(err) != fulmar.Unavailable {
+			t.Error(err)
+		}
+	})
+}
+
+// TestPolicy_WaitingForReadyIsOneCall for breakers, trials and explanations, however often it
+// looks for a connection.
+func TestPolicy_WaitingForReadyIsOneCall(t *testing.T) {
+	config := fulmar.ClientConfig{WaitForReady: true, Timeout: 10 * time.Minute}
+	config.Policy.TargetBreaker = policy.Breaker{FailurePercent: 50, MinCalls: 10}
+	withSeveral(t, 2, config, func(s *several) {
+		service := &feed{}
+		time.AfterFunc(3*time.Minute, func() {
+			stub, _ := whoServes()
+			s.serveAny(func(registrar fulmar.Registrar) {
+				testservice.RegisterEchoServer(registrar, stub)
+				testservice.RegisterFeedServer(registrar, service)
+			}, s.addresses...)
+		})
+		trial, err := policy.NewTrial(policy.Client{}, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.client.Try(trial)
+		var unary, stream policy.Explanation
+		opened := make(chan error, 1)
+		go func() {
+			_, err := testservice.NewFeedClient(s.client).List(s.t.Context(), &testservice.Item{}, fulmar.Explain(&stream))
+			opened <- err
+		}()
+		began := time.Now()
+		if _, err := s.api.Add(context.Background(), 1, 2, fulmar.Explain(&unary)); err != nil {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+		if err := <-opened; err != nil {
+			t.Error(err)
+		}
+		for name, e := range map[string]*policy.Explanation{"call": &unary, "stream": &stream} {
+			if e.Len() < 1 || e.Len() > 2 || e.Waits < 100 || e.At(e.Len()-1).Code != 0 {
+				t.Errorf("%s: %v", name, e)
+			}
+		}
+		if told := trial.Show(); told.Calls != 2 || told.Failures > 4 {
+			t.Errorf("the trial was told of %+v", told)
+		}
+	})
+}
+
+// TestInstances_WhatIsNotAnsweredHidesNothing: calls that nobody answers, and streams that
+// open, do not keep a server that fails from being left alone. Streams that fail eject it.
+func TestInstances_WhatIsNotAnsweredHidesNothing(t *testing.T) {
+	broken := fulmar.NewError(fulmar.Unavailable, "broken")
+	for _, protocol := range []fulmar.Protocol{fulmar.TTHeader, fulmar.GRPC} {
+		for _, beside := range []string{"nothing", "oneway", "streams", "only streams"} {
+			if protocol == fulmar.GRPC && beside == "oneway" {
+				continue // there they are answered
+			}
+			t.Run(fmt.Sprintf("%v %s", protocol, beside), func(t *testing.T) {
+				config := fulmar.ClientConfig{Protocol: protocol}
+				config.Policy.Balancing.Method = "round_robin"
+				withSeveral(t, 3, config, func(s *several) {
+					for i, address := range s.addresses {
+						stub := &testservice.Stub{
+							OnNotify: func(context.Context, string) error { return nil },
+							OnAdd:    func(context.Context, int32, int32) (int32, error) { return 3, nil },
+						}
+						service := &feed{swap: func(fulmar.BidiStreamingServer[testservice.Item, testservice.Item]) error { return nil }}
+						if i == 0 {
+							stub.OnAdd = func(context.Context, int32, int32) (int32, error) { return 0, broken }
+							service.swap = func(fulmar.BidiStreamingServer[testservice.Item, testservice.Item]) error { return broken }
+						}
+						s.serveAny(func(registrar fulmar.Registrar) {
+							testservice.RegisterEchoServer(registrar, stub)
+							testservice.RegisterFeedServer(registrar, service)
+						}, address)
+					}
+					failed := 0
+					for range 60 {
+						if beside != "only streams" {
+							if _, err := s.api.Add(context.Background(), 1, 2); err != nil {
+								failed++
+							}
+						}
+						for range 3 {
+							switch beside {
+							case "oneway":
+								if err := s.api.Notify(context.Background(), "x"); err != nil {
+									t.Fatal(err)
+								}
+							case "streams", "only streams":
+								swap, err := testservice.NewFeedClient(s.client).Swap(context.Background())
+								if err == nil {
+									_, err = swap.Recv()
+								}
+								if err != io.EOF {
+									failed++
+								}
+							}
+						}
+					}
+					if failed > 20 || s.client.Stats().Ejected != 1 {
+						t.Errorf("%d failed, %d are ejected", failed, s.client.Stats().Ejected)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestInstances_StreamsThatAreOpenCount as calls in flight, and those that their callers or
+// their deadlines end are no fault of the server.
+func TestInstances_StreamsThatAreOpenCount(t *testing.T) {
+	config := fulmar.ClientConfig{}
+	config.Policy.Balancing.Method = "least_requests"
+	withSeveral(t, 2, config, func(s *several) {
+		stub, count := whoServes()
+		s.serveAny(func(registrar fulmar.Registrar) {
+			testservice.RegisterEchoServer(registrar, stub)
+			testservice.RegisterFeedServer(registrar, lasting())
+		}, s.addresses...)
+		api := testservice.NewFeedClient(s.client)
+		var where policy.Explanation
+		list, err := api.List(s.t.Context(), &testservice.Item{}, fulmar.Explain(&where))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 10 {
+			if _, err := s.api.Add(context.Background(), 1, 2); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if calls := count(); len(calls) != 1 || calls[where.At(0).Instance] != 0 {
+			t.Errorf("calls went to %v, the stream to %s", calls, where.At(0).Instance)
+		}
+		list.Cancel()
+		for range 40 {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			list, err := api.List(ctx, &testservice.Item{})
+			for err == nil {
+				_, err = list.Recv()
+			}
+			cancel()
+			if fulmar.CodeOf(err) != fulmar.DeadlineExceeded {
+				t.Fatal(err)
+			}
+		}
+		if n := s.client.Stats().Ejected; n != 0 {
+			t.Errorf("%d are ejected", n)
+		}
+		s.add(160)
+		if calls := count(); calls[s.addresses[0]] == 0 || calls[s.addresses[1]] == 0 {
+			t.Errorf("%v", calls)
+		}
+	})
+}
