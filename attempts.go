@@ -8,7 +8,6 @@ import (
 
 	"github.com/fulmar-rpc/fulmar/cluster"
 	"github.com/fulmar-rpc/fulmar/internal/transport"
-	"github.com/fulmar-rpc/fulmar/observe"
 	"github.com/fulmar-rpc/fulmar/policy"
 )
 
@@ -33,7 +32,9 @@ func (c *Client) pick(ctx context.Context, tried []*cluster.Member, now time.Tim
 // governedCall is what policies make of a call, or of a stream until it is open.
 type governedCall struct {
 	governed *governedMethod
-	passes   passes
+	// held is what held for the method when the call began.
+	held   *heldMethod
+	passes passes
 	// start is when it began.
 	start time.Time
 	// explained is the explanation that somebody wants of it, nil if nobody does; sampled
@@ -48,9 +49,9 @@ type governedCall struct {
 // attempted is a call, or a stream that is to be opened, while attempts of it are made.
 type attempted interface {
 	// try makes an attempt.
-	try(ctx context.Context, c *Client, p *policy.Method, to destination, now time.Time) error
+	try(ctx context.Context, c *Client, to destination, now time.Time) error
 	// consider says whether another one follows what ended in err.
-	consider(ctx context.Context, c *Client, p *policy.Method, err error, attempt int, now time.Time) policy.Decision
+	consider(ctx context.Context, c *Client, err error, attempt int, now time.Time) policy.Decision
 	// again makes it ready for the attempt behind one that ended in err.
 	again(err error)
 }
@@ -60,30 +61,30 @@ var (
 	_ attempted = (*clientStream)(nil)
 )
 
-// enter asks the breakers, and returns what holds for the call, or why it is refused.
-func (c *Client) enter(call *governedCall, now time.Time) (*policy.Method, error) {
+// enter asks the breakers, and returns why the call is refused if it is.
+func (c *Client) enter(call *governedCall, now time.Time) error {
 	passes, refused := c.governor.enter(call.governed, now, call.explained)
 	if refused != nil {
-		return nil, refused
+		return refused
 	}
 	call.passes = passes
 	c.governor.budget.Call()
-	return call.governed.policy.Load(), nil
+	return nil
 }
 
 // attempts makes the attempts of a call, and returns the address of the last one.
 func (c *Client) attempts(ctx context.Context, state *unaryState) (address string, err error) {
 	now := state.clock()
-	p, err := c.enter(&state.governedCall, now)
-	if err != nil {
+	if err := c.enter(&state.governedCall, now); err != nil {
 		return c.target, err
 	}
+	p := &state.held.Method
 	hedges := p.Hedge.AttemptsBeside() > 1 && p.Retry.Idempotent && !state.method.Oneway && (p.Retry.IgnoreChain || !inChain(ctx))
 	err = whenReady(ctx, state.waits, &state.governedCall, state.limit, now, func(now time.Time) (err error) {
 		if hedges {
-			address, err = c.hedged(ctx, state, p, now)
+			address, err = c.hedged(ctx, state, now)
 		} else {
-			address, err = c.inTurn(ctx, state, &state.governedCall, p, now)
+			address, err = c.inTurn(ctx, state, &state.governedCall, now)
 		}
 		return withAddress(err, address)
 	})
@@ -93,13 +94,13 @@ func (c *Client) attempts(ctx context.Context, state *unaryState) (address strin
 	if state.endedAt.IsZero() {
 		state.endedAt = time.Now()
 	}
-	c.governor.leave(state.governed, &state.passes, state.endedAt, err)
+	c.governor.leave(&state.governedCall, state.endedAt, err)
 	return address, err
 }
 
 // inTurn makes attempts one after the other, until one succeeds or policies say that it is
 // enough. call is part of it.
-func (c *Client) inTurn(ctx context.Context, it attempted, call *governedCall, p *policy.Method, now time.Time) (address string, err error) {
+func (c *Client) inTurn(ctx context.Context, it attempted, call *governedCall, now time.Time) (address string, err error) {
 	var few [triedFew]*cluster.Member
 	tried := few[:0]
 	call.before = nil
@@ -109,7 +110,7 @@ func (c *Client) inTurn(ctx context.Context, it attempted, call *governedCall, p
 			return c.target, err
 		}
 		record := call.begins(to, now, number, false)
-		err = it.try(ctx, c, p, to, now)
+		err = it.try(ctx, c, to, now)
 		e, failed := err.(*Error)
 		if !failed && record < 0 && c.config.RetryIf == nil {
 			return to.address, err
@@ -118,14 +119,14 @@ func (c *Client) inTurn(ctx context.Context, it attempted, call *governedCall, p
 		if failed {
 			e.address, e.before = to.address, call.before
 		}
-		decision := it.consider(ctx, c, p, err, number, now)
+		decision := it.consider(ctx, c, err, number, now)
 		explainOutcome(call.explained, record, err, decision, now.Sub(call.start))
 		if !decision.Again || !pause(ctx, decision.Delay) {
 			return to.address, err
 		}
 		call.before = e
 		it.again(err)
-		if !p.Retry.SameInstance && to.choice.Member != nil {
+		if !call.held.Retry.SameInstance && to.choice.Member != nil {
 			tried = append(tried, to.choice.Member)
 		}
 		if decision.Delay > 0 {
@@ -159,30 +160,26 @@ func (g *governedCall) inChain(ctx context.Context) context.Context {
 }
 
 // consider implements attempted.
-func (u *unaryState) consider(ctx context.Context, c *Client, p *policy.Method, err error, attempt int, now time.Time) policy.Decision {
-	retry := p.Retry
+func (u *unaryState) consider(ctx context.Context, c *Client, err error, attempt int, now time.Time) policy.Decision {
 	e, failed := err.(*Error)
-	if wanted := c.config.RetryIf; wanted != nil && retry.Idempotent && (!failed || e.executed != ExecutedNo) {
-		if !wanted(Unary{u}, err) {
-			if !failed {
-				return policy.Decision{Reason: policy.RetrySucceeded}
-			}
-			return policy.Decision{Reason: policy.RetryOtherCode}
+	wish := policy.WishNone
+	if wanted := c.config.RetryIf; wanted != nil && u.held.Retry.Idempotent && (!failed || e.executed != ExecutedNo) {
+		if wish = policy.WishNot; wanted(Unary{u}, err) {
+			wish = policy.WishAgain
 		}
-		if !failed {
+		if !failed && wish == policy.WishAgain {
 			// What a handler answers on purpose has no code of its own.
 			e, failed = &Error{code: Unknown, origin: OriginRemote, executed: ExecutedYes}, true
 		}
-		retry.Codes = policy.CodesOf(observe.Code(e.code))
 	}
 	if !failed {
 		return policy.Decision{Reason: policy.RetrySucceeded}
 	}
-	return c.governor.decide(ctx, retry, &u.passes, e, attempt, c.others(), now)
+	return c.governor.decide(ctx, &u.governedCall, e, wish, attempt, c.others(), now)
 }
 
 // others reports whether the target has more than one instance.
-func (c *Client) others() bool { return c.instances != nil && len(c.instances.balancer.Members()) > 1 }
+func (c *Client) others() bool { return c.instances != nil && c.instances.balancer.Len() > 1 }
 
 // pause waits, and reports whether the call goes on then.
 func pause(ctx context.Context, delay time.Duration) bool {
@@ -200,15 +197,15 @@ func pause(ctx context.Context, delay time.Duration) bool {
 }
 
 // try implements attempted: it makes one attempt, and tells the balancer what it has shown.
-func (u *unaryState) try(ctx context.Context, c *Client, p *policy.Method, to destination, now time.Time) (err error) {
+func (u *unaryState) try(ctx context.Context, c *Client, to destination, now time.Time) (err error) {
 	u.picked(to.address)
-	return c.attemptAt(ctx, u, p, to, now)
+	return c.attemptAt(ctx, u, to, now)
 }
 
 // attemptAt makes one attempt, and tells the balancer what it has shown.
-func (c *Client) attemptAt(ctx context.Context, state *unaryState, p *policy.Method, to destination, now time.Time) (err error) {
+func (c *Client) attemptAt(ctx context.Context, state *unaryState, to destination, now time.Time) (err error) {
 	limit := state.limit
-	if timeout := p.Retry.AttemptTimeout; timeout > 0 && (limit <= 0 || timeout < limit) {
+	if timeout := state.held.Retry.AttemptTimeout; timeout > 0 && (limit <= 0 || timeout < limit) {
 		within, cancel := context.WithDeadline(ctx, now.Add(timeout))
 		defer cancel()
 		ctx, limit = within, timeout

@@ -302,7 +302,8 @@ func (c *Client) Call(ctx context.Context, method *MethodDesc, request, reply an
 	}
 	chosen := choices(options)
 	governed := c.governor.method(method)
-	timeout := chosen.timeoutOf(c.timeoutFor(governed))
+	held := governed.held.Load()
+	timeout := chosen.timeoutOf(c.timeoutFor(held))
 	start := time.Now()
 	call, ctx := c.newCall(ctx, start, method)
 	limit := timeout
@@ -315,7 +316,7 @@ func (c *Client) Call(ctx context.Context, method *MethodDesc, request, reply an
 	state.side, state.start, state.limit = SideClient, start, limit
 	state.method, state.peer, state.protocol = method, c.target, c.protocol
 	state.chosen, state.request, state.reply = chosen, request, reply
-	state.governed = governed
+	state.governed, state.held = governed, held
 	state.waits = chosen.ready.waits(c.config.WaitForReady)
 	c.explainBegin(&state.governedCall, method, chosen.explained)
 	state.fresh = len(c.config.Interceptors) == 0
@@ -334,8 +335,8 @@ func (c *Client) Call(ctx context.Context, method *MethodDesc, request, reply an
 }
 
 // timeoutFor returns the timeout of calls of a method that do not say otherwise.
-func (c *Client) timeoutFor(governed *governedMethod) time.Duration {
-	if timeout := governed.policy.Load().Timeout; timeout != 0 {
+func (c *Client) timeoutFor(held *heldMethod) time.Duration {
+	if timeout := held.Timeout; timeout != 0 {
 		return max(timeout, 0)
 	}
 	return c.timeout

@@ -28,9 +28,9 @@ type governor struct {
 
 	mu sync.Mutex
 	// raw are methods that nothing in this process defines, by name. Peers of a proxy make
-	// up any number of names, so some share others.
-	raw    map[methodName]*governedMethod
-	others *governedMethod
+	// up any number of names, so those share others that the document does not name: it has
+	// one for each service that the document names, and one without a name.
+	raw, others map[methodName]*governedMethod
 }
 
 // heldPolicy is a document and where it comes from.
@@ -45,11 +45,18 @@ type methodName struct{ service, method string }
 // governedMethod is a method of a client.
 type governedMethod struct {
 	name    methodName
-	policy  atomic.Pointer[policy.Method]
+	held    atomic.Pointer[heldMethod]
 	circuit *policy.Circuit
-	// timeoutByName is what a document has for the method or its service, and not for all: a
-	// limit that is meant for calls would end every stream. 0 is none.
-	timeoutByName atomic.Int64
+}
+
+// heldMethod is what a document has for a method. It never changes: a call takes it once.
+type heldMethod struct {
+	policy.Method
+	// document is where it is from.
+	document *heldPolicy
+	// timeoutByName is what the document has for the method or its service, and not for all:
+	// a limit that is meant for calls would end every stream. 0 is none.
+	timeoutByName time.Duration
 }
 
 func newGovernor(document policy.Client) *governor {
@@ -58,10 +65,10 @@ func newGovernor(document policy.Client) *governor {
 		budget: policy.NewBudget(document.RetryBudget, now),
 		target: policy.NewCircuit(document.TargetBreaker, now),
 		raw:    map[methodName]*governedMethod{},
+		others: map[methodName]*governedMethod{},
 	}
 	g.current.Store(&heldPolicy{policy: document, source: policySourceConfig})
 	g.methods.Store(&map[*MethodDesc]*governedMethod{})
-	g.others = g.newMethod(methodName{})
 	return g
 }
 
@@ -73,35 +80,58 @@ func (g *governor) set(document policy.Client, version uint64, source string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := time.Now()
-	g.current.Store(&heldPolicy{document, version, source})
+	held := &heldPolicy{document, version, source}
+	g.current.Store(held)
 	g.budget.Configure(document.RetryBudget, now)
 	g.target.Configure(document.TargetBreaker, now)
 	for _, m := range *g.methods.Load() {
-		m.configure(document, now)
+		m.configure(held, now)
 	}
-	for _, m := range g.raw {
-		m.configure(document, now)
+	for _, some := range []map[methodName]*governedMethod{g.raw, g.others} {
+		for _, m := range some {
+			m.configure(held, now)
+		}
 	}
-	g.others.configure(document, now)
 }
 
-func (m *governedMethod) configure(document policy.Client, now time.Time) {
-	m.circuit.Configure(m.take(document).Breaker, now)
+func (m *governedMethod) configure(held *heldPolicy, now time.Time) {
+	m.circuit.Configure(m.take(held).Breaker, now)
 }
 
 // take makes what a document has for the method hold, and returns it.
-func (m *governedMethod) take(document policy.Client) *policy.Method {
-	merged := document.For(m.name.service, m.name.method)
-	m.policy.Store(&merged)
-	document.Method = policy.Method{}
-	m.timeoutByName.Store(int64(max(document.For(m.name.service, m.name.method).Timeout, 0)))
-	return &merged
+func (m *governedMethod) take(held *heldPolicy) *heldMethod {
+	taken := &heldMethod{Method: held.policy.For(m.name.service, m.name.method), document: held}
+	byName := policy.Client{Methods: held.policy.Methods}
+	taken.timeoutByName = max(byName.For(m.name.service, m.name.method).Timeout, 0)
+	m.held.Store(taken)
+	return taken
 }
 
 func (g *governor) newMethod(name methodName) *governedMethod {
-	document := g.current.Load().policy
 	m := &governedMethod{name: name}
-	m.circuit = policy.NewCircuit(m.take(document).Breaker, time.Now())
+	m.circuit = policy.NewCircuit(m.take(g.current.Load()).Breaker, time.Now())
+	return m
+}
+
+// rawLocked returns what governs a method that nothing in this process defines.
+func (g *governor) rawLocked(name methodName) *governedMethod {
+	if m := g.raw[name]; m != nil {
+		return m
+	}
+	methods := g.raw
+	if len(methods) >= limits.PolicyMethods {
+		service, method := g.current.Load().policy.Named(name.service, name.method)
+		if name = (methodName{service, method}); method == "" {
+			methods = g.others
+		}
+	}
+	m := methods[name]
+	if m == nil {
+		// A copy, because the names may be in the memory of a request.
+		name = methodName{strings.Clone(name.service), strings.Clone(name.method)}
+		m = g.newMethod(name)
+		methods[name] = m
+	}
 	return m
 }
 
@@ -117,17 +147,7 @@ func (g *governor) method(method *MethodDesc) *governedMethod {
 		return m
 	}
 	if method.isRaw() {
-		m := g.raw[name]
-		if m == nil && len(g.raw) < limits.PolicyMethods {
-			// A copy, because the names may be in the memory of a request.
-			name = methodName{strings.Clone(name.service), strings.Clone(name.method)}
-			m = g.newMethod(name)
-			g.raw[name] = m
-		}
-		if m == nil {
-			m = g.others
-		}
-		return m
+		return g.rawLocked(name)
 	}
 	known := *g.methods.Load()
 	grown := make(map[*MethodDesc]*governedMethod, len(known)+1)
@@ -204,18 +224,15 @@ func (g *governor) enter(m *governedMethod, now time.Time, explained *policy.Exp
 }
 
 // leave tells the breakers what became of a call.
-func (g *governor) leave(m *governedMethod, p *passes, now time.Time, err error) {
-	breakers := g.current.Load().policy.TargetBreaker
+func (g *governor) leave(call *governedCall, now time.Time, err error) {
+	p := &call.passes
 	code, silent := judgedCode(err)
-	result := policy.Silent
+	ofTarget, ofMethod := policy.Silent, policy.Silent
 	if !silent {
-		result = breakers.Judge(code)
+		ofTarget, ofMethod = call.held.document.policy.TargetBreaker.Judge(code), call.held.Breaker.Judge(code)
 	}
-	g.target.Done(p.target, now, result)
-	if !silent {
-		result = m.policy.Load().Breaker.Judge(code)
-	}
-	m.circuit.Done(p.method, now, result)
+	g.target.Done(p.target, now, ofTarget)
+	call.governed.circuit.Done(p.method, now, ofMethod)
 	if p.trial != nil {
 		p.trial.End(p.tried, code, silent, now)
 	}
@@ -260,7 +277,8 @@ func inChain(ctx context.Context) bool {
 }
 
 // decide says whether a call is tried again after an attempt that failed with e.
-func (g *governor) decide(ctx context.Context, retry policy.Retry, p *passes, e *Error, attempt int, others bool, now time.Time) policy.Decision {
+func (g *governor) decide(ctx context.Context, call *governedCall, e *Error, wish policy.Wish, attempt int, others bool, now time.Time) policy.Decision {
+	retry, p := &call.held.Retry, &call.passes
 	unsent := certainlyUnsent(e)
 	if e.origin == OriginLocal && !unsent {
 		return policy.Decision{Reason: policy.RetryAtFault}
@@ -270,7 +288,7 @@ func (g *governor) decide(ctx context.Context, retry policy.Retry, p *passes, e 
 		// A server that stops refuses all that it still gets, at once, and others have to
 		// take it: a budget would fail calls of a fleet that is merely restarted.
 		Sent:     !unsent && refusedWith(e) != Unavailable,
-		PushBack: e.pushBack, Others: others, Left: -1,
+		PushBack: e.pushBack, Others: others, Wish: wish, Left: -1,
 	}
 	if deadline, ok := ctx.Deadline(); ok {
 		failure.Left = max(deadline.Sub(now), 0)
@@ -278,10 +296,8 @@ func (g *governor) decide(ctx context.Context, retry policy.Retry, p *passes, e 
 	if ctx.Err() != nil {
 		failure.Left = 0
 	}
-	if retry.Attempts == 0 && !others {
-		retry.Attempts = 1 // as it always was where there is one server
-	}
-	failure.ChainRetries = failure.Sent && !retry.IgnoreChain && inChain(ctx)
+	// A trial has a policy of its own, which may not ignore it.
+	failure.ChainRetries = failure.Sent && (!retry.IgnoreChain || p.trial != nil) && inChain(ctx)
 	decision := retry.Decide(failure, rand.Int64N).Spend(g.budget, now)
 	if p.trial != nil && !p.told {
 		p.trial.Failed(p.tried, failure, decision, now)

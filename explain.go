@@ -22,7 +22,7 @@ func (c *Client) explainBegin(call *governedCall, method *MethodDesc, wanted *po
 		wanted, call.sampled = new(policy.Explanation), true
 	}
 	call.explained = wanted
-	held := c.governor.current.Load()
+	held := call.held.document
 	wanted.Reset()
 	wanted.Service, wanted.Method, wanted.Target = method.Service, method.Name, c.target
 	wanted.Version, wanted.Source, wanted.Start = held.version, held.source, call.start

@@ -15,7 +15,6 @@ import (
 type race struct {
 	client *Client
 	call   *unaryState
-	policy *policy.Method
 	ctx    context.Context
 	ended  chan *runner
 	tried  []*cluster.Member
@@ -40,9 +39,10 @@ type runner struct {
 
 // hedged makes the attempts of a call of which another one begins beside it if one takes
 // long. The first answer counts.
-func (c *Client) hedged(ctx context.Context, state *unaryState, p *policy.Method, now time.Time) (address string, err error) {
+func (c *Client) hedged(ctx context.Context, state *unaryState, now time.Time) (address string, err error) {
 	within, cancel := context.WithCancel(ctx)
-	r := &race{client: c, call: state, policy: p, ctx: within, ended: make(chan *runner)}
+	p := &state.held.Method
+	r := &race{client: c, call: state, ctx: within, ended: make(chan *runner)}
 	defer func() {
 		// Encoding reads the request, which is the caller's again when this returns.
 		cancel()
@@ -125,7 +125,7 @@ func (r *race) start(now time.Time, hedged bool) error {
 			}
 			r.ended <- it
 		}()
-		it.err = r.client.attemptAt(r.ctx, it.state, r.policy, it.to, now)
+		it.err = r.client.attemptAt(r.ctx, it.state, it.to, now)
 		it.returned = true
 	}()
 	return nil
@@ -149,7 +149,7 @@ func (r *race) judge(it *runner) policy.Decision {
 			r.call.observed.err = e
 		}
 	}
-	decision := it.state.consider(r.ctx, r.client, r.policy, it.err, r.started, now)
+	decision := it.state.consider(r.ctx, r.client, it.err, r.started, now)
 	explainOutcome(r.call.explained, it.record, it.err, decision, now.Sub(r.call.start))
 	return decision
 }

@@ -4,11 +4,14 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/fulmar-rpc/fulmar"
 	"github.com/fulmar-rpc/fulmar/internal/testservice"
+	"github.com/fulmar-rpc/fulmar/observe"
 	"github.com/fulmar-rpc/fulmar/policy"
 )
 
@@ -205,6 +208,170 @@ func TestInstances_StreamsThatAreOpenCount(t *testing.T) {
 		s.add(160)
 		if calls := count(); calls[s.addresses[0]] == 0 || calls[s.addresses[1]] == 0 {
 			t.Errorf("%v", calls)
+		}
+	})
+}
+
+// TestPolicy_BehindAnAttemptThatRan an error does not say that nothing was executed, whatever
+// the last attempt says.
+func TestPolicy_BehindAnAttemptThatRan(t *testing.T) {
+	for name, config := range map[string]fulmar.ClientConfig{
+		"in turn": retries(policy.Retry{Attempts: 2, BackoffMin: -1}), "hedged": hedges(policy.Retry{Attempts: 2, BackoffMin: -1}, 2),
+	} {
+		t.Run(name, func(t *testing.T) {
+			withSeveral(t, 2, config, func(s *several) {
+				var count atomic.Int64
+				s.serve(&testservice.Stub{OnAdd: func(context.Context, int32, int32) (int32, error) {
+					count.Add(1)
+					return 0, fulmar.NewError(fulmar.Unavailable, "it ran")
+				}}, s.addresses[0])
+				last := 0
+				for range 40 {
+					count.Store(0)
+					_, err := s.api.Add(context.Background(), 1, 2)
+					e := asError(t, err)
+					if ran := count.Load() > 0; ran && e.Executed() == fulmar.ExecutedNo {
+						t.Errorf("it ran, and %v", err)
+					}
+					if e.Address() == s.addresses[1] && count.Load() > 0 {
+						last++
+					}
+				}
+				if last == 0 {
+					t.Error("no call ended at the server that refuses")
+				}
+			})
+		})
+	}
+}
+
+// TestPolicy_RetryIfNeedsIdempotent: code of the user cannot make a call run twice that must
+// not.
+func TestPolicy_RetryIfNeedsIdempotent(t *testing.T) {
+	asked := 0
+	config := fulmar.ClientConfig{RetryIf: func(fulmar.Unary, error) bool { asked++; return true }}
+	config.Policy.Retry = policy.Retry{Attempts: 3, BackoffMin: -1}
+	withSeveral(t, 2, config, func(s *several) {
+		stub, count := failingCalls(fulmar.Internal, 1)
+		s.serve(stub, s.addresses...)
+		for range 2 {
+			_, _ = s.api.Add(context.Background(), 1, 2)
+		}
+		if count.Load() != 2 || asked != 0 {
+			t.Errorf("%d attempts of 2 calls, asked %d times", count.Load(), asked)
+		}
+	})
+}
+
+// TestPolicy_EachBreakerHasCodes of its own, and one that refuses takes no place of the other.
+func TestPolicy_EachBreakerHasCodes(t *testing.T) {
+	counts := func(code fulmar.Code) policy.Breaker {
+		return policy.Breaker{FailurePercent: 50, MinCalls: 5, Pause: time.Second, Codes: policy.CodesOf(observe.Code(code))}
+	}
+	config := fulmar.ClientConfig{}
+	config.Policy.TargetBreaker, config.Policy.Breaker = counts(fulmar.Internal), counts(fulmar.NotFound)
+	withSeveral(t, 1, config, func(s *several) {
+		code := fulmar.NotFound
+		s.serve(&testservice.Stub{
+			OnAdd:     func(context.Context, int32, int32) (int32, error) { return 0, fulmar.NewError(code, "no") },
+			OnNothing: func(context.Context) error { return nil },
+		}, s.addresses...)
+		fail := func(calls int) (e policy.Explanation) {
+			for range calls {
+				_, _ = s.api.Add(context.Background(), 1, 2, fulmar.Explain(&e))
+			}
+			return e
+		}
+		if e := fail(6); e.Refused != policy.RefusedByMethodBreaker {
+			t.Errorf("%v", &e)
+		}
+		if err := s.api.Nothing(context.Background()); err != nil {
+			t.Errorf("another method: %v", err)
+		}
+		time.Sleep(time.Second)
+		code = fulmar.Internal
+		if e := fail(12); e.Refused != policy.RefusedByTargetBreaker {
+			t.Errorf("%v", &e)
+		}
+		// The target is tried with one call at a time: one that the method's breaker refuses
+		// must not be taken for it.
+		time.Sleep(time.Second)
+		code = fulmar.NotFound
+		fail(1) // closes that of the target
+		fail(12)
+		if err := s.api.Nothing(context.Background()); err != nil {
+			t.Errorf("another method: %v", err)
+		}
+	})
+}
+
+// TestPolicy_OwnFaultsCountForNoBreaker: requests that cannot be encoded, and calls that
+// their callers cancel.
+func TestPolicy_OwnFaultsCountForNoBreaker(t *testing.T) {
+	config := fulmar.ClientConfig{MaxMessageBytes: 100}
+	config.Policy.TargetBreaker = policy.Breaker{FailurePercent: 50, MinCalls: 5, Codes: policy.CodesOf(1, 2, 3, 4, 8, 13, 14)}
+	withSeveral(t, 1, config, func(s *several) {
+		s.serve(&testservice.Stub{OnNothing: func(context.Context) error { return nil }}, s.addresses...)
+		for range 20 {
+			if _, err := s.api.Echo(context.Background(), &testservice.Message{Text: strings.Repeat("x", 1000)}); fulmar.CodeOf(err) != fulmar.ResourceExhausted {
+				t.Fatal(err)
+			}
+		}
+		if err := s.api.Nothing(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestInstances_CanceledCallsEjectNobody, however many in a row.
+func TestInstances_CanceledCallsEjectNobody(t *testing.T) {
+	withSeveral(t, 2, fulmar.ClientConfig{}, func(s *several) {
+		s.serve(&testservice.Stub{OnAdd: func(ctx context.Context, _, _ int32) (int32, error) {
+			<-ctx.Done()
+			return 0, ctx.Err()
+		}}, s.addresses...)
+		for range 60 {
+			ctx, cancel := context.WithCancel(context.Background())
+			time.AfterFunc(time.Millisecond, cancel)
+			if _, err := s.api.Add(ctx, 1, 2); fulmar.CodeOf(err) != fulmar.Canceled {
+				t.Fatal(err)
+			}
+		}
+		if n := s.client.Stats().Ejected; n != 0 {
+			t.Errorf("%d are ejected", n)
+		}
+	})
+}
+
+// TestInstances_KeysArePersistentToo: metadata that goes on from call to call chooses the
+// instance as that of one call does.
+func TestInstances_KeysArePersistentToo(t *testing.T) {
+	config := fulmar.ClientConfig{}
+	config.Policy.Balancing.Method, config.Policy.Balancing.HashKey = "consistent_hash", "user"
+	withSeveral(t, 5, config, func(s *several) {
+		stub, count := whoServes()
+		s.serve(stub, s.addresses...)
+		transient := func(ctx context.Context, key, value string) context.Context { return fulmar.WithTransient(ctx, key, value) }
+		for _, with := range []func(ctx context.Context, key, value string) context.Context{fulmar.WithPersistent, transient} {
+			where := map[string]bool{}
+			for user := range 20 {
+				ctx := with(context.Background(), "user", fmt.Sprint(user))
+				for range 5 {
+					if _, err := s.api.Add(ctx, 1, 2); err != nil {
+						t.Fatal(err)
+					}
+				}
+				served := count()
+				if len(served) != 1 {
+					t.Errorf("user %d: %v", user, served)
+				}
+				for address := range served {
+					where[address] = true
+				}
+			}
+			if len(where) < 2 {
+				t.Errorf("all users are at %v", where)
+			}
 		}
 	})
 }

@@ -88,7 +88,8 @@ func (c *Client) OpenStream(ctx context.Context, method *MethodDesc, options ...
 	s := &m.clientStream
 	s.client, s.start, s.chosen = c, time.Now(), choices(options)
 	s.governed = c.governor.method(method)
-	timeout := s.chosen.timeoutOf(time.Duration(s.governed.timeoutByName.Load()))
+	s.held = s.governed.held.Load()
+	timeout := s.chosen.timeoutOf(s.held.timeoutByName)
 	s.limit = max(timeout, 0)
 	if outer, ok := ctx.Deadline(); ok && (timeout == 0 || outer.Sub(s.start) < timeout) {
 		s.limit = outer.Sub(s.start)

@@ -29,22 +29,21 @@ func (c *Client) openStream(ctx context.Context, call Stream) error {
 // afterwards nothing is tried again, because messages may have been seen.
 func (c *Client) openGoverned(ctx context.Context, s *clientStream) error {
 	now := time.Now()
-	p, err := c.enter(&s.governedCall, now)
-	if err != nil {
+	if err := c.enter(&s.governedCall, now); err != nil {
 		return err
 	}
-	err = whenReady(ctx, s.chosen.ready.waits(c.config.WaitForReady), &s.governedCall, s.limit, now, func(now time.Time) (err error) {
-		s.address, err = c.inTurn(ctx, s, &s.governedCall, p, now)
+	err := whenReady(ctx, s.chosen.ready.waits(c.config.WaitForReady), &s.governedCall, s.limit, now, func(now time.Time) (err error) {
+		s.address, err = c.inTurn(ctx, s, &s.governedCall, now)
 		return withAddress(err, s.address)
 	})
 	if err != nil {
-		c.governor.leave(s.governed, &s.passes, time.Now(), err)
+		c.governor.leave(&s.governedCall, time.Now(), err)
 	}
 	return err
 }
 
 // try implements attempted: it opens the stream at one address.
-func (s *clientStream) try(ctx context.Context, c *Client, _ *policy.Method, to destination, _ time.Time) error {
+func (s *clientStream) try(ctx context.Context, c *Client, to destination, _ time.Time) error {
 	s.address = to.address
 	err := s.open(ctx, to.peer)
 	if to.choice.Member == nil {
@@ -77,18 +76,18 @@ func (s *clientStream) leave(err error) {
 		s.choice = cluster.Choice{}
 	}
 	if !s.passes.none() {
-		s.client.governor.leave(s.governed, &s.passes, now, err)
+		s.client.governor.leave(&s.governedCall, now, err)
 	}
 }
 
 // consider implements attempted. RetryIf is not asked, because it decides about what may
 // have run, and a stream that could not be opened has not.
-func (s *clientStream) consider(ctx context.Context, c *Client, p *policy.Method, err error, attempt int, now time.Time) policy.Decision {
+func (s *clientStream) consider(ctx context.Context, c *Client, err error, attempt int, now time.Time) policy.Decision {
 	e, failed := err.(*Error)
 	if !failed {
 		return policy.Decision{Reason: policy.RetrySucceeded}
 	}
-	return c.governor.decide(ctx, p.Retry, &s.passes, e, attempt, c.others(), now)
+	return c.governor.decide(ctx, &s.governedCall, e, policy.WishNone, attempt, c.others(), now)
 }
 
 // again implements attempted. Nothing has come of an attempt that did not open the stream.

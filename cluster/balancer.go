@@ -143,6 +143,13 @@ func (b *Balancer) Members() []*Member {
 	return slices.Clone(b.members)
 }
 
+// Len returns how many instances there are.
+func (b *Balancer) Len() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.members)
+}
+
 // Choice is the instance that a call goes to.
 type Choice struct {
 	// Member is the instance, Reason why it was chosen.

@@ -105,8 +105,8 @@ func everything() map[string]func(now time.Time) {
 		"Explain": func(now time.Time) {
 			explanation.Reset()
 			explanation.Start = now
-			explanation.Add(policy.Attempt{Instance: "10.0.0.1:80", Picked: policy.PickedBalanced}).Duration = time.Millisecond
-			explanation.Add(policy.Attempt{Instance: "10.0.0.2:80", Picked: policy.PickedOther}).Duration = time.Millisecond
+			explanation.Add(policy.Attempt{Instance: "10.0.0.1:80", Picked: "least loaded of two"}).Duration = time.Millisecond
+			explanation.Add(policy.Attempt{Instance: "10.0.0.2:80", Picked: "in turn"}).Duration = time.Millisecond
 		},
 	}
 }

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -52,22 +53,11 @@ type Attempt struct {
 	Decision Decision
 }
 
-// Picked is why an instance was chosen.
+// Picked is why an instance was chosen: PickedOnly, or the text of a cluster.Reason.
 type Picked string
 
-// The usual reasons. A balancer may have others.
-const (
-	// PickedOnly: there was no other.
-	PickedOnly Picked = "only_one"
-	// PickedBalanced: the method of balancing chose it.
-	PickedBalanced Picked = "balanced"
-	// PickedOther: the last attempt went elsewhere, and failed.
-	PickedOther Picked = "other_instance"
-	// PickedProbe: it was ejected, and a call had to find out whether it is back.
-	PickedProbe Picked = "probe"
-	// PickedPanic: too many were ejected, so none was left out.
-	PickedPanic Picked = "panic"
-)
+// PickedOnly: there was no other.
+const PickedOnly Picked = "only one"
 
 // Add adds an attempt and returns it, to be completed before the next one is added.
 func (e *Explanation) Add(attempt Attempt) *Attempt {
@@ -96,6 +86,19 @@ func (e *Explanation) Waited() { e.Waits, e.count, e.more = e.Waits+1, 0, e.more
 
 // Reset makes it empty, and keeps its memory.
 func (e *Explanation) Reset() { *e = Explanation{more: e.more[:0]} }
+
+// MarshalJSON has the fields as they are called here, and Attempts.
+func (e *Explanation) MarshalJSON() ([]byte, error) {
+	type fields Explanation
+	all := struct {
+		*fields
+		Attempts []Attempt
+	}{(*fields)(e), make([]Attempt, e.count)}
+	for i := range all.Attempts {
+		all.Attempts[i] = *e.At(i)
+	}
+	return json.Marshal(all)
+}
 
 // String says it in a line for the call, and one for each attempt.
 func (e *Explanation) String() string {

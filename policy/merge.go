@@ -18,6 +18,21 @@ func (c Client) For(service, method string) Method {
 	return merged
 }
 
+// Named returns as much of a method's name as a document speaks of: both parts, the service
+// alone, or nothing. What For returns for it is what it returns for the method.
+func (c Client) Named(service, method string) (namedService, namedMethod string) {
+	names := scopes(service, method)
+	for _, name := range names[1:] {
+		if _, ok := c.Methods[name]; ok {
+			return service, method
+		}
+	}
+	if _, ok := c.Methods[names[0]]; ok {
+		return service, ""
+	}
+	return "", ""
+}
+
 // For returns the limits that hold for the calls of a method besides those for all: one for
 // the calls of its service together, and its own.
 func (s Server) For(service, method string) (ofService, ofMethod Limit) {

@@ -52,10 +52,25 @@ type Failure struct {
 	ChainRetries bool
 	// Others says that there is another instance to go to.
 	Others bool
+	// Wish is what code of the user says of the outcome, in place of the codes.
+	Wish Wish
 	// Left is how much of the call's time is left, 0 if it is over or the caller gave up.
 	// Negative: there is no end.
 	Left time.Duration
 }
+
+// Wish is whether code of the user wants a call to be tried again.
+type Wish uint8
+
+// The wishes.
+const (
+	// WishNone: it was not asked, so codes decide.
+	WishNone Wish = iota
+	// WishAgain: the outcome is as good as a failure, whatever its code is.
+	WishAgain
+	// WishNot: it is not, whatever its code is.
+	WishNot
+)
 
 // Decision says what becomes of a call after an attempt that has failed.
 type Decision struct {
@@ -198,13 +213,13 @@ func (r Retry) judge(f Failure) Reason {
 		return RetrySucceeded
 	case f.Answered:
 		return RetryAnswered
-	case atFault.Has(f.Code) && !r.Codes.Has(f.Code):
+	case atFault.Has(f.Code) && !r.Codes.Has(f.Code) && f.Wish != WishAgain:
 		return RetryAtFault
 	case reason == RetryIdempotent && !r.Idempotent:
 		return RetryMayHaveRun
-	case reason == RetryIdempotent && !r.codes().Has(f.Code):
+	case reason == RetryIdempotent && !r.wants(f):
 		return RetryOtherCode
-	case f.Attempt >= limits.Or(r.Attempts, limits.RetryAttempts, 1):
+	case f.Attempt >= r.attempts(f.Others):
 		return RetryNoAttempts
 	case f.PushBack < 0:
 		return RetryPushedBack
@@ -214,6 +229,25 @@ func (r Retry) judge(f Failure) Reason {
 		return RetryNoTime
 	}
 	return reason
+}
+
+// attempts returns how many a call has at most, where there are other instances or not.
+func (r Retry) attempts(others bool) int {
+	if r.Attempts == 0 && !others {
+		return 1
+	}
+	return limits.Or(r.Attempts, limits.RetryAttempts, 1)
+}
+
+// wants reports whether an outcome is one with which a call that may have run is tried again.
+func (r Retry) wants(f Failure) bool {
+	switch f.Wish {
+	case WishAgain:
+		return true
+	case WishNot:
+		return false
+	}
+	return r.codes().Has(f.Code)
 }
 
 // codes returns those with which a call that may have run is tried again.
@@ -273,5 +307,5 @@ func (h Hedge) AttemptsBeside() int {
 // AttemptsInAll returns how many attempts a call that is hedged may have, those in turn and
 // those beside each other together.
 func (m *Method) AttemptsInAll() int {
-	return max(limits.Or(m.Retry.Attempts, limits.RetryAttempts, 1), m.Hedge.AttemptsBeside())
+	return max(m.Retry.attempts(true), m.Hedge.AttemptsBeside())
 }

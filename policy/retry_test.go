@@ -33,6 +33,7 @@ func TestRetry_Decides(t *testing.T) {
 	attempt := func(n int) func(*policy.Failure) { return func(f *policy.Failure) { f.Attempt = n } }
 	pushBack := func(d time.Duration) func(*policy.Failure) { return func(f *policy.Failure) { f.PushBack = d } }
 	left := func(d time.Duration) func(*policy.Failure) { return func(f *policy.Failure) { f.Left = d } }
+	wish := func(wish policy.Wish) func(*policy.Failure) { return func(f *policy.Failure) { f.Wish = wish } }
 	answered := func(f *policy.Failure) { f.Answered = true }
 	again := func(delay time.Duration, budget bool, reason policy.Reason) policy.Decision {
 		return policy.Decision{Again: true, Delay: delay, Budget: budget, Reason: reason}
@@ -48,7 +49,8 @@ func TestRetry_Decides(t *testing.T) {
 	}{
 		{"refused, elsewhere at once", policy.Retry{}, failure(), again(0, true, policy.RetryNotExecuted)},
 		{"not sent, without budget", policy.Retry{}, failure(notSent), again(0, false, policy.RetryNotExecuted)},
-		{"refused by the only one", policy.Retry{}, failure(alone), again(20*time.Millisecond, true, policy.RetryNotExecuted)},
+		{"refused by the only one", policy.Retry{}, failure(alone), not(policy.RetryNoAttempts)},
+		{"refused by the only one, which may be asked again", policy.Retry{Attempts: 2}, failure(alone), again(20*time.Millisecond, true, policy.RetryNotExecuted)},
 		{"stays at the instance", policy.Retry{SameInstance: true}, failure(), again(20*time.Millisecond, true, policy.RetryNotExecuted)},
 		{"second refusal waits", three, failure(attempt(2)), again(40*time.Millisecond, true, policy.RetryNotExecuted)},
 		{"any code if it did not run", policy.Retry{}, failure(code(2)), again(0, true, policy.RetryNotExecuted)},
@@ -57,6 +59,11 @@ func TestRetry_Decides(t *testing.T) {
 		{"wrong call", policy.Retry{}, failure(code(3)), not(policy.RetryAtFault)},
 		{"canceled", idempotent, failure(code(1)), not(policy.RetryAtFault)},
 		{"wrong call, asked for", policy.Retry{Codes: policy.CodesOf(3)}, failure(code(3)), again(0, true, policy.RetryNotExecuted)},
+		{"wish, wrong call", idempotent, failure(code(3), ran, wish(policy.WishAgain)), again(20*time.Millisecond, true, policy.RetryIdempotent)},
+		{"wish, another code", idempotent, failure(code(13), ran, wish(policy.WishAgain)), again(20*time.Millisecond, true, policy.RetryIdempotent)},
+		{"wish, may not run twice", policy.Retry{}, failure(code(13), ran, wish(policy.WishAgain)), not(policy.RetryMayHaveRun)},
+		{"wish not", idempotent, failure(ran, wish(policy.WishNot)), not(policy.RetryOtherCode)},
+		{"wish not, but it did not run", idempotent, failure(wish(policy.WishNot)), again(0, true, policy.RetryNotExecuted)},
 		{"may have run", policy.Retry{}, failure(mayHaveRun), not(policy.RetryMayHaveRun)},
 		{"ran", policy.Retry{Codes: policy.CodesOf(14)}, failure(ran), not(policy.RetryMayHaveRun)},
 		{"may run twice", idempotent, failure(mayHaveRun), again(20*time.Millisecond, true, policy.RetryIdempotent)},
@@ -69,19 +76,19 @@ func TestRetry_Decides(t *testing.T) {
 		{"three attempts", three, failure(attempt(3)), not(policy.RetryNoAttempts)},
 		{"off", policy.Retry{Attempts: -1}, failure(), not(policy.RetryNoAttempts)},
 		{"server says no", policy.Retry{}, failure(pushBack(-1)), not(policy.RetryPushedBack)},
-		{"server says when", policy.Retry{}, failure(alone, pushBack(100*time.Millisecond)), again(120*time.Millisecond, true, policy.RetryNotExecuted)},
+		{"server says when", policy.Retry{Attempts: 2}, failure(alone, pushBack(100*time.Millisecond)), again(120*time.Millisecond, true, policy.RetryNotExecuted)},
 		{"server says when, another one may now", policy.Retry{}, failure(pushBack(100 * time.Millisecond)), again(0, true, policy.RetryNotExecuted)},
 		{"server says when, second refusal", three, failure(attempt(2), pushBack(100*time.Millisecond)), again(140*time.Millisecond, true, policy.RetryNotExecuted)},
 		{"handler says when", idempotent, failure(ran, pushBack(100*time.Millisecond)), again(120*time.Millisecond, true, policy.RetryIdempotent)},
-		{"server says too late", policy.Retry{}, failure(alone, pushBack(time.Second)), not(policy.RetryNoTime)},
-		{"server says nonsense", policy.Retry{}, failure(alone, pushBack(math.MaxInt64)), not(policy.RetryNoTime)},
+		{"server says too late", policy.Retry{Attempts: 2}, failure(alone, pushBack(time.Second)), not(policy.RetryNoTime)},
+		{"server says nonsense", policy.Retry{Attempts: 2}, failure(alone, pushBack(math.MaxInt64)), not(policy.RetryNoTime)},
 		{"caller tries again", policy.Retry{}, failure(inChain), not(policy.RetryInChain)},
 		{"caller tries again, not sent", policy.Retry{}, failure(inChain, notSent), again(0, false, policy.RetryNotExecuted)},
 		{"caller tries again, ignored", policy.Retry{IgnoreChain: true}, failure(inChain), again(0, true, policy.RetryNotExecuted)},
 		{"time is over", policy.Retry{}, failure(left(0)), not(policy.RetryNoTime)},
-		{"too little time to wait", policy.Retry{}, failure(alone, left(20*time.Millisecond)), not(policy.RetryNoTime)},
-		{"just time enough", policy.Retry{}, failure(alone, left(20*time.Millisecond+1)), again(20*time.Millisecond, true, policy.RetryNotExecuted)},
-		{"no deadline", policy.Retry{}, failure(alone, left(-1)), again(20*time.Millisecond, true, policy.RetryNotExecuted)},
+		{"too little time to wait", policy.Retry{Attempts: 2}, failure(alone, left(20*time.Millisecond)), not(policy.RetryNoTime)},
+		{"just time enough", policy.Retry{Attempts: 2}, failure(alone, left(20*time.Millisecond+1)), again(20*time.Millisecond, true, policy.RetryNotExecuted)},
+		{"no deadline", policy.Retry{Attempts: 2}, failure(alone, left(-1)), again(20*time.Millisecond, true, policy.RetryNotExecuted)},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

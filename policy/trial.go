@@ -44,13 +44,15 @@ func NewTrial(policy Client, now time.Time) (*Trial, error) {
 	}, nil
 }
 
-// method returns a method under the policy on trial; beyond PolicyMethods they share one.
+// method returns a method under the policy on trial; beyond PolicyMethods those share one
+// that it does not name, or one for the service if it names that.
 func (t *Trial) method(service, method string, now time.Time) *trialMethod {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	name := service + "." + method
 	if len(t.methods) >= limits.PolicyMethods && t.methods[name] == nil {
-		name, service, method = "", "", ""
+		service, method = t.document.Named(service, method)
+		name = service + "." + method
 	}
 	m := t.methods[name]
 	if m == nil {

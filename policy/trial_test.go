@@ -15,7 +15,7 @@ func TestTrial_SaysWhatItWouldHaveDecided(t *testing.T) {
 	now := epoch()
 	trial, err := policy.NewTrial(policy.Client{
 		Method: policy.Method{
-			Retry:   policy.Retry{Idempotent: true},
+			Retry:   policy.Retry{Idempotent: true, Attempts: 2},
 			Breaker: policy.Breaker{FailurePercent: 50, MinCalls: 20, Pause: time.Hour},
 		},
 		RetryBudget: policy.RetryBudget{Percent: 100},
