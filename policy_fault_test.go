@@ -351,7 +351,9 @@ func TestInstances_KeysArePersistentToo(t *testing.T) {
 	withSeveral(t, 5, config, func(s *several) {
 		stub, count := whoServes()
 		s.serve(stub, s.addresses...)
-		transient := func(ctx context.Context, key, value string) context.Context { return fulmar.WithTransient(ctx, key, value) }
+		transient := func(ctx context.Context, key, value string) context.Context {
+			return fulmar.WithTransient(ctx, key, value)
+		}
 		for _, with := range []func(ctx context.Context, key, value string) context.Context{fulmar.WithPersistent, transient} {
 			where := map[string]bool{}
 			for user := range 20 {

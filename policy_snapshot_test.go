@@ -3,6 +3,7 @@ package fulmar_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -22,6 +23,7 @@ func TestExplain_VersionIsThatOfTheCall(t *testing.T) {
 	client := dialAny(t, fulmar.ClientConfig{Target: r.address, Policy: retries(policy.Retry{Attempts: 1}).Policy})
 	api := testservice.NewEchoClient(client)
 	var stop atomic.Bool
+	var calls atomic.Int64
 	wrong := make(chan string, 2)
 	for range 2 {
 		go func() {
@@ -29,6 +31,7 @@ func TestExplain_VersionIsThatOfTheCall(t *testing.T) {
 			for !stop.Load() {
 				var e policy.Explanation
 				_, _ = api.Add(context.Background(), 1, 2, fulmar.Explain(&e))
+				calls.Add(1)
 				// Odd versions have two attempts, even ones have one.
 				if want := int(e.Version%2) + 1; e.Len() != want {
 					said = fmt.Sprintf("%d attempts, want %d: %v", e.Len(), want, &e)
@@ -43,7 +46,9 @@ func TestExplain_VersionIsThatOfTheCall(t *testing.T) {
 		if err := client.SetPolicy(document); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(100 * time.Microsecond)
+		for before := calls.Load(); calls.Load() < before+2; {
+			runtime.Gosched() // until some have begun and ended with it
+		}
 	}
 	stop.Store(true)
 	for range 2 {

@@ -23,6 +23,31 @@ func failure(changes ...func(*policy.Failure)) policy.Failure {
 	return f
 }
 
+// TestRetry_ObeysWishes of code of the user, as far as that is for it to say.
+func TestRetry_ObeysWishes(t *testing.T) {
+	const internal, invalidArgument = observe.Code(13), observe.Code(3)
+	for _, test := range []struct {
+		retry    policy.Retry
+		code     observe.Code
+		executed policy.Executed
+		wish     policy.Wish
+		want     policy.Reason
+	}{
+		{policy.Retry{Idempotent: true}, invalidArgument, policy.ExecutedYes, policy.WishAgain, policy.RetryIdempotent},
+		{policy.Retry{Idempotent: true}, internal, policy.ExecutedYes, policy.WishAgain, policy.RetryIdempotent},
+		{policy.Retry{Idempotent: true}, internal, policy.ExecutedYes, policy.WishNone, policy.RetryOtherCode},
+		{policy.Retry{}, internal, policy.ExecutedYes, policy.WishAgain, policy.RetryMayHaveRun},
+		{policy.Retry{Idempotent: true}, 14, policy.ExecutedYes, policy.WishNot, policy.RetryOtherCode},
+		{policy.Retry{Idempotent: true}, 14, policy.ExecutedNo, policy.WishNot, policy.RetryNotExecuted},
+	} {
+		f := failure()
+		f.Code, f.Executed, f.Wish = test.code, test.executed, test.wish
+		if got := test.retry.Decide(f, nil); got.Reason != test.want {
+			t.Errorf("%+v: %v", test, got.Reason)
+		}
+	}
+}
+
 func TestRetry_Decides(t *testing.T) {
 	mayHaveRun := func(f *policy.Failure) { f.Executed = policy.ExecutedMaybe }
 	ran := func(f *policy.Failure) { f.Executed = policy.ExecutedYes }
@@ -33,7 +58,6 @@ func TestRetry_Decides(t *testing.T) {
 	attempt := func(n int) func(*policy.Failure) { return func(f *policy.Failure) { f.Attempt = n } }
 	pushBack := func(d time.Duration) func(*policy.Failure) { return func(f *policy.Failure) { f.PushBack = d } }
 	left := func(d time.Duration) func(*policy.Failure) { return func(f *policy.Failure) { f.Left = d } }
-	wish := func(wish policy.Wish) func(*policy.Failure) { return func(f *policy.Failure) { f.Wish = wish } }
 	answered := func(f *policy.Failure) { f.Answered = true }
 	again := func(delay time.Duration, budget bool, reason policy.Reason) policy.Decision {
 		return policy.Decision{Again: true, Delay: delay, Budget: budget, Reason: reason}
@@ -59,11 +83,6 @@ func TestRetry_Decides(t *testing.T) {
 		{"wrong call", policy.Retry{}, failure(code(3)), not(policy.RetryAtFault)},
 		{"canceled", idempotent, failure(code(1)), not(policy.RetryAtFault)},
 		{"wrong call, asked for", policy.Retry{Codes: policy.CodesOf(3)}, failure(code(3)), again(0, true, policy.RetryNotExecuted)},
-		{"wish, wrong call", idempotent, failure(code(3), ran, wish(policy.WishAgain)), again(20*time.Millisecond, true, policy.RetryIdempotent)},
-		{"wish, another code", idempotent, failure(code(13), ran, wish(policy.WishAgain)), again(20*time.Millisecond, true, policy.RetryIdempotent)},
-		{"wish, may not run twice", policy.Retry{}, failure(code(13), ran, wish(policy.WishAgain)), not(policy.RetryMayHaveRun)},
-		{"wish not", idempotent, failure(ran, wish(policy.WishNot)), not(policy.RetryOtherCode)},
-		{"wish not, but it did not run", idempotent, failure(wish(policy.WishNot)), again(0, true, policy.RetryNotExecuted)},
 		{"may have run", policy.Retry{}, failure(mayHaveRun), not(policy.RetryMayHaveRun)},
 		{"ran", policy.Retry{Codes: policy.CodesOf(14)}, failure(ran), not(policy.RetryMayHaveRun)},
 		{"may run twice", idempotent, failure(mayHaveRun), again(20*time.Millisecond, true, policy.RetryIdempotent)},

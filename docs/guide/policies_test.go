@@ -400,7 +400,7 @@ func TestLimiting_QuotesErrors(t *testing.T) {
 // tryOut has a policy on trial while calls are made.
 func tryOut(client *fulmar.Client, logger *slog.Logger, calls func()) error {
 	trial, err := policy.NewTrial(policy.Client{
-		Method:        policy.Method{Retry: policy.Retry{Idempotent: true}},
+		Method:        policy.Method{Retry: policy.Retry{Idempotent: true, Attempts: 2}},
 		TargetBreaker: policy.Breaker{FailurePercent: 50, MinCalls: 10},
 	}, time.Now())
 	if err != nil {
