@@ -86,7 +86,7 @@ func (r *Reader) numbersFor(p, n, size int) unsafe.Pointer {
 
 // number is what the elements of lists without pointers are.
 type number interface {
-	~bool | ~int8 | ~int16 | ~int32 | ~int64 | ~float64 | ~[16]byte
+	~bool | ~int8 | ~uint8 | ~int16 | ~int32 | ~int64 | ~float64 | ~[16]byte
 }
 
 // beginNumbers returns memory for the elements of a list or set, nil if there are
@@ -217,6 +217,17 @@ func (r *Reader) I8List(p int, old []int8) ([]int8, int) {
 	for i := range list {
 		list[i] = int8(wire[i])
 	}
+	return list, p
+}
+
+// ByteList reads a list or set of i8 as bytes, which are the same on the wire; see
+// StringList.
+func (r *Reader) ByteList(p int, old []byte) ([]byte, int) {
+	list, wire, p := beginNumbers(r, p, I8, old)
+	if list == nil {
+		return unread(r, old), p
+	}
+	copy(list, wire)
 	return list, p
 }
 

@@ -77,6 +77,16 @@ func (w *Writer) I8List(b []byte, key FieldKey, list []int8) []byte {
 	return b
 }
 
+// ByteList writes bytes as a list or set of i8.
+func (w *Writer) ByteList(b []byte, key FieldKey, list []byte) []byte {
+	b = w.listHeader(b, key, I8, len(list), 0)
+	for n := 0; len(list) > 0; list = list[n:] {
+		n, b = w.numbers(b, len(list), 1)
+		copy(b[len(b)-n:], list)
+	}
+	return b
+}
+
 // I16List writes a list or set of i16.
 func (w *Writer) I16List(b []byte, key FieldKey, list []int16) []byte {
 	if len(list) <= shortNumbers {

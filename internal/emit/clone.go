@@ -58,6 +58,8 @@ func (p *printer) detachMember(s *schema.Struct, m member) {
 	case m.form == formOpt && m.Type.Kind == schema.KindString:
 		p.P(p.imports.methods("DetachOptString"), "(&", field, ")")
 	case m.form == formOpt:
+	case m.isBytes():
+		p.P(p.imports.methods("DetachBinary"), "(&", field, ")")
 	default:
 		p.detachValue(s, m.Type, field, 1)
 	}

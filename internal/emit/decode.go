@@ -104,14 +104,14 @@ func (p *printer) readMember(r *record, m member, required requiredSet) {
 	}
 	switch {
 	case isPlainList(m.Type) && (r.union || m.required || r.reuse):
-		p.P("var list ", p.goType(m.Type))
-		p.readPlainList(m.Type, "list", "p+3", r.old(m))
+		p.P("var list ", p.valueType(m))
+		p.readMemberList(m, "list", r.old(m))
 		p.P("if list != nil {")
 		store("list")
 		seen()
 		p.P("}")
 	case isPlainList(m.Type):
-		p.readPlainList(m.Type, field, "p+3", field)
+		p.readMemberList(m, field, field)
 	case isContainer(m.Type):
 		container := "list"
 		if m.Type.Kind == schema.KindMap {
@@ -180,6 +180,15 @@ func (p *printer) readScalar(t *schema.Type, target string) {
 // once.
 func isPlainList(t *schema.Type) bool {
 	return (t.Kind == schema.KindList || t.Kind == schema.KindSet) && !isContainer(t.Element) && t.Element.Kind != schema.KindStruct
+}
+
+// readMemberList is readPlainList for the value of a member.
+func (p *printer) readMemberList(m member, target, old string) {
+	if m.isBytes() {
+		p.P(target, ", p = r.ByteList(p+3, ", old, ")")
+		return
+	}
+	p.readPlainList(m.Type, target, "p+3", old)
 }
 
 // readPlainList prints what reads such a list at the place into target, and moves p.

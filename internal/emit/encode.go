@@ -224,6 +224,10 @@ func (p *printer) writeMember(r *record, m member) {
 // writeField prints what writes the header and the value of a field.
 func (p *printer) writeField(r *record, m member, value string) {
 	field := errorName(r, m)
+	if m.isBytes() {
+		p.P("b = w.ByteList(b, ", keyText(m.Field), ", ", value, ")")
+		return
+	}
 	switch m.Type.Kind {
 	case schema.KindStruct:
 		p.P("b = ", p.imports.thrift("PutField"), "(w.Room(b, 4), ", keyText(m.Field), ")")

@@ -67,6 +67,8 @@ func (p *printer) memberCondition(s *schema.Struct, m member, mine, theirs strin
 		return condition{left: mine, right: theirs}, true
 	case m.Type.Kind == schema.KindDouble:
 		return p.equalCondition(s, m.Type, p.fromField(m, mine), p.fromField(m, theirs))
+	case m.isBytes():
+		return condition{left: "string(" + mine + ")", right: "string(" + theirs + ")"}, true
 	default:
 		return p.equalCondition(s, m.Type, mine, theirs)
 	}

@@ -4,6 +4,7 @@ import (
 	"go/token"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/fulmar-rpc/fulmar/gen/schema"
@@ -12,11 +13,24 @@ import (
 
 // fieldType is a Go type that a definition asks for with go.type, for a field of a
 // scalar, string or binary. Its underlying type is that of the Thrift type, which the
-// compiler checks: values are converted, and nothing of the user's runs.
+// compiler checks: values are converted, and nothing of the user's runs. For a list or
+// set of i8 it is bytesType, and nothing is converted either: package thrift reads and
+// writes both.
 type fieldType struct {
 	// path is the import path, "" for the package of the field.
 	path, name string
 }
+
+// bytesType is the one type that a list or set of i8 can have.
+const bytesType = "[]byte"
+
+// canBeBytes says that a value of type t may be bytes in Go.
+func canBeBytes(t *schema.Type) bool {
+	return (t.Kind == schema.KindList || t.Kind == schema.KindSet) && t.Element.Kind == schema.KindI8
+}
+
+// isBytes says that a member is bytes in Go, and a list or set of i8 otherwise.
+func (m member) isBytes() bool { return m.custom != nil && isContainer(m.Type) }
 
 // canHaveType says that a field of type t may have another type in Go: not within
 // containers, which would have to be copied, and not what the definition declares,
@@ -26,7 +40,7 @@ func canHaveType(t *schema.Type) bool {
 	case schema.KindBool, schema.KindI8, schema.KindI16, schema.KindI32, schema.KindI64, schema.KindDouble, schema.KindString, schema.KindBinary:
 		return true
 	default:
-		return false
+		return canBeBytes(t)
 	}
 }
 
@@ -36,6 +50,12 @@ func fieldTypeOf(field *schema.Field) *fieldType {
 	annotation := findAnnotation(field.Annotations, annotationType)
 	if annotation == nil || !canHaveType(field.Type) {
 		return nil
+	}
+	if canBeBytes(field.Type) {
+		if annotation.Value != bytesType {
+			return nil
+		}
+		return &fieldType{name: bytesType}
 	}
 	parsed, ok := parseFieldType(annotation.Value)
 	if !ok {
@@ -60,6 +80,12 @@ func parseFieldType(text string) (parsed fieldType, ok bool) {
 func (g *generator) checkFieldType(field *schema.Field) {
 	annotation := findAnnotation(field.Annotations, annotationType)
 	if annotation == nil {
+		return
+	}
+	if canBeBytes(field.Type) {
+		if annotation.Value != bytesType {
+			g.errorf(annotation.Position, "annotation %s: a %s can be %s and nothing else, found %.80q", annotationType, idlType(field.Type), bytesType, annotation.Value)
+		}
 		return
 	}
 	if _, ok := parseFieldType(annotation.Value); !ok {
@@ -121,7 +147,7 @@ func (p *printer) valueType(m member) string {
 // toField converts a value of the Go type that the Thrift type has otherwise, unless Go
 // assigns it.
 func (p *printer) toField(m member, value string) string {
-	if m.custom == nil || m.Type.Kind == schema.KindBinary {
+	if m.custom == nil || m.Type.Kind == schema.KindBinary || m.isBytes() {
 		return value
 	}
 	return p.imports.custom(m.custom) + "(" + value + ")"
@@ -129,10 +155,33 @@ func (p *printer) toField(m member, value string) string {
 
 // fromField is the reverse of toField.
 func (p *printer) fromField(m member, value string) string {
-	if m.custom == nil || m.Type.Kind == schema.KindBinary {
+	if m.custom == nil || m.Type.Kind == schema.KindBinary || m.isBytes() {
 		return value
 	}
 	return p.plainType(m.Type, nil) + "(" + value + ")"
+}
+
+// fieldValue is value for what a member holds.
+func (p *printer) fieldValue(m member, v *schema.Value) string {
+	if m.isBytes() {
+		return p.byteList(v)
+	}
+	return p.toField(m, p.value(v))
+}
+
+// byteList returns the expression for a list of i8 as bytes. All are written as numbers:
+// a constant may be negative, which Go does not make a byte of.
+func (p *printer) byteList(v *schema.Value) string {
+	if p.err != nil {
+		return ""
+	}
+	var parts expressions
+	for _, element := range v.List {
+		if !p.collect(&parts, strconv.Itoa(int(uint8(element.Int)))) {
+			return ""
+		}
+	}
+	return bytesType + literal(parts.list)
 }
 
 // checkTypes prints what keeps a struct from compiling if a type that it asks for is
@@ -140,7 +189,7 @@ func (p *printer) fromField(m member, value string) string {
 func (p *printer) checkTypes(r *record) {
 	var checks []string
 	for _, m := range r.members {
-		if m.custom != nil {
+		if m.custom != nil && !m.isBytes() {
 			checks = append(checks, "_ = (*"+p.plainType(m.Type, nil)+")((*"+p.imports.custom(m.custom)+")(nil))")
 		}
 	}

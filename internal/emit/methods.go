@@ -97,7 +97,7 @@ func (p *printer) textMethods(r *record) {
 // in this field, or in a struct in it, because of its default: encoding/json would add to
 // that. What the structs in it have as defaults of their own they see to.
 func (m member) holdsPresetContainer() bool {
-	return !m.optional && m.Default != nil && holdsFilledContainer(m.Default)
+	return !m.optional && m.Default != nil && !m.isBytes() && holdsFilledContainer(m.Default)
 }
 
 func holdsFilledContainer(v *schema.Value) bool {

@@ -193,7 +193,7 @@ func (p *printer) getters(s *schema.Struct) {
 		case m.form == formPointer:
 			fallback, meaning = p.structPointer(m.Default), "the default of the definition"
 		case m.Default != nil:
-			fallback, meaning = p.toField(m, p.value(m.Default)), "the default of the definition"
+			fallback, meaning = p.fieldValue(m, m.Default), "the default of the definition"
 		}
 		p.P()
 		p.doc(sentence(getter, " returns ", m.GoName, ", or ", meaning, " if it is not set."))

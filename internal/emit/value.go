@@ -319,11 +319,11 @@ func (p *printer) memberValue(m member, v *schema.Value) string {
 		return p.structPointer(v)
 	case formOpt:
 		if m.custom != nil {
-			return p.imports.thrift("Some") + "(" + p.toField(m, p.value(v)) + ")"
+			return p.imports.thrift("Some") + "(" + p.fieldValue(m, v) + ")"
 		}
 		return p.imports.thrift("Some") + p.someArgument(m.Type) + "(" + p.value(v) + ")"
 	default:
-		return p.toField(m, p.value(v))
+		return p.fieldValue(m, v)
 	}
 }
 

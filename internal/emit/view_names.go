@@ -80,7 +80,7 @@ func nameViewMethods(view *viewNames, s *schema.Struct) {
 		if field.Requiredness != schema.RequirednessRequired || s.Category == schema.CategoryUnion {
 			m.has, m.clear = methods.claim("Has"+field.GoName), methods.claim("Clear"+field.GoName)
 		}
-		if hasSettableElements(field.Type) {
+		if hasSettableElements(field.Type) && fieldTypeOf(field) == nil {
 			m.setAt = methods.claim("Set" + field.GoName + "At")
 		}
 		view.fields[field] = m

@@ -33,7 +33,7 @@ func (p *printer) viewSetters(f viewField) {
 	}
 	if isContainer(f.Type) {
 		p.P("v.view.SetEncoded(", f.arguments(), ", func(w *", p.imports.thrift("Writer"), ", b []byte) []byte {")
-		p.writeValue(errorName(f.record, f.member), f.Type, "value", "0", 1)
+		p.writeViewed(f)
 		p.P("return b")
 		p.P("})")
 		p.P("}")
@@ -63,6 +63,15 @@ func (p *printer) viewSetters(f viewField) {
 	p.P()
 	p.doc(sentence(f.methods.clear, " removes ", f.methods.get, "."))
 	p.P(receiver, f.methods.clear, "() { v.view.Clear(", f.arguments(), ") }")
+}
+
+// writeViewed prints what writes value, a container that f is set to.
+func (p *printer) writeViewed(f viewField) {
+	if f.isBytes() {
+		p.P("b = w.ByteList(b, 0, value)")
+		return
+	}
+	p.writeValue(errorName(f.record, f.member), f.Type, "value", "0", 1)
 }
 
 // viewElementSetter prints the methods that change, append and remove an element of a

@@ -256,18 +256,26 @@ func (p *printer) viewScalar(f viewField) string {
 
 // viewLongGetter prints the body of a getter that takes more than an expression.
 func (p *printer) viewLongGetter(f viewField) {
+	if f.isBytes() && f.Default == nil {
+		p.P("return ", p.imports.view("Bytes"), "(v.view.Value(", f.slot(), "))")
+		return
+	}
 	if f.Type.Kind != schema.KindStruct && isContainer(f.Type) {
 		p.P("b := v.view.Value(", f.slot(), ")")
 		if f.Default != nil {
 			p.P("if b == nil {")
 			p.P("b = ", p.imports.view("Default"), "(func(w *", p.imports.thrift("Writer"), ", b []byte) []byte {")
-			p.P("value := ", p.value(f.Default))
-			p.writeValue(errorName(f.record, f.member), f.Type, "value", "0", 1)
+			p.P("value := ", p.fieldValue(f.member, f.Default))
+			p.writeViewed(f)
 			p.P("return b")
 			p.P("})")
 			p.P("}")
 		}
-		p.P("return ", p.viewContainer(f.Type))
+		if f.isBytes() {
+			p.P("return ", p.imports.view("Bytes"), "(b)")
+		} else {
+			p.P("return ", p.viewContainer(f.Type))
+		}
 		return
 	}
 	if f.Default != nil {

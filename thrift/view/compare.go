@@ -36,7 +36,7 @@ func (c *comparison) structs(p *plan, a, b []byte) bool {
 // isEmpty says that a container or binary has nothing in it, or is nil.
 func (v *planValue) isEmpty(b []byte) bool {
 	switch v.form {
-	case formList:
+	case formList, formBytes:
 		n, _, _ := v.list(b)
 		return n == 0
 	case formMap, formPairs:
@@ -57,6 +57,8 @@ func (c *comparison) values(v *planValue, a, b []byte) bool {
 		return c.structs(v.shape.plan(), a, b)
 	case formList:
 		return c.lists(v, a, b)
+	case formBytes:
+		return string(Bytes(a)) == string(Bytes(b))
 	case formPairs:
 		return c.pairsInOrder(v, a, b)
 	case formMap:

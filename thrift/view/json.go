@@ -69,6 +69,8 @@ func (p *jsonPrinter) value(v *planValue, b []byte) {
 		p.fields(v.shape.plan(), b)
 	case formList:
 		p.list(v, b)
+	case formBytes:
+		p.base64(Bytes(b))
 	case formPairs:
 		p.pairs(v, b)
 	case formMap:
@@ -88,9 +90,7 @@ func (p *jsonPrinter) leaf(v *planValue, b []byte) {
 		p.quote(text)
 	case v.form == formBinary:
 		binary, _ := Binary(b)
-		p.print(`"`)
-		p.b = base64.StdEncoding.AppendEncode(p.b, binary)
-		p.print(`"`)
+		p.base64(binary)
 	case v.wire == thrift.Bool:
 		p.b = strconv.AppendBool(p.b, b[0] == 1)
 	case v.wire == thrift.Double:
@@ -100,6 +100,12 @@ func (p *jsonPrinter) leaf(v *planValue, b []byte) {
 	default:
 		p.b = strconv.AppendInt(p.b, v.integer(b), 10)
 	}
+}
+
+func (p *jsonPrinter) base64(binary []byte) {
+	p.print(`"`)
+	p.b = base64.StdEncoding.AppendEncode(p.b, binary)
+	p.print(`"`)
 }
 
 func (p *jsonPrinter) marshal(v any) {

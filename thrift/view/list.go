@@ -234,6 +234,20 @@ func Binary(b []byte) ([]byte, int) {
 	return b[stringHeader:end:end], end
 }
 
+// Bytes returns the elements of a list or set of i8 as bytes, which must not be changed,
+// nil if b has other elements, or is nil. An empty list is not nil, whatever its elements
+// would be.
+func Bytes(b []byte) []byte {
+	if len(b) >= listHeader && thrift.I32At(b, 1) == 0 {
+		return b[listHeader:listHeader:listHeader]
+	}
+	wire, n := listBody(b, thrift.I8)
+	if n > len(wire) {
+		return nil
+	}
+	return wire[:n:n]
+}
+
 // Size returns how long a container of type t is.
 func Size(b []byte, t thrift.Type) int {
 	if end := pass(b, 0, t, mostLevels); end >= 0 {

@@ -44,6 +44,7 @@ const (
 	formBinary
 	formStruct
 	formList
+	formBytes // a list of i8 that is bytes in Go
 	formMap
 	formPairs
 )
@@ -167,6 +168,9 @@ func planOf(t reflect.Type, wire thrift.Type, declared *Type) (v planValue, ok, 
 	case wire == thrift.Map && kind == reflect.Slice && t.Elem().Kind() == reflect.Struct && t.Elem().NumField() == 2:
 		v.form = formPairs
 		return v.inner(t.Elem().Field(0).Type, t.Elem().Field(1).Type, declared)
+	case (wire == thrift.List || wire == thrift.Set) && kind == reflect.Slice && t.Elem().Kind() == reflect.Uint8:
+		v.form, v.element = formBytes, &planValue{wire: thrift.I8}
+		return v, declared.Element.Type == thrift.I8, true
 	case (wire == thrift.List || wire == thrift.Set) && kind == reflect.Slice:
 		v.form = formList
 		return v.inner(nil, t.Elem(), declared)

@@ -63,6 +63,9 @@ func (p *textPrinter) value(v *planValue, b []byte) {
 	case formText, formBinary:
 		text, _ := Text(b)
 		p.Quote(text, len(text))
+	case formBytes:
+		binary := Bytes(b)
+		p.Quote(textOf(binary), len(binary))
 	case formList:
 		n, b, _ := v.list(b)
 		p.Elements("[", n, "]", func(int) {

@@ -81,7 +81,7 @@ func (v *planValue) entries(b []byte) (n int, entries []byte, isNil bool) {
 // isNil says that a container is nil when it is decoded.
 func (v *planValue) isNil(b []byte) bool {
 	switch v.form {
-	case formList:
+	case formList, formBytes:
 		_, _, isNil := v.list(b)
 		return isNil
 	case formMap, formPairs:

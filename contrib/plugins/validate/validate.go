@@ -265,6 +265,10 @@ func (c *code) value(field *schema.Field, rules rules, expression string) {
 		length, unit = "utf8.RuneCountInString("+expression+")", "characters are"
 	case schema.KindBinary:
 		unit = "bytes are"
+	case schema.KindList, schema.KindSet:
+		if field.GoType == "[]byte" { // which go.type makes of lists of i8
+			unit = "bytes are"
+		}
 	}
 	if rules.minLength != "" && rules.minLength != "0" {
 		refuse(length+" < "+rules.minLength, length, "%d", unit+" not at least", keyMinLength, rules.minLength)

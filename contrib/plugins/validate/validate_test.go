@@ -48,6 +48,7 @@ struct Order {
   8: Plain plain
   9: map<list<i32>, Line> odd
   10: map<string, Line> spares
+  11: list<i8> digest (go.type = "[]byte", validate.required, validate.max_length = "32")
 }
 service Shop {
   Order place(1: Order order, 2: i64 i1 (validate.min = "1"))

@@ -33,12 +33,14 @@ var unions = map[reflect.Type]bool{
 	reflect.TypeFor[values.Choice]():        true,
 	reflect.TypeFor[recursion.Expression](): true,
 	reflect.TypeFor[fieldtypes.Either]():    true,
+	reflect.TypeFor[fieldtypes.Content]():   true,
 	reflect.TypeFor[ids.Either]():           true,
 	reflect.TypeFor[retention.Either]():     true,
 	reflect.TypeFor[reuse.Value]():          true,
 	reflect.TypeFor[unknown.Choice]():       true,
 	reflect.TypeFor[newer.Choice]():         true,
 	reflect.TypeFor[views.Choice]():         true,
+	reflect.TypeFor[views.Digest]():         true,
 	reflect.TypeFor[viewmethods.Choice]():   true,
 }
 

@@ -41,7 +41,7 @@ import (
 var declared = []thrift.Struct{
 	bounds.NewAround(), bounds.NewLarge(), bounds.NewLeaf(), bounds.NewLine(), bounds.NewNested(), bounds.NewPreset(), bounds.NewPresets(), bounds.NewSwitch(), bounds.NewTexts(),
 	enumtext.NewPaint(),
-	fieldtypes.NewContainer(), fieldtypes.NewDefaults(), fieldtypes.NewEither(), fieldtypes.NewOptional(), fieldtypes.NewPlain(),
+	fieldtypes.NewBytes(), fieldtypes.NewContainer(), fieldtypes.NewContent(), fieldtypes.NewDigest(), fieldtypes.NewDefaults(), fieldtypes.NewEither(), fieldtypes.NewOptional(), fieldtypes.NewPlain(),
 	fieldtypes.NewPoint(),
 	hostile.NewTarget(), new(hostile.CommandsRunArgs), new(hostile.CommandsRunResult),
 	ids.NewExtremes(), ids.NewEither(), ids.NewRefused(), new(ids.NegativeSwapArgs), new(ids.NegativeSwapResult),
@@ -70,7 +70,7 @@ var declared = []thrift.Struct{
 	values.NewReplaced(), values.NewSettings(), values.NewWithin(), new(values.DefaultsGetArgs), new(values.DefaultsGetResult),
 	viewsother.NewPlace(), views.NewChoice(), views.NewContainers(), views.NewEmpty(), views.NewFailure(), views.NewLeaf(),
 	views.NewNames(), views.NewNamesView(), views.NewNamesView_(), views.NewNode(), views.NewOptional(), views.NewPlain(),
-	views.NewPreset(), views.NewStrict(), views.NewTyped(),
+	views.NewDigest(), views.NewOctets(), views.NewPreset(), views.NewStrict(), views.NewTyped(),
 	viewmethods.NewOrder(), viewmethods.NewChoice(), viewmethods.NewClosed(), parcel.NewParcel(),
 }
 

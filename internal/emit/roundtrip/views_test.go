@@ -38,6 +38,8 @@ var viewed = []struct {
 	{views.NewNode(), func() view { return new(views.NodeView) }},
 	{views.NewFailure(), func() view { return new(views.FailureView) }},
 	{views.NewTyped(), func() view { return new(views.TypedView) }},
+	{views.NewOctets(), func() view { return new(views.OctetsView) }},
+	{views.NewDigest(), func() view { return new(views.DigestView) }},
 	{views.NewLeaf(), func() view { return new(views.LeafView) }},
 	{views.NewEmpty(), func() view { return new(views.EmptyView) }},
 	{other.NewPlace(), func() view { return new(other.PlaceView) }},

@@ -254,6 +254,7 @@ func (p *parser) constant(head ast.Head) bool {
 	if constant.Type, ok = p.typeUse(0); !ok {
 		return false
 	}
+	p.warnOfByteLists(constant.Type)
 	if !p.newName(&constant.Head) || !p.expectMark('=') {
 		return false
 	}
@@ -267,6 +268,7 @@ func (p *parser) typedef(head ast.Head) bool {
 	if typedef.Type, ok = p.typeUse(0); !ok {
 		return false
 	}
+	p.warnOfByteLists(typedef.Type)
 	return p.newName(&typedef.Head) && p.finish(typedef)
 }
 
@@ -369,6 +371,7 @@ func (p *parser) method(method *ast.Method) (ok bool) {
 		if method.Result, ok = p.typeUse(0); !ok {
 			return false
 		}
+		p.warnOfByteLists(method.Result)
 	}
 	if !p.memberName(&method.Head, "the name of a method") || !p.expectMark('(') {
 		return false

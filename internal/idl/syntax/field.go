@@ -1,6 +1,8 @@
 package syntax
 
 import (
+	"slices"
+
 	"github.com/fulmar-rpc/fulmar/gen/schema"
 	"github.com/fulmar-rpc/fulmar/internal/idl/ast"
 	"github.com/fulmar-rpc/fulmar/internal/limits"
@@ -60,7 +62,35 @@ func (p *parser) field(field *ast.Field, depth int) (ok bool) {
 			return false
 		}
 	}
-	return p.schemaHints(depth) && p.endMember(&field.Head)
+	if !p.schemaHints(depth) || !p.endMember(&field.Head) {
+		return false
+	}
+	if !isBytes(field) {
+		p.warnOfByteLists(field.Type)
+	}
+	return true
+}
+
+// isBytes says that a field asks for a list of bytes to be bytes in Go: whoever writes that
+// knows.
+func isBytes(field *ast.Field) bool {
+	return slices.ContainsFunc(field.Annotations, func(annotation ast.Annotation) bool {
+		return annotation.Key.Text == "go.type" && annotation.Value == "[]byte"
+	})
+}
+
+// warnOfByteLists warns of what is not what it looks like.
+func (p *parser) warnOfByteLists(t *ast.Type) {
+	if t.Key != nil {
+		p.warnOfByteLists(t.Key)
+	}
+	if t.Element == nil {
+		return
+	}
+	if t.Name == "list" && t.Element.Name == "byte" {
+		p.warnOnce(t.Element.Place, "list<byte>", `list<byte>: []int8 in Go, unless a field has go.type = "[]byte", and numbers of 8 bits on the wire; for bytes binary costs less, but is something else to peers`)
+	}
+	p.warnOfByteLists(t.Element)
 }
 
 // schemaHints reads and drops what some generator for XML schemas once used.
@@ -125,9 +155,6 @@ func (p *parser) container(t *ast.Type, depth int) (ok bool) {
 	}
 	if t.Element, ok = p.typeUse(depth + 1); !ok {
 		return false
-	}
-	if t.Name == "list" && t.Element.Name == "byte" {
-		p.warnOnce(t.Element.Place, "list<byte>", "list<byte>: []int8 in Go, and numbers of 8 bits on the wire; for bytes binary costs less, but is something else to peers")
 	}
 	return p.expectMark('>') && p.cppType()
 }

@@ -61,4 +61,30 @@ struct Container {
   5: i64 time (go.type = "time.Duration")
 }
 
+// Lists and sets of i8 that are bytes in Go.
+typedef list<i8> Octets
+const i8 LAST = -1
+
+struct Bytes {
+  1: list<i8> plain (go.type = "[]byte")
+  2: required set<i8> must (go.type = "[]byte")
+  3: optional Octets maybe (go.type = "[]byte")
+  4: list<i8> preset = [1, -128, LAST] (go.type = "[]byte")
+  5: optional list<byte> later = [LAST] (go.type = "[]byte")
+  6: list<i8> numbers
+  7: i32 count
+}
+
+/** The one of a few fields that are compared by themselves. */
+struct Digest {
+  1: required list<i8> sum (go.type = "[]byte")
+}
+
+union Content {
+  1: list<i8> raw (go.type = "[]byte")
+  2: string text
+}
+
+const Bytes OCTETS = {"must": [0, 127], "maybe": [-2]}
+
 const Optional PRESET = {"timeout": HOUR, "name": "preset", "celsius": 1, "key": "k"}

@@ -35,6 +35,7 @@ struct Branch {
   4: optional Branch next
   5: map<i32, i32> counts
   6: list<Branch> branches
+  7: list<i8> bytes (go.type = "[]byte")
 }
 
 /** Keeps what it does not know. */

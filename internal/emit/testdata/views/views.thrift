@@ -154,3 +154,17 @@ struct Typed {
   2: optional i64 pause = 5 (go.type = "time.Duration")
   3: binary raw (go.type = "crypto/ed25519.PublicKey")
 }
+
+struct Octets {
+  1: list<i8> plain (go.type = "[]byte")
+  2: optional set<i8> maybe (go.type = "[]byte")
+  3: list<i8> preset = [1, -1] (go.type = "[]byte")
+  4: optional list<i8> later = [-128] (go.type = "[]byte")
+  5: required list<i8> must (go.type = "[]byte")
+  6: optional Digest digest
+}
+
+union Digest {
+  1: list<i8> sum (go.type = "[]byte")
+  2: i64 number
+}

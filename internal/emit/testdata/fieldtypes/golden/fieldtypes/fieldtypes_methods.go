@@ -343,3 +343,144 @@ func (s *Container) size(nesting *methods.Nesting) int {
 	nesting.Leave()
 	return n
 }
+
+// String returns a text for logs.
+func (s *Bytes) String() string {
+	return methods.Text(s)
+}
+
+// Equal reports whether both hold the same.
+func (s *Bytes) Equal(other *Bytes) bool {
+	if s == other || s == nil || other == nil {
+		return s == other
+	}
+	return string(s.Plain) == string(other.Plain) &&
+		string(s.Must) == string(other.Must) &&
+		(s.Maybe == nil) == (other.Maybe == nil) &&
+		string(s.Maybe) == string(other.Maybe) &&
+		string(s.Preset) == string(other.Preset) &&
+		(s.Later == nil) == (other.Later == nil) &&
+		string(s.Later) == string(other.Later) &&
+		methods.EqualList(s.Numbers, other.Numbers) &&
+		s.Count == other.Count
+}
+
+// Clone returns a copy that shares no memory with s.
+func (s *Bytes) Clone() *Bytes {
+	if s == nil {
+		return nil
+	}
+	c := *s
+	c.Detach()
+	return &c
+}
+
+// Detach gives s memory of its own.
+func (s *Bytes) Detach() {
+	methods.DetachBinary(&s.Plain)
+	methods.DetachBinary(&s.Must)
+	methods.DetachBinary(&s.Maybe)
+	methods.DetachBinary(&s.Preset)
+	methods.DetachBinary(&s.Later)
+	methods.DetachList(&s.Numbers)
+}
+
+// SizeThrift returns how many bytes WriteThrift writes.
+func (s *Bytes) SizeThrift() int {
+	n := 40
+	n += len(s.Plain)
+	n += len(s.Must)
+	if s.Maybe != nil {
+		n += 8
+		n += len(s.Maybe)
+	}
+	n += len(s.Preset)
+	if s.Later != nil {
+		n += 8
+		n += len(s.Later)
+	}
+	n += len(s.Numbers)
+	return n
+}
+
+// String returns a text for logs.
+func (s *Digest) String() string {
+	return methods.Text(s)
+}
+
+// Equal reports whether both hold the same.
+func (s *Digest) Equal(other *Digest) bool {
+	if s == other || s == nil || other == nil {
+		return s == other
+	}
+	return string(s.Sum) == string(other.Sum)
+}
+
+// Clone returns a copy that shares no memory with s.
+func (s *Digest) Clone() *Digest {
+	if s == nil {
+		return nil
+	}
+	c := *s
+	c.Detach()
+	return &c
+}
+
+// Detach gives s memory of its own.
+func (s *Digest) Detach() {
+	methods.DetachBinary(&s.Sum)
+}
+
+// SizeThrift returns how many bytes WriteThrift writes.
+func (s *Digest) SizeThrift() int {
+	n := 9
+	n += len(s.Sum)
+	return n
+}
+
+// String returns a text for logs.
+func (s *Content) String() string {
+	return methods.Text(s)
+}
+
+// UnmarshalJSON sets the field that the object has, and no other.
+func (s *Content) UnmarshalJSON(text []byte) error {
+	return methods.UnmarshalUnionJSON(text, s)
+}
+
+// Equal reports whether both hold the same.
+func (s *Content) Equal(other *Content) bool {
+	if s == other || s == nil || other == nil {
+		return s == other
+	}
+	return (s.Raw == nil) == (other.Raw == nil) &&
+		string(s.Raw) == string(other.Raw) &&
+		s.Text == other.Text
+}
+
+// Clone returns a copy that shares no memory with s.
+func (s *Content) Clone() *Content {
+	if s == nil {
+		return nil
+	}
+	c := *s
+	c.Detach()
+	return &c
+}
+
+// Detach gives s memory of its own.
+func (s *Content) Detach() {
+	methods.DetachBinary(&s.Raw)
+	methods.DetachOptString(&s.Text)
+}
+
+// SizeThrift returns how many bytes WriteThrift writes.
+func (s *Content) SizeThrift() int {
+	n := 1
+	if s.Raw != nil {
+		n += 8
+		n += len(s.Raw)
+	}
+	n += methods.SizeOptString(s.Text)
+	return n
+}

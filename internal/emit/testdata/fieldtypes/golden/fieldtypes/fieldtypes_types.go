@@ -16,16 +16,28 @@ import (
 const (
 	HOUR   int64  = 3600000000000
 	NOBODY string = "nobody"
+	LAST   int8   = -1
 )
 
-var PRESET = Optional{
-	Timeout: thrift.Some(time.Duration(HOUR)),
-	Celsius: thrift.Some(kinds.Celsius(1)),
-	Name:    thrift.Some(kinds.Name("preset")),
-	Key:     []byte("k"),
-}
+var (
+	OCTETS = *func() *Bytes {
+		s := NewBytes()
+		s.Must = []byte{0, 127}
+		s.Maybe = []byte{254}
+		return s
+	}()
+	PRESET = Optional{
+		Timeout: thrift.Some(time.Duration(HOUR)),
+		Celsius: thrift.Some(kinds.Celsius(1)),
+		Name:    thrift.Some(kinds.Name("preset")),
+		Key:     []byte("k"),
+	}
+)
 
 type Nanoseconds = int64
+
+// Lists and sets of i8 that are bytes in Go.
+type Octets = []int8
 
 type Plain struct {
 	Flag    kinds.Flag    `json:"flag"`
@@ -216,3 +228,47 @@ var (
 func NewContainer() *Container {
 	return &Container{Defaults: *NewDefaults()}
 }
+
+type Bytes struct {
+	Plain   []byte `json:"plain"`
+	Must    []byte `json:"must"`
+	Maybe   []byte `json:"maybe,omitzero"`
+	Preset  []byte `json:"preset"`
+	Later   []byte `json:"later,omitzero"`
+	Numbers []int8 `json:"numbers"`
+	Count   int32  `json:"count"`
+}
+
+// NewBytes returns a new Bytes with the defaults of the definition.
+func NewBytes() *Bytes {
+	return &Bytes{Preset: []byte{1, 128, 255}}
+}
+
+// GetLater returns Later, or the default of the definition if it is not set.
+func (s *Bytes) GetLater() []byte {
+	if s.Later != nil {
+		return s.Later
+	}
+	return []byte{255}
+}
+
+// The one of a few fields that are compared by themselves.
+type Digest struct {
+	Sum []byte `json:"sum"`
+}
+
+func NewDigest() *Digest {
+	return &Digest{}
+}
+
+type Content struct {
+	Raw  []byte             `json:"raw,omitzero"`
+	Text thrift.Opt[string] `json:"text,omitzero"`
+}
+
+func NewContent() *Content {
+	return &Content{}
+}
+
+// GetText returns Text, or its zero value if it is not set.
+func (s *Content) GetText() string { return s.Text.Or("") }

@@ -167,7 +167,8 @@ func (s *Branch) equal(other *Branch, depth int) bool {
 		(s.Labels == nil) != (other.Labels == nil) ||
 		!methods.EqualList(s.Labels, other.Labels) ||
 		!s.Next.equal(other.Next, depth-1) ||
-		!maps.Equal(s.Counts, other.Counts) {
+		!maps.Equal(s.Counts, other.Counts) ||
+		string(s.Bytes) != string(other.Bytes) {
 		return false
 	}
 	if len(s.Branches) != len(other.Branches) {
@@ -213,6 +214,7 @@ func (s *Branch) detach(depth int) {
 	for i := range s.Branches {
 		s.Branches[i].detach(depth - 1)
 	}
+	methods.DetachBinary(&s.Bytes)
 }
 
 // SizeThrift returns how many bytes WriteThrift writes.
@@ -224,7 +226,7 @@ func (s *Branch) size(nesting *methods.Nesting) int {
 	if !nesting.Enter() {
 		return 0
 	}
-	n := 34
+	n := 42
 	n += methods.SizeStructs(s.Leaves)
 	n += 8 * len(s.Numbers)
 	if s.Labels != nil {
@@ -241,6 +243,7 @@ func (s *Branch) size(nesting *methods.Nesting) int {
 			break
 		}
 	}
+	n += len(s.Bytes)
 	nesting.Leave()
 	return n
 }

@@ -94,6 +94,7 @@ type Branch struct {
 	Next     *Branch         `json:"next,omitzero"`
 	Counts   map[int32]int32 `json:"counts"`
 	Branches []Branch        `json:"branches"`
+	Bytes    []byte          `json:"bytes"`
 }
 
 func NewBranch() *Branch {

@@ -1079,3 +1079,111 @@ func (s *Typed) SizeThrift() int {
 	}
 	return n
 }
+
+// String returns a text for logs.
+func (s *Octets) String() string {
+	return methods.Text(s)
+}
+
+// Equal reports whether both hold the same.
+func (s *Octets) Equal(other *Octets) bool {
+	if s == other || s == nil || other == nil {
+		return s == other
+	}
+	return string(s.Plain) == string(other.Plain) &&
+		(s.Maybe == nil) == (other.Maybe == nil) &&
+		string(s.Maybe) == string(other.Maybe) &&
+		string(s.Preset) == string(other.Preset) &&
+		(s.Later == nil) == (other.Later == nil) &&
+		string(s.Later) == string(other.Later) &&
+		string(s.Must) == string(other.Must) &&
+		s.Digest.Equal(other.Digest)
+}
+
+// Clone returns a copy that shares no memory with s.
+func (s *Octets) Clone() *Octets {
+	if s == nil {
+		return nil
+	}
+	c := *s
+	c.Detach()
+	return &c
+}
+
+// Detach gives s memory of its own.
+func (s *Octets) Detach() {
+	methods.DetachBinary(&s.Plain)
+	methods.DetachBinary(&s.Maybe)
+	methods.DetachBinary(&s.Preset)
+	methods.DetachBinary(&s.Later)
+	methods.DetachBinary(&s.Must)
+	s.Digest = s.Digest.Clone()
+}
+
+// SizeThrift returns how many bytes WriteThrift writes.
+func (s *Octets) SizeThrift() int {
+	n := 25
+	n += len(s.Plain)
+	if s.Maybe != nil {
+		n += 8
+		n += len(s.Maybe)
+	}
+	n += len(s.Preset)
+	if s.Later != nil {
+		n += 8
+		n += len(s.Later)
+	}
+	n += len(s.Must)
+	if s.Digest != nil {
+		n += 3 + s.Digest.SizeThrift()
+	}
+	return n
+}
+
+// String returns a text for logs.
+func (s *Digest) String() string {
+	return methods.Text(s)
+}
+
+// UnmarshalJSON sets the field that the object has, and no other.
+func (s *Digest) UnmarshalJSON(text []byte) error {
+	return methods.UnmarshalUnionJSON(text, s)
+}
+
+// Equal reports whether both hold the same.
+func (s *Digest) Equal(other *Digest) bool {
+	if s == other || s == nil || other == nil {
+		return s == other
+	}
+	return (s.Sum == nil) == (other.Sum == nil) &&
+		string(s.Sum) == string(other.Sum) &&
+		s.Number == other.Number
+}
+
+// Clone returns a copy that shares no memory with s.
+func (s *Digest) Clone() *Digest {
+	if s == nil {
+		return nil
+	}
+	c := *s
+	c.Detach()
+	return &c
+}
+
+// Detach gives s memory of its own.
+func (s *Digest) Detach() {
+	methods.DetachBinary(&s.Sum)
+}
+
+// SizeThrift returns how many bytes WriteThrift writes.
+func (s *Digest) SizeThrift() int {
+	n := 1
+	if s.Sum != nil {
+		n += 8
+		n += len(s.Sum)
+	}
+	if s.Number.IsSet() {
+		n += 11
+	}
+	return n
+}

@@ -350,3 +350,37 @@ func NewTyped() *Typed {
 
 // GetPause returns Pause, or the default of the definition if it is not set.
 func (s *Typed) GetPause() time.Duration { return s.Pause.Or(time.Duration(5)) }
+
+type Octets struct {
+	Plain  []byte  `json:"plain"`
+	Maybe  []byte  `json:"maybe,omitzero"`
+	Preset []byte  `json:"preset"`
+	Later  []byte  `json:"later,omitzero"`
+	Must   []byte  `json:"must"`
+	Digest *Digest `json:"digest,omitzero"`
+}
+
+// NewOctets returns a new Octets with the defaults of the definition.
+func NewOctets() *Octets {
+	return &Octets{Preset: []byte{1, 255}}
+}
+
+// GetLater returns Later, or the default of the definition if it is not set.
+func (s *Octets) GetLater() []byte {
+	if s.Later != nil {
+		return s.Later
+	}
+	return []byte{128}
+}
+
+type Digest struct {
+	Sum    []byte            `json:"sum,omitzero"`
+	Number thrift.Opt[int64] `json:"number,omitzero"`
+}
+
+func NewDigest() *Digest {
+	return &Digest{}
+}
+
+// GetNumber returns Number, or its zero value if it is not set.
+func (s *Digest) GetNumber() int64 { return s.Number.Or(0) }

@@ -3879,3 +3879,354 @@ func (v *TypedView) HasRaw() bool { return v.view.Has(v.slots[2]) }
 
 // ClearRaw removes Raw.
 func (v *TypedView) ClearRaw() { v.view.Clear(v.slots[:], &typedViewShape, 2) }
+
+// OctetsView is a view of a Octets: it reads and changes fields where they are
+// in a message. See view.View for who may use it, and for how long.
+type OctetsView struct {
+	view  view.View
+	slots [6]view.Slot
+}
+
+var octetsViewShape = view.Shape{
+	Name: "views.Octets",
+	Fields: []view.Field{
+		{Key: 0x000f0001, Name: "Plain", Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.I8}}},                 // 1: list<i8> plain
+		{Key: 0x000e0002, Name: "Maybe", Optional: true, Value: &view.Type{Type: thrift.Set, Element: &view.Type{Type: thrift.I8}}},  // 2: set<i8> maybe
+		{Key: 0x000f0003, Name: "Preset", Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.I8}}},                // 3: list<i8> preset
+		{Key: 0x000f0004, Name: "Later", Optional: true, Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.I8}}}, // 4: list<i8> later
+		{Key: 0x000f0005, Name: "Must", Required: 1, Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.I8}}},     // 5: list<i8> must
+		{Key: 0x000c0006, Name: "Digest", Value: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[DigestView]}},              // 6: Digest digest
+	},
+	Required: []string{"must"},
+	New:      func() thrift.Struct { return NewOctets() },
+}
+
+// NewOctetsView returns a view of what s is written as.
+func NewOctetsView(s *Octets) (v OctetsView, err error) {
+	b, err := thrift.Marshal(s)
+	if err == nil {
+		err = v.Load(b)
+	}
+	return v, err
+}
+
+// Load makes v a view of b, which belongs to it from now on. It checks all of
+// b.
+func (v *OctetsView) Load(b []byte) error { return v.view.Load(b, v.slots[:], &octetsViewShape) }
+
+// LoadUntil is Load that stops behind the fields with the ids, which alone may
+// be used then. What is behind is not checked: see view.View.LoadUntil for what
+// that risks.
+func (v *OctetsView) LoadUntil(b []byte, ids ...int16) error {
+	return v.view.LoadUntil(b, v.slots[:], &octetsViewShape, ids)
+}
+
+// Struct decodes what v is now.
+func (v *OctetsView) Struct() (*Octets, error) {
+	s := NewOctets()
+	if err := v.view.Decode(v.slots[:], &octetsViewShape, s); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// WriteThrift appends what v is now to b, which w fills.
+func (v *OctetsView) WriteThrift(w *thrift.Writer, b []byte) []byte {
+	return v.view.Write(w, b, v.slots[:], &octetsViewShape)
+}
+
+// AppendTo appends what v is now to b. On an error it returns b.
+func (v *OctetsView) AppendTo(b []byte) ([]byte, error) {
+	if list, ok := v.view.AppendTo(b, &octetsViewShape); ok {
+		return list, nil
+	}
+	c := *v // it goes to the heap, so that v need not
+	return thrift.Append(b, &c)
+}
+
+// ReadThrift makes v a view of what is at p.
+func (v *OctetsView) ReadThrift(r *thrift.Reader, p int) int {
+	return v.view.Read(r, p, v.slots[:], &octetsViewShape)
+}
+
+// BindThrift is for package view: it makes v a view of bytes that were checked.
+func (v *OctetsView) BindThrift(b []byte) int { return v.view.Bind(b, v.slots[:], &octetsViewShape) }
+
+// ViewShape is for package view.
+func (*OctetsView) ViewShape() *view.Shape { return &octetsViewShape }
+
+// MarshalJSON returns the JSON of the struct.
+func (v OctetsView) MarshalJSON() ([]byte, error) { return v.view.JSON(v.slots[:], &octetsViewShape) }
+
+// String returns a text for logs: that of the struct.
+func (v OctetsView) String() string { return v.view.String(v.slots[:], &octetsViewShape) }
+
+// Equal reports whether two views are of the same bytes, or of structs that are
+// equal.
+func (v *OctetsView) Equal(other *OctetsView) bool {
+	if v == nil || other == nil {
+		return v == other
+	}
+	if v.view.SameBytes(&other.view) {
+		return true
+	}
+	same, ok := v.view.SameValues(v.slots[:], &other.view, other.slots[:], &octetsViewShape)
+	return ok && same || !ok && view.Equal[Octets](v, other)
+}
+
+func (v *OctetsView) Plain() []byte {
+	return view.Bytes(v.view.Value(v.slots[0]))
+}
+
+// SetPlain changes Plain.
+func (v *OctetsView) SetPlain(value []byte) {
+	v.view.SetEncoded(v.slots[:], &octetsViewShape, 0, func(w *thrift.Writer, b []byte) []byte {
+		b = w.ByteList(b, 0, value)
+		return b
+	})
+}
+
+// HasPlain reports whether Plain is there.
+func (v *OctetsView) HasPlain() bool { return v.view.Has(v.slots[0]) }
+
+// ClearPlain removes Plain.
+func (v *OctetsView) ClearPlain() { v.view.Clear(v.slots[:], &octetsViewShape, 0) }
+
+func (v *OctetsView) Maybe() []byte {
+	return view.Bytes(v.view.Value(v.slots[1]))
+}
+
+// SetMaybe changes Maybe. Nil removes it.
+func (v *OctetsView) SetMaybe(value []byte) {
+	if value == nil {
+		v.ClearMaybe()
+		return
+	}
+	v.view.SetEncoded(v.slots[:], &octetsViewShape, 1, func(w *thrift.Writer, b []byte) []byte {
+		b = w.ByteList(b, 0, value)
+		return b
+	})
+}
+
+// HasMaybe reports whether Maybe is there.
+func (v *OctetsView) HasMaybe() bool { return v.view.Has(v.slots[1]) }
+
+// ClearMaybe removes Maybe.
+func (v *OctetsView) ClearMaybe() { v.view.Clear(v.slots[:], &octetsViewShape, 1) }
+
+func (v *OctetsView) Preset() []byte {
+	b := v.view.Value(v.slots[2])
+	if b == nil {
+		b = view.Default(func(w *thrift.Writer, b []byte) []byte {
+			value := []byte{1, 255}
+			b = w.ByteList(b, 0, value)
+			return b
+		})
+	}
+	return view.Bytes(b)
+}
+
+// SetPreset changes Preset.
+func (v *OctetsView) SetPreset(value []byte) {
+	v.view.SetEncoded(v.slots[:], &octetsViewShape, 2, func(w *thrift.Writer, b []byte) []byte {
+		b = w.ByteList(b, 0, value)
+		return b
+	})
+}
+
+// HasPreset reports whether Preset is there.
+func (v *OctetsView) HasPreset() bool { return v.view.Has(v.slots[2]) }
+
+// ClearPreset removes Preset.
+func (v *OctetsView) ClearPreset() { v.view.Clear(v.slots[:], &octetsViewShape, 2) }
+
+func (v *OctetsView) Later() []byte {
+	b := v.view.Value(v.slots[3])
+	if b == nil {
+		b = view.Default(func(w *thrift.Writer, b []byte) []byte {
+			value := []byte{128}
+			b = w.ByteList(b, 0, value)
+			return b
+		})
+	}
+	return view.Bytes(b)
+}
+
+// SetLater changes Later. Nil removes it.
+func (v *OctetsView) SetLater(value []byte) {
+	if value == nil {
+		v.ClearLater()
+		return
+	}
+	v.view.SetEncoded(v.slots[:], &octetsViewShape, 3, func(w *thrift.Writer, b []byte) []byte {
+		b = w.ByteList(b, 0, value)
+		return b
+	})
+}
+
+// HasLater reports whether Later is there.
+func (v *OctetsView) HasLater() bool { return v.view.Has(v.slots[3]) }
+
+// ClearLater removes Later.
+func (v *OctetsView) ClearLater() { v.view.Clear(v.slots[:], &octetsViewShape, 3) }
+
+func (v *OctetsView) Must() []byte {
+	return view.Bytes(v.view.Value(v.slots[4]))
+}
+
+// SetMust changes Must.
+func (v *OctetsView) SetMust(value []byte) {
+	v.view.SetEncoded(v.slots[:], &octetsViewShape, 4, func(w *thrift.Writer, b []byte) []byte {
+		b = w.ByteList(b, 0, value)
+		return b
+	})
+}
+
+func (v *OctetsView) Digest() DigestView {
+	var value DigestView
+	value.BindThrift(v.view.Value(v.slots[5]))
+	return value
+}
+
+// SetDigest changes Digest.
+func (v *OctetsView) SetDigest(value DigestView) {
+	v.view.SetPart(v.slots[:], &octetsViewShape, 5, &value)
+}
+
+// EditDigest changes what is in Digest: edit is called with it, and must
+// neither keep it nor change v.
+func (v *OctetsView) EditDigest(edit func(value *DigestView)) {
+	view.Edit(&v.view, v.slots[:], &octetsViewShape, 5, edit)
+}
+
+// HasDigest reports whether Digest is there.
+func (v *OctetsView) HasDigest() bool { return v.view.Has(v.slots[5]) }
+
+// ClearDigest removes Digest.
+func (v *OctetsView) ClearDigest() { v.view.Clear(v.slots[:], &octetsViewShape, 5) }
+
+// DigestView is a view of a Digest: it reads and changes fields where they are
+// in a message. See view.View for who may use it, and for how long.
+type DigestView struct {
+	view  view.View
+	slots [2]view.Slot
+}
+
+var digestViewShape = view.Shape{
+	Name: "views.Digest",
+	Fields: []view.Field{
+		{Key: 0x000f0001, Name: "Sum", Optional: true, Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.I8}}}, // 1: list<i8> sum
+		{Key: 0x000a0002, Name: "Number"}, // 2: i64 number
+	},
+	Union: true,
+	Plain: true,
+	New:   func() thrift.Struct { return NewDigest() },
+}
+
+// NewDigestView returns a view of what s is written as.
+func NewDigestView(s *Digest) (v DigestView, err error) {
+	b, err := thrift.Marshal(s)
+	if err == nil {
+		err = v.Load(b)
+	}
+	return v, err
+}
+
+// Load makes v a view of b, which belongs to it from now on. It checks all of
+// b.
+func (v *DigestView) Load(b []byte) error { return v.view.Load(b, v.slots[:], &digestViewShape) }
+
+// LoadUntil is Load that stops behind the fields with the ids, which alone may
+// be used then. What is behind is not checked: see view.View.LoadUntil for what
+// that risks.
+func (v *DigestView) LoadUntil(b []byte, ids ...int16) error {
+	return v.view.LoadUntil(b, v.slots[:], &digestViewShape, ids)
+}
+
+// Struct decodes what v is now.
+func (v *DigestView) Struct() (*Digest, error) {
+	s := NewDigest()
+	if err := v.view.Decode(v.slots[:], &digestViewShape, s); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// WriteThrift appends what v is now to b, which w fills.
+func (v *DigestView) WriteThrift(w *thrift.Writer, b []byte) []byte {
+	return v.view.Write(w, b, v.slots[:], &digestViewShape)
+}
+
+// AppendTo appends what v is now to b. On an error it returns b.
+func (v *DigestView) AppendTo(b []byte) ([]byte, error) {
+	if list, ok := v.view.AppendTo(b, &digestViewShape); ok {
+		return list, nil
+	}
+	c := *v // it goes to the heap, so that v need not
+	return thrift.Append(b, &c)
+}
+
+// ReadThrift makes v a view of what is at p.
+func (v *DigestView) ReadThrift(r *thrift.Reader, p int) int {
+	return v.view.Read(r, p, v.slots[:], &digestViewShape)
+}
+
+// BindThrift is for package view: it makes v a view of bytes that were checked.
+func (v *DigestView) BindThrift(b []byte) int { return v.view.Bind(b, v.slots[:], &digestViewShape) }
+
+// ViewShape is for package view.
+func (*DigestView) ViewShape() *view.Shape { return &digestViewShape }
+
+// MarshalJSON returns the JSON of the struct.
+func (v DigestView) MarshalJSON() ([]byte, error) { return v.view.JSON(v.slots[:], &digestViewShape) }
+
+// String returns a text for logs: that of the struct.
+func (v DigestView) String() string { return v.view.String(v.slots[:], &digestViewShape) }
+
+// Equal reports whether two views are of the same bytes, or of structs that are
+// equal.
+func (v *DigestView) Equal(other *DigestView) bool {
+	if v == nil || other == nil {
+		return v == other
+	}
+	if v.view.SameBytes(&other.view) {
+		return true
+	}
+	same, ok := v.view.SameValues(v.slots[:], &other.view, other.slots[:], &digestViewShape)
+	return ok && same || !ok && view.Equal[Digest](v, other)
+}
+
+func (v *DigestView) Sum() []byte {
+	return view.Bytes(v.view.Value(v.slots[0]))
+}
+
+// SetSum changes Sum. Nil removes it.
+func (v *DigestView) SetSum(value []byte) {
+	if value == nil {
+		v.ClearSum()
+		return
+	}
+	v.view.SetEncoded(v.slots[:], &digestViewShape, 0, func(w *thrift.Writer, b []byte) []byte {
+		b = w.ByteList(b, 0, value)
+		return b
+	})
+}
+
+// HasSum reports whether Sum is there.
+func (v *DigestView) HasSum() bool { return v.view.Has(v.slots[0]) }
+
+// ClearSum removes Sum.
+func (v *DigestView) ClearSum() { v.view.Clear(v.slots[:], &digestViewShape, 0) }
+
+func (v *DigestView) Number() int64 { return v.view.I64(v.slots[1], 0) }
+
+// SetNumber changes Number.
+func (v *DigestView) SetNumber(value int64) {
+	v.view.SetNumber(v.slots[:], &digestViewShape, 1, uint64(value))
+}
+
+// HasNumber reports whether Number is there.
+func (v *DigestView) HasNumber() bool { return v.view.Has(v.slots[1]) }
+
+// ClearNumber removes Number.
+func (v *DigestView) ClearNumber() { v.view.Clear(v.slots[:], &digestViewShape, 1) }
