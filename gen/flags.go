@@ -30,6 +30,7 @@ func (c *Config) Bind(flags *flag.FlagSet) {
 	flags.Var((*viewMethodsValue)(&c.ViewMethods), "view-methods", "have methods take and return views of their structs (default: none)")
 	flags.BoolVar(&c.KeepUnknown, "keep-unknown", false, "make structs keep the fields that their definition does not have, and send them on")
 	flags.Var((*shapeValue)(&c.Shape), "shape", "what structs look like in Go: kitex has the names, types and methods of Kitex's tool, for services that are switched (default: fulmar)")
+	flags.BoolVar(&c.KitexNested, "kitex-nested", false, "in the shape of Kitex, embed the fields with thrift.nested, as Kitex's tool does with enable_nested_struct")
 	flags.BoolVar(&c.NoDescriptors, "no-descriptors", false, "leave out what package descriptor reads: the definition, for code that does not know it")
 	flags.BoolVar(&c.Check, "check", false, "write nothing: list the files that are not up to date, and exit with 1 if there are any")
 }

@@ -54,6 +54,9 @@ type Config struct {
 	ViewMethods ViewMethods
 	// Shape is what structs look like in Go; empty means ShapeFulmar.
 	Shape Shape
+	// KitexNested has ShapeKitex embed the fields with thrift.nested, as the tool of Kitex
+	// does with enable_nested_struct. ShapeFulmar always does.
+	KitexNested bool
 	// NoDescriptors leaves out what package descriptor reads.
 	NoDescriptors bool
 	// FrontEnds read definitions in other languages: each those that it reads and no
@@ -149,6 +152,9 @@ func (c Config) Validate() error {
 	}
 	if c.Shape == ShapeKitex && (c.Views || c.ViewMethods != "") {
 		problems = append(problems, errors.New("there are no views in the shape of Kitex"))
+	}
+	if c.Shape != ShapeKitex && c.KitexNested {
+		problems = append(problems, errors.New("--kitex-nested is for the shape of Kitex; others embed what has thrift.nested without it"))
 	}
 	return errors.Join(problems...)
 }
@@ -359,6 +365,7 @@ func (r *run) generate(prefix string) (files []emit.File, err error) {
 			Views:             r.config.Views,
 			ViewMethods:       string(r.config.ViewMethods),
 			Kitex:             r.config.Shape == ShapeKitex,
+			KitexNested:       r.config.KitexNested,
 			NoDescriptors:     r.config.NoDescriptors,
 		})
 		if err := r.diagnose(diagnostics); err != nil {

@@ -187,7 +187,7 @@ func TestGen_ObeysEveryFlag(t *testing.T) {
 		"no-methods":         checkNoMethods,
 		"keep-unknown":       checkKeepUnknown,
 		"reuse":              checkReuse,
-		"shape":              checkShape, "views": checkViews, "view-methods": checkViewMethods,
+		"shape":              checkShape, "kitex-nested": checkKitexNested, "views": checkViews, "view-methods": checkViewMethods,
 		"no-descriptors": checkNoDescriptors, "messages": checkMessages,
 	}
 	maps.Copy(cases, pluginFlagCases())
@@ -368,6 +368,15 @@ func checkNoMethods(t *testing.T, flag string) {
 	folder := newFolder(t, "a.thrift", "struct S {}")
 	fulmar(t, folder, "gen", "a.thrift").want(t, 0, "3 written")
 	fulmar(t, folder, "gen", flag, "a.thrift").want(t, 0, "(0 written, 2 unchanged, 1 removed)")
+}
+
+func checkKitexNested(t *testing.T, flag string) {
+	folder := newFolder(t, "a.thrift", "struct Base {} struct S { 1: Base b (thrift.nested = 'true') }")
+	fulmar(t, folder, "gen", flag, "a.thrift").want(t, exitUsage, "--kitex-nested is for the shape of Kitex")
+	fulmar(t, folder, "gen", "--shape", "kitex", "a.thrift").want(t, 0, "3 written")
+	contains(t, filepath.Join(folder, "gen/a/a_types.go"), "B *Base `thrift:")
+	fulmar(t, folder, "gen", flag, "--shape", "kitex", "a.thrift").want(t, 0, "(3 written, 0 unchanged, 0 removed)")
+	contains(t, filepath.Join(folder, "gen/a/a_types.go"), "\t*Base `thrift:")
 }
 
 func checkShape(t *testing.T, flag string) {

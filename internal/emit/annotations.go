@@ -19,6 +19,8 @@ const (
 	annotationTag = "go.tag"
 	// annotationType gives a field a Go type of the user's.
 	annotationType = "go.type"
+	// annotationNested embeds a field: true or false.
+	annotationNested = "thrift.nested"
 	// annotationStrings says where decoded strings are kept: auto, message, own
 	// or scoped.
 	annotationStrings = "go.strings"
@@ -63,8 +65,8 @@ func (g *generator) goName(name string, annotations schema.Annotations) string {
 // it: ours, and those of thriftgo and thriftrw. The rest is for others to read.
 func changesGo(key string) bool {
 	switch key {
-	case annotationName, annotationTag, annotationType, annotationStrings, annotationUnknown, annotationView, annotationViews, annotationStreaming,
-		"go.pkg", "thrift.nested", "thrift.is_alias", "thrift.is_interface":
+	case annotationName, annotationTag, annotationType, annotationStrings, annotationUnknown, annotationView, annotationViews, annotationStreaming, annotationNested,
+		"go.pkg", "thrift.is_alias", "thrift.is_interface":
 		return true
 	}
 	return false
@@ -91,7 +93,7 @@ func (g *generator) checkAnnotations() {
 		for _, s := range file.Structs {
 			g.checkEffects(s.Annotations, g.followedByStructs()...)
 			g.checkUnknown(s.Annotations)
-			g.checkFields(s.Fields, true)
+			g.checkFields(s.Fields, s)
 		}
 		for _, service := range file.Services {
 			g.checkEffects(service.Annotations, g.followedByServices()...)
@@ -145,15 +147,21 @@ func (g *generator) checkType(t *schema.Type) {
 	}
 }
 
-// checkFields checks the fields of a struct if inStruct says so, and else those of a
-// method.
-func (g *generator) checkFields(fields []*schema.Field, inStruct bool) {
+// checkFields checks the fields of s, or those of a method if that is nil.
+func (g *generator) checkFields(fields []*schema.Field, s *schema.Struct) {
 	for _, field := range fields {
-		followed := []string{annotationName, annotationTag}
+		followed := []string{annotationTag}
+		if s == nil || !g.embeds(field) {
+			followed = append(followed, annotationName)
+		}
+		if s != nil && field.Type.Kind == schema.KindStruct {
+			followed = append(followed, annotationNested)
+			g.checkNested(s, field)
+		}
 		if holdsStrings(field.Type) {
 			followed = append(followed, annotationStrings)
 		}
-		if inStruct && canHaveType(field.Type) && !g.options.Kitex {
+		if s != nil && canHaveType(field.Type) && !g.options.Kitex {
 			followed = append(followed, annotationType)
 			g.checkFieldType(field)
 		}
@@ -175,8 +183,8 @@ func (g *generator) checkMethod(method *schema.Method) {
 	g.checkStrings(method.Annotations)
 	g.checkMethodViews(method.Annotations)
 	g.checkType(method.Result)
-	g.checkFields(method.Arguments, false)
-	g.checkFields(method.Throws, false)
+	g.checkFields(method.Arguments, nil)
+	g.checkFields(method.Throws, nil)
 	g.checkStream(method)
 }
 

@@ -46,6 +46,8 @@ type Options struct {
 	ViewMethods string
 	// Kitex gives everything the names and Go types that Kitex's tool gives it.
 	Kitex bool
+	// KitexNested has that shape embed fields as well, as the tool does when it is asked to.
+	KitexNested bool
 	// NoDescriptors leaves out what package descriptor reads.
 	NoDescriptors bool
 }

@@ -34,8 +34,9 @@ func FuzzGenerate(f *testing.F) {
 			return
 		}
 		const prefix = "example.com/gen"
-		for _, kitex := range []bool{false, true} {
-			files, diagnostics := emit.Generate(program, emit.Options{ImportPrefix: prefix, Kitex: kitex})
+		for _, options := range []emit.Options{{}, {Kitex: true}, {Kitex: true, KitexNested: true}} {
+			options.ImportPrefix = prefix
+			files, diagnostics := emit.Generate(program, options)
 			if diagnostics.HasErrors() {
 				if len(files) > 0 {
 					t.Error("files although there are errors")
@@ -45,7 +46,7 @@ func FuzzGenerate(f *testing.F) {
 			for _, file := range files {
 				checkHarmless(t, file)
 			}
-			if kitex || !strings.Contains(text, "go.type") { // which may name types that there are not
+			if options.Kitex || !strings.Contains(text, "go.type") { // which may name types that there are not
 				mustCheck(t, newChecker(t), files, prefix)
 			}
 		}

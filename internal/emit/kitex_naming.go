@@ -1,6 +1,8 @@
 package emit
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -142,6 +144,9 @@ func (g *generator) nameKitexFields(n *names, s *schema.Struct) {
 	}
 	for _, field := range s.Fields {
 		name := g.goName(field.Name, field.Annotations)
+		if g.embeds(field) {
+			name = embeddedName(field.Type)
+		}
 		var names kitexField
 		names.getter = members.claim("Get" + name)
 		names.setter = members.claim("Set" + name)
@@ -152,13 +157,26 @@ func (g *generator) nameKitexFields(n *names, s *schema.Struct) {
 		members.reserve("ReadField"+id, "writeField"+id)
 		n.kitex.fields[field] = names
 	}
+	var methods []string
+	if slices.ContainsFunc(s.Fields, g.embeds) {
+		methods = slices.Collect(maps.Keys(members.taken))
+	}
+	claimed := map[*schema.Field]string{}
 	for _, field := range s.Fields {
+		// One that is embedded takes this name too, as it does with thriftgo.
 		name := members.claim(g.goName(field.Name, field.Annotations))
-		field.GoName = name
-		if name[0] == '_' {
+		field.GoName, claimed[field] = name, name
+		if name[0] == '_' && !g.embeds(field) {
 			// Nobody outside the package can name such a field of Kitex's, and so nobody
 			// misses it; but encoding/json loses what is in it, and go vet says so.
 			field.GoName = members.claim(exported(name))
+		}
+	}
+	members.reserve(g.nameEmbedded(s, methods)...)
+	for _, field := range s.Fields {
+		name := claimed[field]
+		if g.embeds(field) {
+			name = field.GoName
 		}
 		if names := n.kitex.fields[field]; names.isSet != "" {
 			names.preset = n.scopes[s.File.Package].claim(s.GoName + "_" + name + "_DEFAULT")

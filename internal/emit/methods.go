@@ -61,7 +61,7 @@ func (p *printer) textMethods(r *record) {
 		p.P("return ", p.imports.methods("Text"), "(s)")
 		p.P("}")
 	}
-	unknown := false
+	own := r.isEmbedding() // or it would have those of what it embeds
 	var binaryKeys strings.Builder
 	for _, m := range r.members {
 		switch p.unknownKeys(m.Type) {
@@ -69,17 +69,17 @@ func (p *printer) textMethods(r *record) {
 			binaryKeys.WriteString(", " + strconv.Quote(m.GoName))
 			fallthrough
 		case keysUnknown:
-			unknown = true
+			own = true
 		}
 	}
-	if unknown {
+	if own {
 		p.P()
 		p.doc("MarshalJSON returns the fields as an object.")
 		p.P("func (s ", r.goName, ") MarshalJSON() ([]byte, error) {")
 		p.P("return ", p.imports.methods("MarshalJSON"), "(s", binaryKeys.String(), ")")
 		p.P("}")
 	}
-	if !unknown && !r.union && !slices.ContainsFunc(r.members, member.holdsPresetContainer) {
+	if !own && !r.union && !slices.ContainsFunc(r.members, member.holdsPresetContainer) {
 		return
 	}
 	doc, function := "UnmarshalJSON sets the fields that the object has.", "UnmarshalJSON"

@@ -2,6 +2,7 @@ package emit
 
 import (
 	"regexp"
+	"slices"
 
 	"github.com/fulmar-rpc/fulmar/gen/schema"
 )
@@ -82,7 +83,6 @@ func (g *generator) nameTypes(n *names, pkg *schema.Package) {
 	for _, file := range pkg.Files {
 		for _, s := range file.Structs {
 			s.GoName = scope.claim(g.goName(s.Name, s.Annotations))
-			g.nameFields(n, s)
 		}
 		for _, typedef := range file.Typedefs {
 			typedef.GoName = scope.claim(g.goName(typedef.Name, typedef.Annotations))
@@ -92,6 +92,11 @@ func (g *generator) nameTypes(n *names, pkg *schema.Package) {
 		}
 		for _, constant := range file.Constants {
 			constant.GoName = scope.claim(g.constantName(constant))
+		}
+	}
+	for _, file := range pkg.Files { // behind types, after which some fields are called
+		for _, s := range file.Structs {
+			g.nameFields(n, s)
 		}
 	}
 }
@@ -133,13 +138,17 @@ func (g *generator) valueName(value *schema.EnumValue, enum *schema.Enum) string
 }
 
 func (g *generator) nameFields(n *names, s *schema.Struct) {
-	members := newNamespace(structMethods...)
+	methods := structMethods
 	if s.Category == schema.CategoryException {
-		members.reserve("Error")
+		methods = append(slices.Clone(methods), "Error")
 	}
+	members := newNamespace(methods...)
 	for _, field := range s.Fields {
-		field.GoName = members.claim(g.goName(field.Name, field.Annotations))
+		if !g.embeds(field) {
+			field.GoName = members.claim(g.goName(field.Name, field.Annotations))
+		}
 	}
+	members.reserve(g.nameEmbedded(s, methods)...)
 	for _, field := range s.Fields {
 		if hasGetter(s, field) {
 			n.getters[field] = members.claim("Get" + field.GoName)

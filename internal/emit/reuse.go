@@ -107,6 +107,7 @@ func (p *printer) unlessReused(t *schema.Type, needed bool, target string) {
 // it is, which structs of packages that include this one ask for.
 func (p *printer) reuseMethod(r *record) {
 	if !r.reuse {
+		p.hideReuse(r)
 		return
 	}
 	p.P()

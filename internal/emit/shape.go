@@ -84,6 +84,8 @@ type member struct {
 	required bool
 	// viewed says that it holds a view of its struct.
 	viewed bool
+	// embedded says that its struct has what it has, and its name is that of its type.
+	embedded bool
 	// filled says that after reading it holds a struct, even if none came.
 	filled bool
 }
@@ -103,7 +105,9 @@ func (g *generator) declaredRecord(s *schema.Struct) *record {
 	}
 	for _, field := range s.Fields {
 		if g.options.Kitex {
-			r.members = append(r.members, kitexMember(s, field))
+			m := kitexMember(s, field)
+			m.embedded = g.embeds(field)
+			r.members = append(r.members, m)
 			continue
 		}
 		m := member{
@@ -111,6 +115,7 @@ func (g *generator) declaredRecord(s *schema.Struct) *record {
 			optional: isOptional(s, field),
 			required: field.Requiredness == schema.RequirednessRequired,
 			custom:   fieldTypeOf(field),
+			embedded: g.embeds(field),
 		}
 		switch {
 		case m.optional:

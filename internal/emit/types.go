@@ -156,11 +156,15 @@ func (p *printer) fields(r *record, s *schema.Struct) {
 	p.P("type ", r.goName, " struct {")
 	for _, m := range r.members {
 		p.doc(withDeprecation(m.Doc, m.Annotations))
+		name := m.GoName + " "
+		if m.embedded {
+			name = ""
+		}
 		if s != nil && p.options.Kitex {
-			p.P(m.GoName, " ", p.memberType(m), " ", p.kitexTag(s, m))
+			p.P(name, p.memberType(m), " ", p.kitexTag(s, m))
 			continue
 		}
-		p.P(m.GoName, " ", p.memberType(m), " ", p.tag(m))
+		p.P(name, p.memberType(m), " ", p.tag(m))
 	}
 	p.declareUnknown(r)
 	if r.lends != "" {

@@ -105,7 +105,7 @@ func (p *printer) viewShape(s *schema.Struct, r *record, view *viewNames, member
 		p.P("Plain: true,")
 	}
 	p.P("New: func() ", p.imports.thrift("Struct"), " { return ", p.constructor(s), "() },")
-	if slices.ContainsFunc(members, func(m member) bool { return p.unknownKeys(m.Type) != keysKnown }) {
+	if r.isEmbedding() || slices.ContainsFunc(members, func(m member) bool { return p.unknownKeys(m.Type) != keysKnown }) {
 		p.P("OwnJSON: true,")
 	}
 	p.P("}")

@@ -20,7 +20,7 @@ import (
 // TestBusiness_IsOneSource wants the copies to differ in imports only.
 func TestBusiness_IsOneSource(t *testing.T) {
 	names, err := filepath.Glob("business/*.go")
-	if err != nil || len(names) != 2 {
+	if err != nil || len(names) != 3 {
 		t.Fatal(names, err)
 	}
 	for _, name := range names {
@@ -60,6 +60,7 @@ func TestBusiness_ComesToTheSame(t *testing.T) {
 		"exceptions": {business.Exceptions(), ours.Exceptions()},
 		"names":      {business.Text(business.Names()), ours.Text(ours.Names())},
 		"JSON":       {text(business.JSON()), text(ours.JSON())},
+		"nested":     {text(business.Nested()), text(ours.Nested())},
 	} {
 		if pair[0] != pair[1] || pair[0] == "" {
 			t.Errorf("%s\n  Kitex %s\n  ours  %s", what, pair[0], pair[1])

@@ -92,6 +92,7 @@ func jsonFields(t reflect.Type, binaryKeys []string) []reflect.StructField {
 			continue
 		}
 		field.Type = jsonType(field.Type, slices.Contains(binaryKeys, field.Name))
+		field.Anonymous = false // what is embedded is a field in JSON
 		fields = append(fields, field)
 	}
 	return fields

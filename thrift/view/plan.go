@@ -102,7 +102,7 @@ func (made *plan) field(field reflect.StructField) {
 			number = i
 		}
 	}
-	if number < 0 || field.Anonymous {
+	if number < 0 {
 		made.unfit = true
 		return
 	}

@@ -22,8 +22,12 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/inherit/golden/inherit/value"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/kitex/golden/common"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/kitex/golden/shape"
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/kitexnested/golden/inner"
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/kitexnested/golden/outer"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/kitexown/golden/own"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/names/golden/names"
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/nested/golden/nested"
+	nestedcommon "github.com/fulmar-rpc/fulmar/internal/emit/testdata/nested/golden/nested/common"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/orders/golden/orders"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/recursion/golden/recursion"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/retention/golden/retention"
@@ -59,6 +63,10 @@ func described() map[string]*descriptor.File {
 		"kitex/common.thrift":            &common.CommonDescriptor,
 		"kitexown/kitexown.thrift":       &own.KitexownDescriptor,
 		"names/names.thrift":             &names.NamesDescriptor,
+		"kitexnested/kitexnested.thrift": &outer.KitexnestedDescriptor,
+		"kitexnested/inner.thrift":       &inner.InnerDescriptor,
+		"nested/nested.thrift":           &nested.NestedDescriptor,
+		"nested/common.thrift":           &nestedcommon.CommonDescriptor,
 		"orders/orders.thrift":           &orders.OrdersDescriptor,
 		"recursion/recursion.thrift":     &recursion.RecursionDescriptor,
 		"retention/retention.thrift":     &retention.RetentionDescriptor,

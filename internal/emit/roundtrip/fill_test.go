@@ -12,6 +12,7 @@ import (
 
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/fieldtypes/golden/fieldtypes"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/ids/golden/ids"
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/nested/golden/nested"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/recursion/golden/recursion"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/retention/golden/retention"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/reuse/golden/reuse"
@@ -35,6 +36,7 @@ var unions = map[reflect.Type]bool{
 	reflect.TypeFor[fieldtypes.Either]():    true,
 	reflect.TypeFor[fieldtypes.Content]():   true,
 	reflect.TypeFor[ids.Either]():           true,
+	reflect.TypeFor[nested.Either]():        true,
 	reflect.TypeFor[retention.Either]():     true,
 	reflect.TypeFor[reuse.Value]():          true,
 	reflect.TypeFor[unknown.Choice]():       true,

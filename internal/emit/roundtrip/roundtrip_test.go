@@ -19,6 +19,8 @@ import (
 	inheritthrift "github.com/fulmar-rpc/fulmar/internal/emit/testdata/inherit/golden/inherit/thrift"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/inherit/golden/inherit/value"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/names/golden/names"
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/nested/golden/nested"
+	nestedcommon "github.com/fulmar-rpc/fulmar/internal/emit/testdata/nested/golden/nested/common"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/orders/golden/orders"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/recursion/golden/recursion"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/retention/golden/retention"
@@ -51,6 +53,9 @@ var declared = []thrift.Struct{
 	names.NewError(), names.NewFailed(), names.NewGiven(), names.NewHTTPServer(), names.NewNewUser(),
 	names.NewOrdersPlaceArgs(), names.NewOrdersServer(), names.NewThrift(), names.NewThrift2(), names.NewUser_(),
 	names.NewUser__(), names.NewWriteThrift(),
+	nestedcommon.NewBase(), nestedcommon.NewKeyed(), nested.NewAliased(), nested.NewCause(), nested.NewChain(), nested.NewEither(),
+	nested.NewFailed(), nested.NewHolder(), nested.NewLeft(), nested.NewPoint(), nested.NewRequest(), nested.NewRight(),
+	nested.NewSeen(), nested.NewSize(), nested.NewWrapped(),
 	orders.NewForbidden(), orders.NewItem(), orders.NewOrder(), orders.NewOutOfStock(), orders.NewPlaceRequest(),
 	new(orders.OrdersPlaceArgs), new(orders.OrdersPlaceResult),
 	recursion.NewA(), recursion.NewB(), recursion.NewC(), recursion.NewCaused(), recursion.NewExpression(),
@@ -157,7 +162,7 @@ func TestRoundTrip_OfZeroValues(t *testing.T) {
 func holdsUnsetUnion(s thrift.Struct) bool {
 	switch s.(type) {
 	case *retention.CachePutArgs, *shapes.Plain, *shapes.Required, *inherit.ChildCombineArgs, *hostile.CommandsRunArgs, *orders.OrdersPlaceArgs,
-		*shapes.EchoAStructArgs, *shapes.EchoAnExceptionArgs, *values.DefaultsGetArgs, *ids.NegativeSwapArgs, *unknown.RelayRelayArgs:
+		*shapes.EchoAStructArgs, *shapes.EchoAnExceptionArgs, *values.DefaultsGetArgs, *ids.NegativeSwapArgs, *unknown.RelayRelayArgs, *nested.Holder:
 		return true
 	}
 	return false

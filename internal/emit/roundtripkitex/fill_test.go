@@ -14,6 +14,8 @@ import (
 
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/kitex/golden/common"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/kitex/golden/shape"
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/kitexnested/golden/inner"
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/kitexnested/golden/outer"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/kitexown/golden/own"
 	"github.com/fulmar-rpc/fulmar/internal/testkit"
 	"github.com/fulmar-rpc/fulmar/thrift"
@@ -40,6 +42,8 @@ var declared = []kitexStruct{
 	shape.NewTree(), shape.NewChoice(), shape.NewPreset(), shape.NewFailed(), shape.NewNothing(), shape.NewNames(),
 	shape.NewNewThing_(), shape.NewSnakeCaseName(), shape.NewForest_(),
 	own.NewKey(), own.NewInner(), own.NewOwn(), own.NewOneOf(), own.NewTaken(), own.NewKeeps(), own.NewKeepsArm(), own.NewKeepsPreset(), own.NewWide(), own.NewWides(),
+	inner.NewBase(), outer.NewAliased(), outer.NewChain(), outer.NewEither(), outer.NewFailed(), outer.NewPoint(), outer.NewReply(),
+	outer.NewRequest(), outer.NewSize(),
 	own.NewHeavy(), own.NewItem(), own.NewFilled(), own.NewHidden(), own.NewItems(),
 }
 
@@ -77,6 +81,7 @@ func TestDeclared_IsComplete(t *testing.T) {
 var unions = map[reflect.Type]bool{
 	reflect.TypeFor[shape.Choice]():    true,
 	reflect.TypeFor[shape.Preset]():    true,
+	reflect.TypeFor[outer.Either]():    true,
 	reflect.TypeFor[own.OneOf]():       true,
 	reflect.TypeFor[own.KeepsArm]():    true,
 	reflect.TypeFor[own.KeepsPreset](): true,
@@ -157,7 +162,7 @@ func (f filler) fillStruct(v reflect.Value, depth int) {
 	}
 	recursive := v.Type() == reflect.TypeFor[shape.Tree]()
 	// Absent fields with defaults come back as those.
-	defaults := v.Type() == reflect.TypeFor[shape.Defaults]() || v.Type() == reflect.TypeFor[own.Own]()
+	defaults := v.Type() == reflect.TypeFor[shape.Defaults]() || v.Type() == reflect.TypeFor[own.Own]() || v.Type() == reflect.TypeFor[outer.Aliased]()
 	for i := range v.NumField() {
 		field, tag := v.Field(i), v.Type().Field(i).Tag
 		switch {
