@@ -21,6 +21,11 @@ const (
 	annotationType = "go.type"
 	// annotationNested embeds a field: true or false.
 	annotationNested = "thrift.nested"
+	// annotationAlias says that a type is an alias: true or false. Typedefs are in any
+	// case, and for structs thriftgo then leaves out methods that we do not generate.
+	annotationAlias = "thrift.is_alias"
+	// annotationInterface has thriftgo take a struct for an interface of the user's.
+	annotationInterface = "thrift.is_interface"
 	// annotationStrings says where decoded strings are kept: auto, message, own
 	// or scoped.
 	annotationStrings = "go.strings"
@@ -66,7 +71,7 @@ func (g *generator) goName(name string, annotations schema.Annotations) string {
 func changesGo(key string) bool {
 	switch key {
 	case annotationName, annotationTag, annotationType, annotationStrings, annotationUnknown, annotationView, annotationViews, annotationStreaming, annotationNested,
-		"go.pkg", "thrift.is_alias", "thrift.is_interface":
+		annotationAlias, annotationInterface, "go.pkg":
 		return true
 	}
 	return false
@@ -81,7 +86,9 @@ func (g *generator) checkAnnotations() {
 			g.checkType(constant.Type)
 		}
 		for _, typedef := range file.Typedefs {
-			g.checkEffects(typedef.Annotations, annotationName)
+			g.checkEffects(typedef.Annotations, annotationName, annotationAlias, annotationInterface)
+			g.checkAlias(typedef)
+			g.checkInterface("typedef "+typedef.Name, typedef.Annotations)
 			g.checkType(typedef.Type)
 		}
 		for _, enum := range file.Enums {
@@ -93,6 +100,7 @@ func (g *generator) checkAnnotations() {
 		for _, s := range file.Structs {
 			g.checkEffects(s.Annotations, g.followedByStructs()...)
 			g.checkUnknown(s.Annotations)
+			g.checkInterface(s.Category.String()+" "+s.Name, s.Annotations)
 			g.checkFields(s.Fields, s)
 		}
 		for _, service := range file.Services {
@@ -106,9 +114,29 @@ func (g *generator) checkAnnotations() {
 	}
 }
 
+// checkAlias warns of a typedef that is not meant to be an alias.
+func (g *generator) checkAlias(typedef *schema.Typedef) {
+	if annotation := findAnnotation(typedef.Annotations, annotationAlias); annotation != nil {
+		if yes, _ := isTrue(annotation.Value); !yes {
+			g.warningf(annotation.Position, "annotation %s: typedef %s is an alias in Go all the same, as all are", annotationAlias, typedef.Name)
+		}
+	}
+}
+
+// checkInterface warns of a type that is meant to be an interface in Go: nobody would know
+// what to read into it. thriftgo has it with an option, for code that writes and reads
+// nothing.
+func (g *generator) checkInterface(what string, annotations schema.Annotations) {
+	if annotation := findAnnotation(annotations, annotationInterface); annotation != nil {
+		if yes, _ := isTrue(annotation.Value); yes {
+			g.warningf(annotation.Position, "annotation %s: %s stays what it is, because an interface does not say what to read into it", annotationInterface, what)
+		}
+	}
+}
+
 // followedByStructs are the annotations that change what is generated for a struct.
 func (g *generator) followedByStructs() []string {
-	followed := []string{annotationName, annotationUnknown}
+	followed := []string{annotationName, annotationUnknown, annotationAlias, annotationInterface}
 	if !g.options.Kitex {
 		followed = append(followed, annotationView)
 	}

@@ -95,7 +95,7 @@ exception P {}
 /main.thrift:4:42: warning: annotation go.type: has no effect here
 /main.thrift:5:20: warning: annotation thrift.nested: has no effect here
 /main.thrift:5:62: warning: annotation go.name: has no effect here
-/main.thrift:5:97: warning: annotation thrift.is_interface: has no effect here
+/main.thrift:5:97: warning: annotation thrift.is_interface: struct S stays what it is, because an interface does not say what to read into it
 /main.thrift:6:18: warning: annotation go.type: has no effect here
 /main.thrift:6:47: warning: annotation thrift.is_alias: has no effect here
 /main.thrift:6:81: warning: annotation go.type: has no effect here

@@ -19,6 +19,8 @@ type imports struct {
 	// standard and modules map import paths to the names that the file uses.
 	standard map[string]string
 	modules  map[string]string
+	// renamed are the import paths of packages that are not called what they end in.
+	renamed map[string]bool
 	// added maps names to the import paths that plugins want under them.
 	added map[string]string
 	// aliases are the same in all files of a package.
@@ -51,6 +53,7 @@ func (g *generator) newImports(source *schema.File) *imports {
 		source:    source,
 		standard:  map[string]string{},
 		modules:   map[string]string{},
+		renamed:   map[string]bool{},
 		added:     map[string]string{},
 		aliases:   g.importAliases(source.Package),
 	}
@@ -164,7 +167,9 @@ func (i *imports) generated(pkg *schema.Package, name string) string {
 		panic("emit: package " + pkg.Path + " is not among the imports of package " + i.source.Package.Path)
 	}
 	i.generator.checkPrefix(i.source, pkg)
-	i.modules[i.generator.options.ImportPrefix+"/"+pkg.Path] = alias
+	importPath := i.generator.options.ImportPrefix + "/" + pkg.Path
+	i.modules[importPath] = alias
+	i.renamed[importPath] = pkg.Name != path.Base(pkg.Path)
 	return alias + "." + name
 }
 
@@ -177,7 +182,7 @@ func (i *imports) write(out *bytes.Buffer) {
 	out.WriteString("import (\n")
 	for _, group := range [][]schema.Import{standard, modules} {
 		for _, imported := range group {
-			if imported.Name != path.Base(imported.Path) {
+			if imported.Name != path.Base(imported.Path) || i.renamed[imported.Path] {
 				out.WriteString(imported.Name + " ")
 			}
 			out.WriteString(strconv.Quote(imported.Path) + "\n")

@@ -20,8 +20,9 @@ func (r *resolver) groupPackages() []*schema.Package {
 	byPath := make(map[string]*schema.Package)
 	byFoldedPath := make(map[string]*schema.Package)
 	byFoldedName := make(map[string]*unit)
+	named := make(map[*schema.Package]schema.Position)
 	for _, u := range r.units {
-		namespace := r.goNamespace(u)
+		namespace, called := r.goNamespace(u)
 		path := strings.ReplaceAll(namespace.Text, ".", "/")
 		if u.tree.Gaps.Headers {
 			// Its namespace is not known, so it is compared with no other file.
@@ -45,6 +46,13 @@ func (r *resolver) groupPackages() []*schema.Package {
 			r.found.errorf(u.at(namespace.Place), "Go package %s: its files %s and %s have the same name; rename one or give it another namespace", path, other.shown, u.shown)
 		}
 		byFoldedName[name] = u
+		if called != nil {
+			if at, known := named[p]; !known {
+				p.Name, named[p] = called.Value, u.at(called.Key.Place)
+			} else if p.Name != called.Value {
+				r.found.errorf(u.at(called.Key.Place), "annotation %s: Go package %s is called %s at %s, and not %s", annotationPackage, path, p.Name, at, called.Value)
+			}
+		}
 		u.file.Package = p
 		p.Files = append(p.Files, u.file)
 		p.Root = p.Root || u.main
@@ -52,8 +60,58 @@ func (r *resolver) groupPackages() []*schema.Package {
 	return packages
 }
 
-// goNamespace returns the dotted name of a file's Go package.
-func (r *resolver) goNamespace(u *unit) ast.Name {
+// annotationPackage gives the Go package of a namespace another name than its folder has.
+const annotationPackage = "go.pkg"
+
+// packageCalled returns what a namespace says that its Go package is called, nil if
+// nothing, or nothing that can be had.
+func (r *resolver) packageCalled(u *unit, namespace *ast.Namespace) (called *ast.Annotation) {
+	if called = findPackageName(namespace); called == nil {
+		return nil
+	}
+	if problem := checkPackageName(called.Value); problem != "" {
+		r.found.errorf(u.at(called.Key.Place), "annotation %s: %s", annotationPackage, problem)
+		return nil
+	}
+	return called
+}
+
+func findPackageName(namespace *ast.Namespace) (called *ast.Annotation) {
+	for i := range namespace.Annotations {
+		if annotation := &namespace.Annotations[i]; annotation.Key.Text == annotationPackage {
+			called = annotation
+		}
+	}
+	return called
+}
+
+// checkPackageName says what keeps a name from being that of a Go package; "" if nothing
+// does.
+func checkPackageName(name string) string {
+	switch {
+	case len(name) > limits.IDLNameBytes:
+		return fmt.Sprintf("is too long (limit %d bytes, got %d)", limits.IDLNameBytes, len(name))
+	case name == "" || !isLower(rune(name[0])) && !isUpper(rune(name[0])) || strings.ContainsFunc(name, isOther):
+		return fmt.Sprintf("%q is not a letter with letters, digits and underscores behind it", clip(name))
+	case token.IsKeyword(name):
+		return fmt.Sprintf("%q is a keyword of Go", name)
+	}
+	return checkLast(name)
+}
+
+// warnOfPackageNames warns where the Go package is given a name and the namespace is not
+// the one with this index, which is that of the package.
+func (r *resolver) warnOfPackageNames(u *unit, index int) {
+	for i := range u.tree.Namespaces {
+		if called := findPackageName(&u.tree.Namespaces[i]); called != nil && i != index {
+			r.found.warningf(u.at(called.Key.Place), "annotation %s: has no effect here", annotationPackage)
+		}
+	}
+}
+
+// goNamespace returns the dotted name of a file's Go package, and what else that is called
+// by itself, if it is.
+func (r *resolver) goNamespace(u *unit) (ast.Name, *ast.Annotation) {
 	for _, namespace := range u.tree.Namespaces {
 		language := namespace.Language.Text
 		if _, declared := u.file.Namespaces[language]; declared {
@@ -64,24 +122,30 @@ func (r *resolver) goNamespace(u *unit) ast.Name {
 	}
 	for _, language := range []string{"go", "*"} {
 		index := slices.IndexFunc(u.tree.Namespaces, func(n ast.Namespace) bool { return n.Language.Text == language })
+		if index >= 0 || language == "*" {
+			r.warnOfPackageNames(u, index)
+		}
 		if index < 0 || u.tree.Gaps.Headers && language == "*" {
 			continue // a namespace go that could not be read would come before it
 		}
-		name := r.instead(u.tree.Namespaces[index].Value)
+		namespace := &u.tree.Namespaces[index]
+		name := r.instead(namespace.Value)
 		problem := checkNamespace(name.Text)
 		switch {
+		case problem == "" && name.Text != namespace.Value.Text:
+			return name, nil // the user says what it is called
 		case problem == "":
-			return name
+			return name, r.packageCalled(u, namespace)
 		case language == "*":
 			// It was not chosen with Go in mind.
 			fallback := r.fileNamespace(u)
 			r.found.warningf(u.at(name.Place), "namespace %s %q: %s; the Go package is called %s, which a namespace go can change", language, clip(name.Text), problem, fallback.Text)
-			return fallback
+			return fallback, nil
 		}
 		r.found.errorf(u.at(name.Place), "namespace %s %q: %s", language, clip(name.Text), problem)
 		break
 	}
-	return r.fileNamespace(u)
+	return r.fileNamespace(u), nil
 }
 
 // fileNamespace is the namespace of a file that declares none.
@@ -124,7 +188,12 @@ func checkNamespace(name string) string {
 			return problem
 		}
 	}
-	switch last := components[len(components)-1]; {
+	return checkLast(components[len(components)-1])
+}
+
+// checkLast is checkNamespace for what the package itself is called.
+func checkLast(last string) string {
+	switch {
 	case last == "main":
 		return `no other Go package can import a package "main"`
 	case last == "init":
@@ -143,7 +212,7 @@ func checkFolder(name string) string {
 	switch {
 	case name == "":
 		return "has an empty component"
-	case strings.ContainsFunc(name, func(c rune) bool { return c != '_' && !isLower(c) && !isUpper(c) && !isDigit(c) }):
+	case strings.ContainsFunc(name, isOther):
 		return fmt.Sprintf("component %q is not an identifier of letters, digits and underscores", clip(name))
 	case name[0] >= '0' && name[0] <= '9':
 		return fmt.Sprintf("component %q begins with a digit", clip(name))
@@ -176,6 +245,9 @@ func isDevice(name string) bool {
 func isLower(c rune) bool { return 'a' <= c && c <= 'z' }
 func isUpper(c rune) bool { return 'A' <= c && c <= 'Z' }
 func isDigit(c rune) bool { return '0' <= c && c <= '9' }
+
+// isOther says that identifiers do not have a character.
+func isOther(c rune) bool { return c != '_' && !isLower(c) && !isUpper(c) && !isDigit(c) }
 
 // packageName makes a Go package name of a file's name.
 func packageName(base string) string {

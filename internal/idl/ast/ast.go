@@ -44,7 +44,10 @@ type Gaps struct {
 func (g *Gaps) MayDeclare(name string) bool { return g.Anything || g.Names[name] }
 
 // Namespace is "namespace Language Value".
-type Namespace struct{ Language, Value Name }
+type Namespace struct {
+	Language, Value Name
+	Annotations     []Annotation
+}
 
 // Include is one include of another Thrift file; C++ includes are dropped.
 type Include struct {

@@ -150,7 +150,9 @@ func (p *parser) namespace() bool {
 		return false
 	}
 	p.file.Namespaces = append(p.file.Namespaces, ast.Namespace{Language: language, Value: value})
-	if _, ok := p.annotations(); !ok {
+	annotations, ok := p.annotations()
+	p.file.Namespaces[len(p.file.Namespaces)-1].Annotations = annotations
+	if !ok {
 		return false
 	}
 	fits := p.token.kind == tokenEnd || p.token.firstOnLine || p.isMark(',') || p.isMark(';') || isDeclarationKeyword(p.token.text)

@@ -61,6 +61,7 @@ func (p *printer) file(file *ast.File) {
 			value = p.quote(value)
 		}
 		p.words("namespace", namespace.Language.Text, value)
+		p.annotations(namespace.Annotations)
 		p.line()
 	}
 	for _, include := range file.Includes {

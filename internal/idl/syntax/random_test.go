@@ -16,7 +16,7 @@ type generator struct{ *rand.Rand }
 func (g generator) file() *ast.File {
 	file := &ast.File{}
 	for range g.IntN(3) {
-		file.Namespaces = append(file.Namespaces, ast.Namespace{Language: g.name(), Value: g.name()})
+		file.Namespaces = append(file.Namespaces, ast.Namespace{Language: g.name(), Value: g.name(), Annotations: g.annotations()})
 	}
 	for range g.IntN(3) {
 		file.Includes = append(file.Includes, ast.Include{Path: g.text()})
