@@ -7,6 +7,7 @@ import (
 	"go/format"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"io/fs"
 	"os"
 	"path"
@@ -81,6 +82,40 @@ func TestGenerate_ReuseAsksItOfOtherPackages(t *testing.T) {
 	mustCheck(t, newChecker(t), both[true], "example.com/gen")
 	if err := newChecker(t).check(mixed, "example.com/gen"); err == nil || !strings.Contains(err.Error(), "missing method ReusesThrift") {
 		t.Errorf("%v; want it not to compile", err)
+	}
+}
+
+// TestGenerate_ReuseIsNotPromoted embeds a struct of a package that was generated with
+// --reuse in one of a package that was not.
+func TestGenerate_ReuseIsNotPromoted(t *testing.T) {
+	program, diagnostics := idl.Load(idl.Options{Files: []string{filepath.Join("testdata", "nested", "nested.thrift")}})
+	if program == nil {
+		t.Fatal(diagnostics)
+	}
+	var mixed []emit.File
+	for _, reuse := range []bool{true, false} {
+		files, diagnostics := emit.Generate(program, emit.Options{ImportPrefix: "example.com/gen", Reuse: reuse})
+		if len(diagnostics) > 0 {
+			t.Fatal(diagnostics)
+		}
+		for _, file := range files {
+			if reuse == strings.HasPrefix(file.Path, "nested/common/") {
+				mixed = append(mixed, file)
+			}
+		}
+	}
+	c := newChecker(t)
+	mustCheck(t, c, mixed, "example.com/gen")
+	for name, parameters := range map[string]int{"Base": 0, "Request": 1} {
+		pkg := c.checked["example.com/gen/nested"]
+		if name == "Base" {
+			pkg = c.checked["example.com/gen/nested/common"]
+		}
+		methods := types.NewMethodSet(types.NewPointer(pkg.Scope().Lookup(name).Type()))
+		method := methods.Lookup(pkg, "ReusesThrift")
+		if method == nil || method.Obj().Type().(*types.Signature).Params().Len() != parameters {
+			t.Errorf("%s: %v", name, method)
+		}
 	}
 }
 

@@ -56,6 +56,9 @@ func (a *author) typeName(depth int) string {
 	}
 }
 
+// nested embeds a field.
+const nested = " (thrift.nested = 'true')"
+
 // fields writes fields; those of a union have no defaults, because only one of
 // them could.
 func (a *author) fields(category string, requiredness ...string) {
@@ -65,7 +68,11 @@ func (a *author) fields(category string, requiredness ...string) {
 		if category != "union" {
 			preset = a.preset(typeName)
 		}
-		a.printf("  %d: %s %s %s%s\n", i+1, pick(a, requiredness), typeName, name, preset)
+		a.printf("  %d: %s %s %s%s", i+1, pick(a, requiredness), typeName, name, preset)
+		if category != "arguments" && a.random.IntN(3) == 0 {
+			a.printf(nested)
+		}
+		a.printf("\n")
 	}
 }
 
@@ -171,16 +178,25 @@ func FuzzGenerate_Names(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64) {
 		a := &author{random: rand.New(rand.NewPCG(seed, 1))}
 		text := a.write()
-		memory := idl.Memory{"/main.thrift": text, "/included.thrift": included}
-		program, diagnostics := idl.Load(idl.Options{Files: []string{"/main.thrift"}, FileSystem: memory})
-		if program == nil {
-			t.Skip(diagnostics.String())
-		}
 		const prefix = "example.com/gen"
 		kitex := seed%2 == 1
-		files, diagnostics := emit.Generate(program, emit.Options{ImportPrefix: prefix, Kitex: kitex})
-		if len(diagnostics) > 0 {
-			t.Fatalf("kitex %t: %s\n%s", kitex, text, diagnostics)
+		generated := func() ([]emit.File, idl.Diagnostics) {
+			memory := idl.Memory{"/main.thrift": text, "/included.thrift": included}
+			program, diagnostics := idl.Load(idl.Options{Files: []string{"/main.thrift"}, FileSystem: memory})
+			if program == nil {
+				t.Skip(diagnostics.String())
+			}
+			return emit.Generate(program, emit.Options{ImportPrefix: prefix, Kitex: kitex, KitexNested: kitex && seed%4 == 1})
+		}
+		files, diagnostics := generated()
+		if diagnostics.HasErrors() { // not everything can be embedded, and what is has no other name
+			text = strings.ReplaceAll(text, nested, "")
+			files, diagnostics = generated()
+		}
+		for _, diagnostic := range diagnostics {
+			if !strings.HasPrefix(diagnostic.Message, "annotation thrift.nested: has no effect ") {
+				t.Fatalf("kitex %t: %s\n%s", kitex, text, diagnostics)
+			}
 		}
 		c := newChecker(t)
 		if err := c.check(files, prefix); err != nil {

@@ -50,6 +50,10 @@ struct Order {
   10: map<string, Line> spares
   11: list<i8> digest (go.type = "[]byte", validate.required, validate.max_length = "32")
 }
+struct Rush {
+  1: Line line (thrift.nested = "true")
+  2: optional Plain plain (thrift.nested = "true")
+}
 service Shop {
   Order place(1: Order order, 2: i64 i1 (validate.min = "1"))
   Plain plain(1: Plain plain)
