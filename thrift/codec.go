@@ -16,6 +16,9 @@ type Codec struct {
 	// Strings is where the strings and binaries of decoded messages keep their bytes.
 	// Default: StringsAuto.
 	Strings Strings
+	// Canonical makes the bytes of equal messages equal, as AppendCanonical does and at its
+	// price. Default: false, maps are written in the order in which Go has them.
+	Canonical bool
 }
 
 // Binary is the codec of generated Thrift methods.
@@ -24,10 +27,13 @@ var Binary Codec
 // AppendBody appends body, which must be a Struct, to out. On an error out is
 // as it was before. Strings of 32 KiB (LinkedStringBytes) and more become pieces of
 // out, everything else is copied.
-func (Codec) AppendBody(out *linkbuf.Buffer, body any, m limits.Message) error {
+func (c Codec) AppendBody(out *linkbuf.Buffer, body any, m limits.Message) error {
 	s, ok := body.(Struct)
 	if !ok {
 		return fmt.Errorf("thrift: %T is not a generated Thrift struct", body)
+	}
+	if c.Canonical {
+		return appendCanonicalBody(out, s, m)
 	}
 	t := takeTools(m)
 	t.writer = newWriter(m)

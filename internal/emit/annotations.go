@@ -29,6 +29,8 @@ const (
 	// annotationStrings says where decoded strings are kept: auto, message, own
 	// or scoped.
 	annotationStrings = "go.strings"
+	// annotationEncoding says which bytes the messages of a method are: canonical or plain.
+	annotationEncoding = "go.encoding"
 	// annotationUnknown says what a struct does with fields that the definition does
 	// not have: keep or drop.
 	annotationUnknown = "go.unknown"
@@ -70,7 +72,7 @@ func (g *generator) goName(name string, annotations schema.Annotations) string {
 // it: ours, and those of thriftgo and thriftrw. The rest is for others to read.
 func changesGo(key string) bool {
 	switch key {
-	case annotationName, annotationTag, annotationType, annotationStrings, annotationUnknown, annotationView, annotationViews, annotationStreaming, annotationNested,
+	case annotationName, annotationTag, annotationType, annotationStrings, annotationEncoding, annotationUnknown, annotationView, annotationViews, annotationStreaming, annotationNested,
 		annotationAlias, annotationInterface, "go.pkg":
 		return true
 	}
@@ -106,6 +108,7 @@ func (g *generator) checkAnnotations() {
 		for _, service := range file.Services {
 			g.checkEffects(service.Annotations, g.followedByServices()...)
 			g.checkStrings(service.Annotations)
+			g.checkEncoding(service.Annotations)
 			g.checkMethodViews(service.Annotations)
 			for _, method := range service.Methods {
 				g.checkMethod(method)
@@ -146,7 +149,7 @@ func (g *generator) followedByStructs() []string {
 // followedByServices are those that change what is generated for a service, or for a
 // method.
 func (g *generator) followedByServices() []string {
-	followed := []string{annotationName, annotationStrings}
+	followed := []string{annotationName, annotationStrings, annotationEncoding}
 	if !g.options.Kitex {
 		followed = append(followed, annotationViews)
 	}
@@ -209,6 +212,7 @@ func (g *generator) checkFields(fields []*schema.Field, s *schema.Struct) {
 func (g *generator) checkMethod(method *schema.Method) {
 	g.checkEffects(method.Annotations, append(g.followedByServices(), annotationStreaming)...)
 	g.checkStrings(method.Annotations)
+	g.checkEncoding(method.Annotations)
 	g.checkMethodViews(method.Annotations)
 	g.checkType(method.Result)
 	g.checkFields(method.Arguments, nil)
@@ -221,6 +225,22 @@ func (g *generator) checkStrings(annotations schema.Annotations) {
 	if annotation != nil && stringPolicy(annotations) == "" {
 		g.errorf(annotation.Position, "annotation %s: %.80q is not known, expected auto, message, own or scoped", annotationStrings, annotation.Value)
 	}
+}
+
+func (g *generator) checkEncoding(annotations schema.Annotations) {
+	annotation := findAnnotation(annotations, annotationEncoding)
+	if annotation != nil && annotation.Value != "canonical" && annotation.Value != "plain" {
+		g.errorf(annotation.Position, "annotation %s: %.80q is not known, expected canonical or plain", annotationEncoding, annotation.Value)
+	}
+}
+
+// isCanonical says that the messages of a method are in the canonical form.
+func isCanonical(method *schema.Method) bool {
+	annotation := findAnnotation(method.Annotations, annotationEncoding)
+	if annotation == nil {
+		annotation = findAnnotation(method.Service.Annotations, annotationEncoding)
+	}
+	return annotation != nil && annotation.Value == "canonical"
 }
 
 // stringPolicy is what package thrift calls the policy that the first of the

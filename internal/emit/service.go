@@ -227,10 +227,17 @@ func (p *printer) methodDesc(service *schema.Service, method *schema.Method) {
 
 // codecOf is the codec of a method in Thrift.
 func (p *printer) codecOf(method *schema.Method) string {
+	var fields []string
 	if policy := stringPolicy(method.Annotations, method.Service.Annotations); policy != "" {
-		return p.imports.thrift("Codec") + "{Strings: " + p.imports.thrift(policy) + "}"
+		fields = append(fields, "Strings: "+p.imports.thrift(policy))
 	}
-	return p.imports.thrift("Binary")
+	if isCanonical(method) {
+		fields = append(fields, "Canonical: true")
+	}
+	if len(fields) == 0 {
+		return p.imports.thrift("Binary")
+	}
+	return p.imports.thrift("Codec") + literal(fields)
 }
 
 // userCall is the call of the user's method.
