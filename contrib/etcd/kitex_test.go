@@ -71,7 +71,7 @@ func retryCases() map[string]retryCase {
 			timeout: `{"*":{"rpc_timeout_ms":100}}`,
 			want: policy.Method{
 				Timeout: 160 * ms,
-				Retry:   policy.Retry{Attempts: 3, Idempotent: true, Codes: deadline, AttemptTimeout: 100 * ms},
+				Retry:   policy.Retry{Attempts: 3, Idempotent: true, Codes: deadline, AttemptTimeout: 100 * ms, BackoffMin: -1, BackoffMax: -1},
 				Hedge:   policy.Hedge{After: 30 * ms, Attempts: 3},
 			},
 		},
@@ -135,13 +135,13 @@ func TestKitex_Methods(t *testing.T) {
 	}
 	for _, name := range []string{"Orders.place", "shop.v1.Orders/place", "Plain/place"} {
 		// Its own timeout, and the retries of all.
-		place, ok := document.Client.Methods[name]
-		if !ok || place.Retry.AttemptTimeout != 70*time.Millisecond || place.Timeout != 140*time.Millisecond || place.Retry.Attempts != 2 ||
+		place := document.Client.For(strings.TrimRight(name[:len(name)-len("place")], "./"), "place")
+		if _, ok := document.Client.Methods[name]; !ok || place.Retry.AttemptTimeout != 70*time.Millisecond || place.Timeout != 140*time.Millisecond || place.Retry.Attempts != 2 ||
 			place.Breaker.FailurePercent != 1 || place.Breaker.MinCalls != 7 {
-			t.Errorf("%s: %+v, %v", name, place, ok)
+			t.Errorf("%s: %+v", name, place)
 		}
 	}
-	if cancel := document.Client.Methods["Orders.cancel"]; cancel.Timeout != 300*time.Millisecond || cancel.Retry.Attempts != -1 || cancel.Breaker.FailurePercent != -1 {
+	if cancel := document.Client.For("Orders", "cancel"); cancel.Timeout != 300*time.Millisecond || cancel.Retry.Attempts != -1 || cancel.Breaker.FailurePercent != -1 {
 		t.Errorf("%+v", cancel)
 	}
 	if _, problems := translated(t, nil, settings); !slices.Equal(problems, []string{"circuit_break cancel.(all)", "circuit_break get.(all)", "circuit_break place.(all)"}) {
@@ -150,12 +150,22 @@ func TestKitex_Methods(t *testing.T) {
 }
 
 func TestKitex_Limit(t *testing.T) {
-	for text, want := range map[string]int{
-		`{"connection_limit":0,"qps_limit":2000}`: 2000, `{}`: 0, `{"qps_limit":-3}`: -1, `null`: 0, `{"qps_limit":99999999999}`: 0,
+	outside := []string{"limit qps_limit"}
+	for text, want := range map[string]struct {
+		perSecond int
+		problems  []string
+	}{
+		`{"connection_limit":0,"qps_limit":2000}`: {2000, nil},
+		`{}`:                        {0, nil},
+		`null`:                      {0, nil},
+		`{"qps_limit":-3}`:          {-1, nil},
+		`{"qps_limit":10000000}`:    {10_000_000, nil},
+		`{"qps_limit":10000001}`:    {0, outside}, // more than a policy takes
+		`{"qps_limit":99999999999}`: {0, outside},
 	} {
-		document, _ := translated(t, nil, map[string]string{kitexLimit: text})
-		if got := document.Server.Limit.PerSecond; got != want {
-			t.Errorf("%s: %d, want %d", text, got, want)
+		document, problems := translated(t, nil, map[string]string{kitexLimit: text})
+		if got := document.Server.Limit.PerSecond; got != want.perSecond || !slices.Equal(problems, want.problems) {
+			t.Errorf("%s: %d, problems %q; want %+v", text, got, problems, want)
 		}
 	}
 }

@@ -147,11 +147,14 @@ func (r *Registry) kitexSource(prefix string, single bool, services []string) *S
 // report keeps problems, and logs each when it is new.
 func (s *Source) report(now time.Time, prefix string, problems []Problem) {
 	s.mu.Lock()
-	before := s.problems
+	before := make(map[Problem]bool, len(s.problems)) // there can be one for each of ten thousand methods
+	for _, problem := range s.problems {
+		before[problem] = true
+	}
 	s.problems = problems
 	s.mu.Unlock()
 	for _, problem := range problems {
-		if !slices.Contains(before, problem) {
+		if !before[problem] {
 			s.registry.notices.Warn(now, "etcd: a setting of Kitex is not in force", problem.Key+" "+problem.Field, "reason", problem.Reason)
 		}
 	}
