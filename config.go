@@ -172,13 +172,14 @@ type ServerConfig struct {
 	// Policy bounds calls, of all protocols, before anything of them is decoded; see
 	// docs/guide/limiting.md. Default: only the limits above hold.
 	Policy policy.Server
-	// PolicyFile is a file with a policy.Document in JSON, whose part for servers takes the
-	// place of Policy. It is read again when it changes; one that is wrong then changes
-	// nothing, and is logged with all that is wrong. Default: none.
+	// PolicyFile is a regular file with a policy.Document in JSON, whose part for servers takes
+	// the place of Policy. It is read again when it changes; one that is wrong then, or gone,
+	// changes nothing, and is logged with all that is wrong. Default: none.
 	PolicyFile string
 	// PolicySource delivers such documents, in place of a file, while the server serves:
 	// it calls deliver with the first one and with each that follows, until ctx ends.
-	// version is for the log. If it returns earlier it is called again. Default: none.
+	// version is for the log. What goes wrong meanwhile it tells cluster.Report. If it returns
+	// earlier it is called again. Default: none.
 	PolicySource func(ctx context.Context, deliver func(document []byte, version string)) error `json:"-"`
 	// UnknownHandler answers calls of services and methods that are not registered,
 	// with the bytes of their bodies; Forward makes one. It gets those in Protobuf too
@@ -370,13 +371,14 @@ type ClientConfig struct {
 	// Policy says when calls are tried again, hedged or refused, and which instances they go
 	// to; see docs/guide/policies.md. Its zero value has the defaults.
 	Policy policy.Client
-	// PolicyFile is a file with a policy.Document in JSON, whose part for clients takes the
-	// place of Policy. It is read again when it changes; one that is wrong then changes
-	// nothing, and is logged with all that is wrong. Default: none.
+	// PolicyFile is a regular file with a policy.Document in JSON, whose part for clients takes
+	// the place of Policy. It is read again when it changes; one that is wrong then, or gone,
+	// changes nothing, and is logged with all that is wrong. Default: none.
 	PolicyFile string
 	// PolicySource delivers such documents, in place of a file: it calls deliver with the
-	// first one and with each that follows, until ctx ends. version is for the log. If it
-	// returns earlier it is called again. Default: none.
+	// first one and with each that follows, until ctx ends. version is for the log. What goes
+	// wrong meanwhile it tells cluster.Report. If it returns earlier it is called again.
+	// Default: none.
 	PolicySource func(ctx context.Context, deliver func(document []byte, version string)) error `json:"-"`
 	// RetryIf is asked, besides Policy, about a call that failed and may be tried again by
 	// Attempts, Idempotent and budget: its answer takes the place of Codes. Errors that the

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/fulmar-rpc/fulmar/cluster"
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/peerlog"
 	"github.com/fulmar-rpc/fulmar/policy"
@@ -18,7 +19,8 @@ import (
 
 // policySource is where documents come from while a program runs: a file, a function of
 // the user, or calls of SetPolicy. A document that is wrong changes nothing: the last good
-// one stays, and the log has all that is wrong with the other.
+// one stays, and the log has all that is wrong with the other. What stays wrong is one line
+// there and counts once, however often it is looked at.
 type policySource struct {
 	file    string
 	content []byte
@@ -26,19 +28,24 @@ type policySource struct {
 	log     *peerlog.Log
 	apply   func(document policy.Document, version uint64, source string)
 
-	// applied and refused count documents.
+	// applied and refused count documents; what cannot be read counts as refused.
 	applied, refused atomic.Uint64
 
 	// mu makes documents take effect one after the other.
 	mu     sync.Mutex
 	cancel context.CancelFunc
 	wait   sync.WaitGroup
+
+	troubleMu sync.Mutex
+	// trouble is what was last wrong, "" if something has come since, and troubleAt when.
+	trouble   string
+	troubleAt time.Time
 }
 
 // policyWatch is a source of policies: deliver is called, one call at a time, with a
 // document in JSON as soon as there is one, and whenever it changes; version is what the
-// source calls it, for the log. It returns when ctx ends, or when it cannot go on, and is
-// then called again after a pause.
+// source calls it, for the log. What goes wrong it tells cluster.Report. It returns when ctx
+// ends, or when it cannot go on, and is then called again after a pause.
 type policyWatch = func(ctx context.Context, deliver func(document []byte, version string)) error
 
 // checkPolicy returns what is wrong with the policies of a configuration.
@@ -112,10 +119,37 @@ func (s *policySource) set(document policy.Document, source string) {
 	s.log.Info("policy changed", "source", source, "version", version)
 }
 
+// troubleGap is after how long without trouble the same trouble is news: what goes on is
+// seen again within the longest pause.
+const troubleGap = 6 * limits.ResolvePauseMax
+
+// failed notes that there is no document to be had, if that is news.
+func (s *policySource) failed(message string, err error, attributes ...any) {
+	now := time.Now()
+	s.troubleMu.Lock()
+	news := s.trouble != err.Error() || now.Sub(s.troubleAt) > troubleGap
+	s.trouble, s.troubleAt = err.Error(), now
+	s.troubleMu.Unlock()
+	if news {
+		s.refused.Add(1)
+		s.log.Warn(message, append(attributes, "error", err.Error())...)
+	}
+}
+
+// came notes that there is something again, and reports whether it was missed.
+func (s *policySource) came() (missed bool) {
+	s.troubleMu.Lock()
+	defer s.troubleMu.Unlock()
+	missed = s.trouble != ""
+	s.trouble = ""
+	return missed
+}
+
 // watchFile looks at a file again and again. What it looked like last time says whether it
-// may have changed, its content whether it has.
+// may have changed, its content whether it has. The first look is not compared: the file
+// may have changed since content was read, which for a server is before it serves.
 func (s *policySource) watchFile(ctx context.Context, file string, content []byte) {
-	seen, _ := os.Stat(file)
+	var seen os.FileInfo
 	ticker := time.NewTicker(limits.PolicyFileInterval)
 	defer ticker.Stop()
 	for {
@@ -130,10 +164,14 @@ func (s *policySource) watchFile(ctx context.Context, file string, content []byt
 		}
 		next, err := readPolicy(file)
 		if err != nil {
-			s.log.Warn("policy file cannot be read; the last one stays", "file", file, "error", err.Error())
+			seen = nil
+			s.failed("policy file cannot be read; the last one stays", err, "file", file)
 			continue
 		}
 		seen = info
+		if s.came() {
+			s.log.Info("policy file can be read again", "file", file)
+		}
 		if bytes.Equal(next, content) {
 			continue
 		}
@@ -144,22 +182,52 @@ func (s *policySource) watchFile(ctx context.Context, file string, content []byt
 	}
 }
 
-// readPolicy reads a file that is not longer than a document may be.
+// readPolicy reads a file that is not longer than a document may be. Other kinds of files
+// are refused before they are opened: a pipe opens when somebody writes to it, and nobody
+// shall wait for that. And afterwards, because it may be another one by then.
 func readPolicy(name string) ([]byte, error) {
+	if err := isRegular(os.Stat(name)); err != nil {
+		return nil, err
+	}
 	file, err := os.Open(name)
 	if err != nil {
-		return nil, errors.Unwrap(err) // whoever gets it knows the name
+		return nil, withoutName(err)
 	}
 	defer func() { _ = file.Close() }()
+	if err := isRegular(file.Stat()); err != nil {
+		return nil, err
+	}
 	content, err := io.ReadAll(io.LimitReader(file, limits.PolicyBytes+1))
 	if err != nil {
-		return nil, errors.Unwrap(err)
+		return nil, withoutName(err)
 	}
 	return content, nil
 }
 
+// isRegular returns what is wrong with a file that should be a regular one.
+func isRegular(info os.FileInfo, err error) error {
+	switch {
+	case err != nil:
+		return withoutName(err)
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("it is no regular file (mode %v)", info.Mode())
+	}
+	return nil
+}
+
+// withoutName returns an error about a file for those who know which one it is.
+func withoutName(err error) error {
+	var named *os.PathError
+	if errors.As(err, &named) {
+		return named.Err
+	}
+	return err
+}
+
 // watchFunction calls a source until ctx ends.
 func (s *policySource) watchFunction(ctx context.Context, watch policyWatch) {
+	failed := func(err error) { s.failed("policy source failed; the last policy stays", err) }
+	ctx = cluster.WithReport(ctx, failed)
 	for pause := limits.ResolvePauseMin; ; pause = min(2*pause, limits.ResolvePauseMax) {
 		before := s.applied.Load()
 		err := s.callWatch(ctx, watch)
@@ -169,7 +237,7 @@ func (s *policySource) watchFunction(ctx context.Context, watch policyWatch) {
 		if err == nil {
 			err = errors.New("it returned although nothing was wrong")
 		}
-		s.log.Warn("policy source failed; the last policy stays", "error", err.Error())
+		failed(err)
 		if s.applied.Load() != before {
 			pause = limits.ResolvePauseMin
 		}
@@ -194,6 +262,7 @@ func (s *policySource) callWatch(ctx context.Context, watch policyWatch) (err er
 		if ctx.Err() != nil {
 			return
 		}
+		s.came()
 		if err := s.take(document, "source, version "+version); err != nil {
 			s.log.Warn("policy refused; the last one stays", "version", version, "error", err.Error())
 		}

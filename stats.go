@@ -14,6 +14,10 @@ type ServerStats struct {
 	// BufferedBytes is how many bytes of messages are held for peers now; see
 	// ServerConfig.MaxBufferedBytes.
 	BufferedBytes int64
+	// PoliciesRefused counts what was wrong with PolicyFile and PolicySource, and so changed
+	// nothing: documents, and files and sources that could not be read. What stays wrong
+	// counts once.
+	PoliciesRefused uint64
 }
 
 // Stats returns the counts.
@@ -21,7 +25,7 @@ func (s *Server) Stats() ServerStats {
 	s.mu.Lock()
 	listener := s.listener
 	s.mu.Unlock()
-	stats := ServerStats{Calls: s.transport.Running(), BufferedBytes: s.transport.Buffered()}
+	stats := ServerStats{Calls: s.transport.Running(), BufferedBytes: s.transport.Buffered(), PoliciesRefused: s.policies.refused.Load()}
 	if listener != nil {
 		stats.Network = listener.Stats()
 	}
@@ -39,8 +43,9 @@ type ClientStats struct {
 	// connections that nobody waited for: their calls had given up, or there
 	// never was such a call.
 	LateReplies uint64
-	// PoliciesRefused counts documents of PolicyFile and PolicySource that were wrong, and
-	// so changed nothing.
+	// PoliciesRefused counts what was wrong with PolicyFile and PolicySource, and so changed
+	// nothing: documents, and files and sources that could not be read. What stays wrong
+	// counts once.
 	PoliciesRefused uint64
 	// Ejected is how many instances of a target that has several get no calls now
 	// because they refused a connection or failed.
