@@ -10,6 +10,7 @@ require (
 require (
 	go.uber.org/goleak v1.3.0 // indirect
 	golang.org/x/net v0.62.0 // indirect
+	golang.org/x/sys v0.49.0 // indirect
 )
 
 replace github.com/fulmar-rpc/fulmar => ../..

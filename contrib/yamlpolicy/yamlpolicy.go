@@ -1,10 +1,18 @@
-// Package yamlpolicy reads policies that are written in YAML: a text, or a file that is read
+// Package yamlpolicy reads policies that are written in YAML: a text, or a file, once or
 // again when it changes.
 //
+//	document, err := yamlpolicy.Read("policy.yaml")
+//	if err != nil {
+//		return err
+//	}
 //	client, err := fulmar.NewClient(fulmar.ClientConfig{
 //		Target:       "dns:///orders.internal:8888",
+//		Policy:       document.Client,
 //		PolicySource: yamlpolicy.File("policy.yaml"),
 //	})
+//
+// Without Read a client or server begins without a policy if the file is wrong, and has it
+// only a moment after it was made.
 //
 // What a document may have is that of package policy; the module is one of its own because
 // the core does without a parser of YAML.
@@ -22,6 +30,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/fulmar-rpc/fulmar/cluster"
 	"github.com/fulmar-rpc/fulmar/policy"
 )
 
@@ -60,59 +69,113 @@ func parse(text []byte) (map[string]any, error) {
 	return tree, nil
 }
 
+// Read reads a file once. It is an error if it cannot be read, is empty or no policy: for
+// ClientConfig.Policy and ServerConfig.Policy, so that nothing starts without the policy that
+// it should have.
+func Read(name string) (policy.Document, error) {
+	document, err := lookAt(name).document()
+	if err != nil {
+		return policy.Document{}, fmt.Errorf("policy file %s: %w", name, err)
+	}
+	return document, nil
+}
+
 // File returns a source of policies for ClientConfig.PolicySource and
 // ServerConfig.PolicySource: it delivers the file, and again whenever that has changed,
 // which it looks for once in FileInterval. The beginning of YAML is YAML, so a change counts
 // when it is still there at the next look: who writes slowly should rename a file that is
-// complete. A file that cannot be read, is empty or no YAML is an error, after which it is
-// called again. What is YAML, but no policy, is refused by whoever
-// gets it. Each call of the function watches by itself.
+// complete. What is wrong, because the file cannot be read, is empty or no policy, it tells
+// cluster.Report when it changes, and goes on. It returns when ctx ends. Each call of the
+// function watches by itself.
 func File(name string) func(ctx context.Context, deliver func(document []byte, version string)) error {
 	return func(ctx context.Context, deliver func(document []byte, version string)) error {
 		ticker := time.NewTicker(FileInterval)
 		defer ticker.Stop()
-		var last, seen []byte
-		for {
-			text, err := read(name)
-			if err != nil {
-				return fmt.Errorf("policy file %s: %w", name, err)
-			}
-			if last == nil || !bytes.Equal(text, last) && bytes.Equal(text, seen) {
-				document, err := toJSON(text)
-				if err != nil {
-					return fmt.Errorf("policy file %s: %w", name, err)
-				}
-				last = text
-				deliver(document, "of "+name)
-			}
-			seen = text
+		told := lookAt(name)
+		tell(ctx, name, told, deliver)
+		for seen := told; ; {
 			select {
 			case <-ticker.C:
 			case <-ctx.Done():
 				return ctx.Err()
 			}
+			now := lookAt(name)
+			if now != told && now == seen {
+				tell(ctx, name, now, deliver)
+				told = now
+			}
+			seen = now
 		}
 	}
 }
 
-// toJSON returns what a file says in JSON.
-func toJSON(text []byte) ([]byte, error) {
-	tree, err := parse(text)
-	switch {
-	case err != nil:
-		return nil, err
-	case tree == nil:
-		return nil, errors.New("it is empty")
+// tell delivers what was seen of a file, or reports what is wrong with it.
+func tell(ctx context.Context, name string, seen look, deliver func(document []byte, version string)) {
+	document, err := seen.document()
+	if err == nil {
+		var text []byte
+		if text, err = json.Marshal(document); err == nil {
+			deliver(text, "of "+name)
+			return
+		}
 	}
-	return json.Marshal(tree)
+	cluster.Report(ctx, fmt.Errorf("policy file %s: %w", name, err))
 }
 
-// read reads no more of a file than a document may have, and one byte.
-func read(name string) ([]byte, error) {
-	file, err := os.Open(name)
+// look is what was seen of a file: its text, or why there is none.
+type look struct{ text, trouble string }
+
+func lookAt(name string) look {
+	text, err := read(name)
 	if err != nil {
-		return nil, err
+		return look{trouble: err.Error()}
+	}
+	return look{text: string(text)}
+}
+
+// document returns what a file says. Nothing is not a policy: somebody is writing.
+func (l look) document() (policy.Document, error) {
+	if l.trouble != "" {
+		return policy.Document{}, errors.New(l.trouble)
+	}
+	tree, err := parse([]byte(l.text))
+	switch {
+	case err != nil:
+		return policy.Document{}, err
+	case tree == nil:
+		return policy.Document{}, errors.New("it is empty")
+	}
+	return policy.Decode(tree)
+}
+
+// read reads no more of a file than a document may have, and one byte. Another kind of file
+// has no content to be looked at again, and a pipe none until somebody writes to it: nobody
+// shall wait for that.
+func read(name string) ([]byte, error) {
+	file, err := os.OpenFile(name, os.O_RDONLY|nonBlocking, 0)
+	if err != nil {
+		return nil, withoutName(err)
 	}
 	defer func() { _ = file.Close() }()
-	return io.ReadAll(io.LimitReader(file, DocumentBytes+1))
+	info, err := file.Stat()
+	if err != nil {
+		return nil, withoutName(err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("it is no regular file (mode %v)", info.Mode())
+	}
+	text, err := io.ReadAll(io.LimitReader(file, DocumentBytes+1))
+	if err != nil {
+		return nil, withoutName(err)
+	}
+	return text, nil
+}
+
+// withoutName returns an error about a file whose name is said anyway.
+func withoutName(err error) error {
+	var named *os.PathError
+	if errors.As(err, &named) {
+		return named.Err
+	}
+	return err
 }

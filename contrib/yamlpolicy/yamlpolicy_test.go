@@ -1,15 +1,10 @@
 package yamlpolicy_test
 
 import (
-	"context"
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/fulmar-rpc/fulmar/contrib/yamlpolicy"
 	"github.com/fulmar-rpc/fulmar/internal/testkit"
@@ -61,6 +56,7 @@ func TestParse_SaysWhatIsWrong(t *testing.T) {
 		"client: &a {methods: {A.b: {x: *a}}}":      {"document"},
 		"client: {timeout: !!binary aGVsbG8=}":      {"client.timeout"},
 		"client: {retry: {attempts: .inf}}":         {"client.retry.attempts"},
+		"client: {retry: {attempts: .nan}}":         {"client.retry.attempts: NaN (want a whole number)"},
 		"client: {retry: {attempts: 0x7fffffffff}}": {"client.retry.attempts"},
 	} {
 		_, err := yamlpolicy.Parse([]byte(text))
@@ -70,54 +66,6 @@ func TestParse_SaysWhatIsWrong(t *testing.T) {
 			}
 		}
 	}
-}
-
-// TestFile_IsReadAgain runs in virtual time; the file is a real one.
-func TestFile_IsReadAgain(t *testing.T) {
-	name := filepath.Join(t.TempDir(), "policy.yaml")
-	write := func(text string) {
-		t.Helper()
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	source := yamlpolicy.File(name)
-	ignore := func([]byte, string) {}
-	if err := source(t.Context(), ignore); err == nil || !strings.Contains(err.Error(), "policy file "+name) {
-		t.Errorf("without a file: %v", err)
-	}
-	write("client: [")
-	if err := source(t.Context(), ignore); err == nil || !strings.Contains(err.Error(), "yaml") {
-		t.Errorf("with what is no YAML: %v", err)
-	}
-	for _, nothing := range []string{"", "# nothing yet"} {
-		write(nothing)
-		if err := source(t.Context(), ignore); err == nil || !strings.Contains(err.Error(), "it is empty") {
-			t.Errorf("with %q: %v", nothing, err)
-		}
-	}
-	write("client: {timeout: 1s}")
-	synctest.Test(t, func(t *testing.T) {
-		ctx, stop := context.WithCancel(t.Context())
-		var delivered []string
-		ended := make(chan error)
-		go func() {
-			ended <- source(ctx, func(document []byte, _ string) { delivered = append(delivered, string(document)) })
-		}()
-		time.Sleep(3*yamlpolicy.FileInterval + yamlpolicy.FileInterval/2) // between two looks
-		write("client: {timeout: 9")                                      // somebody who writes slowly
-		time.Sleep(yamlpolicy.FileInterval)
-		write("client: {timeout: 2s}")
-		time.Sleep(3 * yamlpolicy.FileInterval)
-		stop()
-		if err := <-ended; err != context.Canceled {
-			t.Error(err)
-		}
-		want := []string{`{"client":{"timeout":"1s"}}`, `{"client":{"timeout":"2s"}}`}
-		if !reflect.DeepEqual(delivered, want) {
-			t.Errorf("%q, want %q", delivered, want)
-		}
-	})
 }
 
 // FuzzParse: any text is a document that prints and is read again alike, or an error.
