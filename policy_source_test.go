@@ -3,6 +3,7 @@ package fulmar_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -14,6 +15,8 @@ import (
 	"github.com/fulmar-rpc/fulmar"
 	"github.com/fulmar-rpc/fulmar/cluster"
 	"github.com/fulmar-rpc/fulmar/internal/limits"
+	"github.com/fulmar-rpc/fulmar/internal/testservice"
+	"github.com/fulmar-rpc/fulmar/policy"
 )
 
 // policyText writes a policy file, in place of one that there may be.
@@ -153,6 +156,57 @@ func TestPolicySource_TroubleIsSaidOnce(t *testing.T) {
 		inLines(t, log, "not there", 3)
 		if n := client.Stats().PoliciesRefused; n != 4 {
 			t.Errorf("%d refused, want one for each line", n)
+		}
+	})
+}
+
+// TestServerPolicy_UnknownNames: limits for what a server does not have are one warning of
+// each document, when it is known what the server has.
+func TestServerPolicy_UnknownNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &logRecorder{}
+		names := func(names ...string) policy.Server {
+			document := policy.Server{Methods: map[string]policy.Limit{}}
+			for _, name := range names {
+				document.Methods[name] = policy.Limit{Running: 10}
+			}
+			return document
+		}
+		server, err := fulmar.NewServer(fulmar.ServerConfig{
+			LocalOnly: true, Logger: slog.New(slog.NewTextHandler(log, nil)), Policy: names("Echo.adn", "Echo", "Echo.add", "Orders"),
+			UnknownHandler: func(context.Context, fulmar.Raw) (fulmar.Raw, error) { return nil, nil }, // limits by name are not for it
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		testservice.RegisterEchoServer(server, adder())
+		const line = "policy has limits for names that no registered service or method has"
+		inLines(t, log, line, 0)
+		served := make(chan error)
+		ctx, stop := context.WithCancel(t.Context())
+		go func() { served <- server.Serve(ctx) }()
+		synctest.Wait()
+		inLines(t, log, line, 1)
+		inLines(t, log, `names="[Echo.adn Orders]" unknown=2 version=0 source=configuration`, 1)
+		set := func(document policy.Server) {
+			t.Helper()
+			if err := server.SetPolicy(document); err != nil {
+				t.Fatal(err)
+			}
+		}
+		set(names("Echo", "Echo.add", "Echo/nothing"))
+		set(policy.Server{})
+		inLines(t, log, line, 1)
+		var many []string
+		for i := range 500 {
+			many = append(many, fmt.Sprintf("Echo.m%03d", i))
+		}
+		set(names(many...))
+		inLines(t, log, line, 2)
+		inLines(t, log, `names="[Echo.m000 Echo.m001 Echo.m002 Echo.m003 Echo.m004 Echo.m005 Echo.m006 Echo.m007 Echo.m008 Echo.m009]" unknown=500 version=3 source=SetPolicy`, 1)
+		stop()
+		if err := <-served; err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/fulmar-rpc/fulmar/eventloop"
@@ -21,7 +22,6 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/transport"
 	"github.com/fulmar-rpc/fulmar/internal/wire"
 	"github.com/fulmar-rpc/fulmar/observe"
-	"github.com/fulmar-rpc/fulmar/policy"
 )
 
 // Server answers calls for the services registered with it. Register first,
@@ -45,6 +45,8 @@ type Server struct {
 	intercepted bool
 	// states holds *unaryState that nobody has seen.
 	states sync.Pool
+	// namesOf is one more than the version of the policy whose names were looked at last.
+	namesOf atomic.Uint64
 
 	mu       sync.Mutex
 	listener *eventloop.Listener
@@ -117,9 +119,7 @@ func NewServer(config ServerConfig) (*Server, error) {
 	s.next = chain(config.Interceptors, s.next)
 	s.nextStream = chainStreams(config.StreamInterceptors, s.invokeStream)
 	s.governor = newServerGovernor(config.Policy)
-	s.policies, err = newPolicySource(config.PolicyFile, config.PolicySource, s.transport.Log(), func(document policy.Document, version uint64, source string) {
-		s.governor.set(document.Server, version, source)
-	})
+	s.policies, err = newPolicySource(config.PolicyFile, config.PolicySource, s.transport.Log(), s.setPolicy)
 	if err != nil {
 		return nil, fmt.Errorf("server config: %w", err)
 	}
@@ -221,6 +221,7 @@ func (s *Server) Serve(ctx context.Context) error {
 		left <- s.beforeStop(announced, ended)
 		drain()
 	})
+	s.warnOfNames(s.Policy())
 	s.policies.start()
 	defer s.policies.close()
 	err := s.transport.Serve(drainCtx, listener)
