@@ -3,9 +3,12 @@
 package fulmar_test
 
 import (
+	"context"
 	"testing"
+	"time"
 
 	"github.com/fulmar-rpc/fulmar"
+	"github.com/fulmar-rpc/fulmar/internal/testservice"
 	"github.com/fulmar-rpc/fulmar/policy"
 )
 
@@ -23,5 +26,23 @@ func TestServerPolicy_RefusalCostsNoSearch(t *testing.T) {
 	const budget = 6
 	if got := testing.AllocsPerRun(1000, func() { _ = refused() }); got > budget {
 		t.Errorf("%v allocations for a refusal, budget %d", got, budget)
+	}
+}
+
+// TestPolicy_AttemptTimeoutCostsLittle: an attempt with a deadline of its own takes a context
+// more, and nothing that waits for it.
+func TestPolicy_AttemptTimeoutCostsLittle(t *testing.T) {
+	r := serve(t, fulmar.ServerConfig{}, &testservice.Stub{OnAdd: func(_ context.Context, left, right int32) (int32, error) { return left + right, nil }})
+	allocations := func(retry policy.Retry) float64 {
+		api := dial(t, fulmar.ClientConfig{Target: r.address, Policy: policy.Client{Method: policy.Method{Retry: retry}}})
+		return testing.AllocsPerRun(500, func() {
+			if _, err := api.Add(context.Background(), 1, 2); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	without, with := allocations(policy.Retry{}), allocations(policy.Retry{AttemptTimeout: time.Minute})
+	if with > without+1 {
+		t.Errorf("%v allocations for a call, and %v without", with, without)
 	}
 }

@@ -377,3 +377,28 @@ func TestInstances_KeysArePersistentToo(t *testing.T) {
 		}
 	})
 }
+
+// TestPolicy_AttemptsEndWithTheirCall: one that has a timeout of its own ends when the caller
+// gives up, in turn and hedged.
+func TestPolicy_AttemptsEndWithTheirCall(t *testing.T) {
+	for _, config := range []fulmar.ClientConfig{retries(policy.Retry{AttemptTimeout: time.Minute}), hedges(policy.Retry{AttemptTimeout: time.Minute}, 2)} {
+		config.Timeout = time.Hour
+		withSeveral(t, 2, config, func(s *several) {
+			s.serve(&testservice.Stub{OnAdd: func(ctx context.Context, _, _ int32) (int32, error) {
+				<-ctx.Done()
+				return 0, ctx.Err()
+			}}, s.addresses...)
+			canceled, cancel := context.WithCancel(context.Background())
+			time.AfterFunc(time.Second, cancel)
+			late, stop := context.WithTimeout(context.Background(), time.Second)
+			defer stop()
+			for _, ctx := range []context.Context{canceled, late} {
+				began := time.Now()
+				_, err := s.api.Add(ctx, 1, 2)
+				if code := fulmar.CodeOf(err); time.Since(began) > time.Second || code != fulmar.Canceled && code != fulmar.DeadlineExceeded {
+					t.Errorf("%v after %v", err, time.Since(began))
+				}
+			}
+		})
+	}
+}
