@@ -67,31 +67,31 @@ func TestPolicy_WaitingForReadyIsOneCall(t *testing.T) {
 	config := fulmar.ClientConfig{WaitForReady: true, Timeout: 10 * time.Minute}
 	config.Policy.TargetBreaker = policy.Breaker{FailurePercent: 50, MinCalls: 10}
 	withSeveral(t, 2, config, func(s *several) {
-		service := &feed{}
-		time.AfterFunc(3*time.Minute, func() {
-			stub, _ := whoServes()
-			s.serveAny(func(registrar fulmar.Registrar) {
-				testservice.RegisterEchoServer(registrar, stub)
-				testservice.RegisterFeedServer(registrar, service)
-			}, s.addresses...)
-		})
 		trial, err := policy.NewTrial(policy.Client{}, time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
 		s.client.Try(trial)
 		var unary, stream policy.Explanation
-		opened := make(chan error, 1)
+		opened := make(chan error, 2)
 		go func() {
 			_, err := testservice.NewFeedClient(s.client).List(s.t.Context(), &testservice.Item{}, fulmar.Explain(&stream))
 			opened <- err
 		}()
-		began := time.Now()
-		if _, err := s.api.Add(context.Background(), 1, 2, fulmar.Explain(&unary)); err != nil {
-			t.Errorf("%v after %v", err, time.Since(began))
-		}
-		if err := <-opened; err != nil {
-			t.Error(err)
+		go func() {
+			_, err := s.api.Add(context.Background(), 1, 2, fulmar.Explain(&unary))
+			opened <- err
+		}()
+		time.Sleep(3 * time.Minute)
+		stub, _ := whoServes()
+		s.serveAny(func(registrar fulmar.Registrar) {
+			testservice.RegisterEchoServer(registrar, stub)
+			testservice.RegisterFeedServer(registrar, &feed{})
+		}, s.addresses...)
+		for range 2 {
+			if err := <-opened; err != nil {
+				t.Error(err)
+			}
 		}
 		for name, e := range map[string]*policy.Explanation{"call": &unary, "stream": &stream} {
 			if e.Len() < 1 || e.Len() > 2 || e.Waits < 100 || e.At(e.Len()-1).Code != 0 {
