@@ -60,7 +60,7 @@ type heldMethod struct {
 }
 
 func newGovernor(document policy.Client) *governor {
-	now := time.Now()
+	document, now := document.Clone(), time.Now()
 	g := &governor{
 		budget: policy.NewBudget(document.RetryBudget, now),
 		target: policy.NewCircuit(document.TargetBreaker, now),
@@ -75,8 +75,10 @@ func newGovernor(document policy.Client) *governor {
 // policySourceConfig is the source of what a program has in its configuration.
 const policySourceConfig = "configuration"
 
-// set makes a document hold for the calls that begin from now on.
+// set makes a document hold for the calls that begin from now on. It keeps a copy: what
+// holds has been validated, has a version, and is read by calls that take no lock.
 func (g *governor) set(document policy.Client, version uint64, source string) {
+	document = document.Clone()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := time.Now()
@@ -170,9 +172,10 @@ func (c *Client) setPolicy(document policy.Document, version uint64, source stri
 
 // SetPolicy makes a policy hold for the calls that begin from now on, in place of what the
 // configuration, a file or a source has said. Breakers, budgets and balancers keep what
-// they know. It returns all that is wrong with the policy, which then changes nothing.
+// they know. It returns all that is wrong with the policy, which then changes nothing. It
+// keeps none of the maps of the policy.
 func (c *Client) SetPolicy(document policy.Client) error {
-	whole := policy.Document{Client: document}
+	whole := policy.Document{Client: document.Clone()} // what is validated is what will hold
 	if err := whole.Validate(); err != nil {
 		return err
 	}
@@ -184,10 +187,11 @@ func (c *Client) SetPolicy(document policy.Client) error {
 // nil ends that. One policy at a time is on trial.
 func (c *Client) Try(trial *policy.Trial) { c.governor.trial.Store(trial) }
 
-// Policy returns what holds now, with its version and where it comes from.
+// Policy returns what holds now, with its version and where it comes from. It is a copy, to
+// be changed and given to SetPolicy.
 func (c *Client) Policy() (document policy.Client, version uint64, source string) {
 	held := c.governor.current.Load()
-	return held.policy, held.version, held.source
+	return held.policy.Clone(), held.version, held.source
 }
 
 // passes are what the breakers of a call gave it.

@@ -45,8 +45,10 @@ func newServerGovernor(document policy.Server) *serverGovernor {
 	return g
 }
 
-// set makes a document hold for the calls that come from now on.
+// set makes a document hold for the calls that come from now on. It keeps a copy: what
+// holds has been validated, has a version, and is read by calls that take no lock.
 func (g *serverGovernor) set(document policy.Server, version uint64, source string) {
+	document = document.Clone()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := time.Now()
@@ -171,9 +173,10 @@ func (p *permits) giveBackOwn() {
 
 // SetPolicy makes a policy hold for the calls that come from now on, in place of what the
 // configuration, a file or a source has said. What limits have counted stays. It returns
-// all that is wrong with the policy, which then changes nothing.
+// all that is wrong with the policy, which then changes nothing. It keeps none of the maps
+// of the policy.
 func (s *Server) SetPolicy(document policy.Server) error {
-	whole := policy.Document{Server: document}
+	whole := policy.Document{Server: document.Clone()} // what is validated is what will hold
 	if err := whole.Validate(); err != nil {
 		return err
 	}
@@ -181,10 +184,11 @@ func (s *Server) SetPolicy(document policy.Server) error {
 	return nil
 }
 
-// Policy returns what holds now, with its version and where it comes from.
+// Policy returns what holds now, with its version and where it comes from. It is a copy, to
+// be changed and given to SetPolicy.
 func (s *Server) Policy() (document policy.Server, version uint64, source string) {
 	held := s.governor.current.Load()
-	return held.policy, held.version, held.source
+	return held.policy.Clone(), held.version, held.source
 }
 
 // callerOf returns by what a limit of callers knows one: its identity in TLS, or the host

@@ -1,9 +1,28 @@
 package policy
 
 import (
+	"maps"
 	"reflect"
 	"strings"
 )
+
+// Clone returns a document that shares nothing with d that can be changed.
+func (d Document) Clone() Document {
+	d.Client, d.Server = d.Client.Clone(), d.Server.Clone()
+	return d
+}
+
+// Clone returns the same with a map of its own.
+func (c Client) Clone() Client {
+	c.Methods = maps.Clone(c.Methods)
+	return c
+}
+
+// Clone returns the same with a map of its own.
+func (s Server) Clone() Server {
+	s.Methods = maps.Clone(s.Methods)
+	return s
+}
 
 // For returns what holds for the calls of a method: field by field what is set for it,
 // else for its service, else for all. It takes some microseconds, so whoever makes many calls

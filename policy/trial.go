@@ -34,6 +34,7 @@ type trialMethod struct {
 
 // NewTrial returns a Trial of a policy, or all that is wrong with that.
 func NewTrial(policy Client, now time.Time) (*Trial, error) {
+	policy = policy.Clone() // the caller may go on to change his
 	document := Document{Client: policy}
 	if err := document.Validate(); err != nil {
 		return nil, err
