@@ -29,3 +29,15 @@ func PermitOf(document policy.Server, service, method string) func() error {
 		return err
 	}
 }
+
+// LimitersOf returns how many limiters the names of a document have.
+func LimitersOf(document policy.Server) (services, methods int) {
+	named := newServerGovernor(document).named.Load()
+	return len(named.services), len(named.methods)
+}
+
+// Limiters returns how many limiters a server has for what is not registered.
+func (s *Server) Limiters() int {
+	named := s.governor.named.Load()
+	return len(named.services) + len(named.methods)
+}

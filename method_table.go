@@ -34,7 +34,8 @@ type methodEntry struct {
 	unknown bool
 	// services are those that have a method of this name, if several do.
 	services []string
-	// limiter and serviceLimiter are those of policies; nil if it is not registered.
+	// limiter and serviceLimiter are those of policies; nil if it is not registered: then
+	// the governor finds those that a document has by name.
 	limiter, serviceLimiter *policy.Limiter
 	// spare are *reusedMessages of calls that have ended.
 	spare sync.Pool

@@ -2,6 +2,7 @@ package fulmar
 
 import (
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,11 +21,25 @@ type serverGovernor struct {
 	callers  *policy.Callers
 	adaptive *policy.AdaptiveLimit
 
+	// named are the limiters of what the document names.
+	named atomic.Pointer[namedLimiters]
+
 	mu sync.Mutex
-	// services and methods are the limiters of what is registered; each entry of the
-	// method table refers to its own.
+	// registered are the limiters of what is registered; each entry of the method table
+	// refers to its own.
+	registered namedLimiters
+}
+
+// namedLimiters are limiters of services and methods by their names. Those of a document
+// are there for calls of what is not registered: peers make up any number of names, and the
+// document bounds how many have a limiter. The maps of those never change.
+type namedLimiters struct {
 	services map[string]*policy.Limiter
-	entries  []*methodEntry
+	methods  map[methodName]*policy.Limiter
+}
+
+func newNamedLimiters() *namedLimiters {
+	return &namedLimiters{services: map[string]*policy.Limiter{}, methods: map[methodName]*policy.Limiter{}}
 }
 
 type heldServerPolicy struct {
@@ -39,8 +54,9 @@ func newServerGovernor(document policy.Server) *serverGovernor {
 		all:      policy.NewLimiter(document.Limit, now),
 		callers:  policy.NewCallers(document.CallerLimit, now),
 		adaptive: policy.NewAdaptiveLimit(document.Adaptive, now),
-		services: map[string]*policy.Limiter{},
 	}
+	g.registered = *newNamedLimiters()
+	g.named.Store(newNamedLimiters())
 	g.set(document, 0, policySourceConfig)
 	return g
 }
@@ -56,14 +72,15 @@ func (g *serverGovernor) set(document policy.Server, version uint64, source stri
 	g.all.Configure(document.Limit, now)
 	g.callers.Configure(document.CallerLimit)
 	g.adaptive.Configure(document.Adaptive)
-	for service, limiter := range g.services {
+	for service, limiter := range g.registered.services {
 		ofService, _ := document.For(service, "")
 		limiter.Configure(ofService, now)
 	}
-	for _, entry := range g.entries {
-		_, ofMethod := document.For(entry.method.Service, entry.method.Name)
-		entry.limiter.Configure(ofMethod, now)
+	for name, limiter := range g.registered.methods {
+		_, ofMethod := document.For(name.service, name.method)
+		limiter.Configure(ofMethod, now)
 	}
+	g.nameLocked(document, now)
 	none := policy.Limit{}
 	g.active.Store(document.Limit != none || document.CallerLimit != none || len(document.Methods) > 0 || document.Adaptive.Enabled)
 }
@@ -75,20 +92,57 @@ func (g *serverGovernor) register(service string, entries []*methodEntry) {
 	document, now := g.current.Load().policy, time.Now()
 	ofService, _ := document.For(service, "")
 	limiter := policy.NewLimiter(ofService, now)
-	g.services[service] = limiter
+	g.registered.services[service] = limiter
 	for _, entry := range entries {
 		_, ofMethod := document.For(service, entry.method.Name)
 		entry.serviceLimiter, entry.limiter = limiter, policy.NewLimiter(ofMethod, now)
-		g.entries = append(g.entries, entry)
+		g.registered.methods[methodName{service, entry.method.Name}] = entry.limiter
 	}
+	g.nameLocked(document, now)
+}
+
+// nameLocked makes the limiters of all names of a document. A name has at most two: what
+// reads "Orders.place" is that method, or a service of that name. Those that it had before
+// keep what they have counted, and what is registered has one limiter however it is called.
+func (g *serverGovernor) nameLocked(document policy.Server, now time.Time) {
+	before, named := g.named.Load(), newNamedLimiters()
+	for name, limit := range document.Methods {
+		service, method, slash := strings.Cut(name, "/")
+		if !slash {
+			named.services[name] = limiterOf(name, limit, now, g.registered.services, before.services)
+			dot := strings.LastIndexByte(name, '.')
+			if dot < 0 {
+				continue
+			}
+			service, method = name[:dot], name[dot+1:]
+		}
+		key := methodName{service, method}
+		named.methods[key] = limiterOf(key, limit, now, g.registered.methods, before.methods)
+	}
+	g.named.Store(named)
+}
+
+// limiterOf returns the limiter that is known by a name, or a new one.
+func limiterOf[K comparable](name K, limit policy.Limit, now time.Time, registered, before map[K]*policy.Limiter) *policy.Limiter {
+	if limiter := registered[name]; limiter != nil {
+		return limiter
+	}
+	limiter := before[name]
+	if limiter == nil {
+		return policy.NewLimiter(limit, now)
+	}
+	limiter.Configure(limit, now)
+	return limiter
 }
 
 // permits are what a call has taken of the limits.
 type permits struct {
 	governor *serverGovernor
-	entry    *methodEntry
-	caller   policy.CallerPass
-	began    time.Time
+	// method and service are nil if they have no limiter: nothing is registered, or named in
+	// the document, that the call is for.
+	method, service *policy.Limiter
+	caller          policy.CallerPass
+	began           time.Time
 }
 
 // permit takes a call's share of each limit, or says which of them refuses it. Those that
@@ -101,18 +155,20 @@ func (g *serverGovernor) permit(in *transport.Inbound, entry *methodEntry) (p pe
 		return permits{}, nil
 	}
 	now := time.Now()
-	p = permits{governor: g, entry: entry, began: now}
+	p = permits{governor: g, method: entry.limiter, service: entry.serviceLimiter, began: now}
+	if entry.unknown {
+		named := g.named.Load()
+		p.method, p.service = named.methods[methodName{entry.method.Service, entry.method.Name}], named.services[entry.method.Service]
+	}
 	caller := callerOf(in)
 	var refusal policy.Refusal
 	var wait time.Duration
 	if p.caller, refusal, wait = g.callers.Allow(caller, now); refusal != policy.NotRefused {
 		return permits{}, overLimit("the caller", g.current.Load().policy.CallerLimit, refusal, wait)
 	}
-	if entry.limiter != nil {
-		if err := entry.permit(now); err != nil {
-			g.callers.Done(p.caller)
-			return permits{}, err
-		}
+	if err := p.permitMethod(entry, now); err != nil {
+		g.callers.Done(p.caller)
+		return permits{}, err
 	}
 	if refusal, wait := g.all.Allow(now); refusal != policy.NotRefused {
 		p.giveBackOwn()
@@ -125,14 +181,20 @@ func (g *serverGovernor) permit(in *transport.Inbound, entry *methodEntry) (p pe
 	return p, nil
 }
 
-// permit asks the limits of a method and its service.
-func (e *methodEntry) permit(now time.Time) error {
-	if refusal, wait := e.limiter.Allow(now); refusal != policy.NotRefused {
-		return overLimit(e.method.fullName(), e.limiter.Limit(), refusal, wait)
+// permitMethod asks the limits of the method and its service.
+func (p *permits) permitMethod(entry *methodEntry, now time.Time) error {
+	if p.method != nil {
+		if refusal, wait := p.method.Allow(now); refusal != policy.NotRefused {
+			return overLimit(entry.method.fullName(), p.method.Limit(), refusal, wait)
+		}
 	}
-	if refusal, wait := e.serviceLimiter.Allow(now); refusal != policy.NotRefused {
-		e.limiter.Done()
-		return overLimit(e.method.Service, e.serviceLimiter.Limit(), refusal, wait)
+	if p.service != nil {
+		if refusal, wait := p.service.Allow(now); refusal != policy.NotRefused {
+			if p.method != nil {
+				p.method.Done()
+			}
+			return overLimit(entry.method.Service, p.service.Limit(), refusal, wait)
+		}
 	}
 	return nil
 }
@@ -164,9 +226,11 @@ func (p *permits) giveBackLimits() {
 
 // giveBackOwn gives back what is of the caller and the method.
 func (p *permits) giveBackOwn() {
-	if p.entry.limiter != nil {
-		p.entry.limiter.Done()
-		p.entry.serviceLimiter.Done()
+	if p.method != nil {
+		p.method.Done()
+	}
+	if p.service != nil {
+		p.service.Done()
 	}
 	p.governor.callers.Done(p.caller)
 }
