@@ -14,7 +14,9 @@ import (
 // serverGovernor is what policies make of the calls of a server. Calls and streams of all
 // protocols go through it before anything of them is decoded. Safe for concurrent use.
 type serverGovernor struct {
-	// active is whether any limit is set. Without one a call costs a look at it.
+	// active is whether any limit is set. Without one a call costs a look at it, and does not
+	// count: two additions for each of server, service and method, which all processors share,
+	// cost more than what they are for, a limit that comes while calls run that began without.
 	active   atomic.Bool
 	current  atomic.Pointer[heldServerPolicy]
 	all      *policy.Limiter
@@ -236,9 +238,9 @@ func (p *permits) giveBackOwn() {
 }
 
 // SetPolicy makes a policy hold for the calls that come from now on, in place of what the
-// configuration, a file or a source has said. What limits have counted stays. It returns
-// all that is wrong with the policy, which then changes nothing. It keeps none of the maps
-// of the policy.
+// configuration, a file or a source has said. What limits have counted stays; calls that
+// began while there was no limit at all do not count. It returns all that is wrong with the
+// policy, which then changes nothing. It keeps none of the maps of the policy.
 func (s *Server) SetPolicy(document policy.Server) error {
 	whole := policy.Document{Server: document.Clone()} // what is validated is what will hold
 	if err := whole.Validate(); err != nil {

@@ -80,7 +80,8 @@ func NewCallers(limit Limit, now time.Time) *Callers {
 	return c
 }
 
-// Configure changes the limit of each caller from now on. What runs and has begun counts.
+// Configure changes the limit of each caller from now on. What runs and has begun counts if
+// there was a limit when it began: without one callers are not told apart.
 func (c *Callers) Configure(limit Limit) {
 	c.config.Store(&callerConfig{rate: limit.rate(), running: max(limit.Running, 0)})
 }
