@@ -174,7 +174,6 @@ func TestServerPolicy_UnknownNames(t *testing.T) {
 		}
 		server, err := fulmar.NewServer(fulmar.ServerConfig{
 			LocalOnly: true, Logger: slog.New(slog.NewTextHandler(log, nil)), Policy: names("Echo.adn", "Echo", "Echo.add", "Orders"),
-			UnknownHandler: func(context.Context, fulmar.Raw) (fulmar.Raw, error) { return nil, nil }, // limits by name are not for it
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -204,6 +203,29 @@ func TestServerPolicy_UnknownNames(t *testing.T) {
 		set(names(many...))
 		inLines(t, log, line, 2)
 		inLines(t, log, `names="[Echo.m000 Echo.m001 Echo.m002 Echo.m003 Echo.m004 Echo.m005 Echo.m006 Echo.m007 Echo.m008 Echo.m009]" unknown=500 version=3 source=SetPolicy`, 1)
+		stop()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestServerPolicy_UnknownNamesOfAProxy: what answers unknown calls may get any of them.
+func TestServerPolicy_UnknownNamesOfAProxy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &logRecorder{}
+		server, err := fulmar.NewServer(fulmar.ServerConfig{
+			LocalOnly: true, Logger: slog.New(slog.NewTextHandler(log, nil)), Policy: policy.Server{Methods: map[string]policy.Limit{"Orders": {Running: 10}}},
+			UnknownHandler: func(context.Context, fulmar.Raw) (fulmar.Raw, error) { return nil, nil },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		served := make(chan error)
+		ctx, stop := context.WithCancel(t.Context())
+		go func() { served <- server.Serve(ctx) }()
+		synctest.Wait()
+		inLines(t, log, "policy has limits", 0)
 		stop()
 		if err := <-served; err != nil {
 			t.Error(err)

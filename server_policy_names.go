@@ -18,14 +18,14 @@ const policyNamesSaid = 10
 
 // warnOfNames logs which names of a document are neither those of a registered service nor
 // of a method of one: their limits hold for nothing, and a slip of the pen should not pass for
-// protection. What a handler of unknown calls gets has no limits by name either. It looks at
-// each document once, and at none before the server serves, because services are registered
-// until then.
+// protection. A server that answers unknown calls as well may get any name. It looks at each
+// document once, and at none before the server serves, because services are registered until
+// then.
 func (s *Server) warnOfNames(document policy.Server, version uint64, source string) {
 	s.mu.Lock()
 	serving := s.serving
 	s.mu.Unlock()
-	if !serving || len(document.Methods) == 0 || s.namesOf.Swap(version+1) == version+1 {
+	if !serving || len(document.Methods) == 0 || s.config.UnknownHandler != nil || s.config.UnknownStreamHandler != nil || s.namesOf.Swap(version+1) == version+1 {
 		return
 	}
 	known := map[string]bool{}
