@@ -27,6 +27,9 @@ const (
 const (
 	// Instances are those of FullStack.
 	Instances = 100
+	// LimitPerSecond and LimitRunning are the limits of a server, which no call exceeds.
+	LimitPerSecond = 10_000_000
+	LimitRunning   = 1000
 	// UpdateInstances are those of ResolverUpdate, of which UpdateChanged are others in
 	// each list than in the one before.
 	UpdateInstances = 10_000

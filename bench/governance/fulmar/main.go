@@ -3,8 +3,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"net"
 	"strings"
+	"time"
 
 	"github.com/fulmar-rpc/fulmar"
 	"github.com/fulmar-rpc/fulmar/bench/contestant"
@@ -54,7 +56,22 @@ func plain(n *governance.Network, address string) (governance.Client, error) {
 }
 
 func full(n *governance.Network, addresses []string) (governance.Client, error) {
-	return connect(n, fulmar.ClientConfig{Target: "static:///" + strings.Join(addresses, ","), Policy: stack()})
+	client, err := connect(n, fulmar.ClientConfig{Target: "static:///" + strings.Join(addresses, ","), Policy: stack()})
+	client.Echo = limited(client.Echo)
+	return client, err
+}
+
+// limited asks for a call what a server asks that has a limit of each kind. The connections
+// are answered without a server.
+func limited(echo func(action, msg string) (string, string, error)) func(action, msg string) (string, string, error) {
+	limiter := policy.NewLimiter(policy.Limit{PerSecond: governance.LimitPerSecond, Running: governance.LimitRunning}, time.Now())
+	return func(action, msg string) (string, string, error) {
+		if refusal, _ := limiter.Allow(time.Now()); refusal != policy.NotRefused {
+			return "", "", errors.New(refusal.String())
+		}
+		defer limiter.Done()
+		return echo(action, msg)
+	}
 }
 
 func connect(n *governance.Network, config fulmar.ClientConfig) (governance.Client, error) {

@@ -17,6 +17,7 @@ import (
 	"github.com/cloudwego/kitex/pkg/discovery"
 	"github.com/cloudwego/kitex/pkg/kerrors"
 	"github.com/cloudwego/kitex/pkg/klog"
+	"github.com/cloudwego/kitex/pkg/limiter"
 	"github.com/cloudwego/kitex/pkg/remote/trans/gonet"
 	"github.com/cloudwego/kitex/pkg/retry"
 	"github.com/cloudwego/kitex/transport"
@@ -60,7 +61,26 @@ func full(n *governance.Network, addresses []string) (governance.Client, error) 
 		NameFunc:    func() string { return "benchmark" },
 		ResolveFunc: func(context.Context, string) (discovery.Result, error) { return result(addresses), nil },
 	}
-	return connect(n, append(stack(), client.WithResolver(resolver))...)
+	api, err := connect(n, append(stack(), client.WithResolver(resolver))...)
+	api.Echo = limited(api.Echo)
+	return api, err
+}
+
+// limited asks for a call what a server asks that has both of Kitex's limiters. The
+// connections are answered without a server.
+func limited(call func(action, msg string) (string, string, error)) func(action, msg string) (string, string, error) {
+	rate, running := limiter.NewQPSLimiter(100*time.Millisecond, governance.LimitPerSecond), limiter.NewConcurrencyLimiter(governance.LimitRunning)
+	return func(action, msg string) (string, string, error) {
+		ctx := context.Background()
+		if !running.Acquire(ctx) {
+			return "", "", kerrors.ErrOverlimit
+		}
+		defer running.Release(ctx)
+		if !rate.Acquire(ctx) {
+			return "", "", kerrors.ErrOverlimit
+		}
+		return call(action, msg)
+	}
 }
 
 func result(addresses []string) discovery.Result {
