@@ -115,3 +115,16 @@ func TestServerPolicy_LimitThatComesLater(t *testing.T) {
 		})
 	}
 }
+
+// TestServerPolicy_NextOneIsNeverNow: at high rates the next call may begin within less than
+// a millisecond, which the text does not round to nothing.
+func TestServerPolicy_NextOneIsNeverNow(t *testing.T) {
+	refused := fulmar.PermitOf(policy.Server{Limit: policy.Limit{PerSecond: 3000, Burst: 1}}, "Echo", "add")
+	for range 1_000_000 {
+		if err := refused(); err != nil {
+			wantOverLimit(t, err, "limit of the server: 3000 calls in a second (the next one in 1ms)")
+			return
+		}
+	}
+	t.Error("a million calls passed")
+}

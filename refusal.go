@@ -24,7 +24,7 @@ func overLimit(of string, limit policy.Limit, refusal policy.Refusal, wait time.
 	e := &Error{code: ResourceExhausted, executed: ExecutedNo, pushBack: wait}
 	switch refusal {
 	case policy.RefusedByRate:
-		e.message = fmt.Sprintf("limit of %s: %d calls in a second (the next one in %v)", of, limit.PerSecond, wait.Round(time.Millisecond))
+		e.message = fmt.Sprintf("limit of %s: %d calls in a second (the next one in %v)", of, limit.PerSecond, inMilliseconds(wait))
 	default:
 		e.message = fmt.Sprintf("limit of %s: %v (limit %d)", of, refusal, limit.Running)
 	}
@@ -35,11 +35,15 @@ func overLimit(of string, limit policy.Limit, refusal policy.Refusal, wait time.
 func refusalHead(err error) transport.ReplyHead {
 	head := transport.ReplyHead{Executed: executedNo}
 	if e, ok := err.(*Error); ok && e.pushBack > 0 {
-		// Rounded up, because a call that comes too early by less is refused as well.
-		wait := (e.pushBack + time.Millisecond - 1) / time.Millisecond
-		head.Trailing = []transport.Pair{{Key: wire.PushBack, Value: strconv.FormatInt(int64(wait), 10)}}
+		head.Trailing = []transport.Pair{{Key: wire.PushBack, Value: strconv.FormatInt(inMilliseconds(e.pushBack).Milliseconds(), 10)}}
 	}
 	return head
+}
+
+// inMilliseconds returns a wait in whole milliseconds, as callers are told of it. It is
+// rounded up, because a call that comes too early by less is refused as well.
+func inMilliseconds(wait time.Duration) time.Duration {
+	return (wait + time.Millisecond - 1).Truncate(time.Millisecond)
 }
 
 // withPushBack notes what the answer of a failed call says about trying again.

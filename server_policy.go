@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/transport"
 	"github.com/fulmar-rpc/fulmar/policy"
 )
@@ -22,7 +23,9 @@ type serverGovernor struct {
 	all      *policy.Limiter
 	callers  *policy.Callers
 	adaptive *policy.AdaptiveLimit
-
+	// refused counts calls. What limits count of their own goes with a document that names
+	// them no more.
+	refused atomic.Uint64
 	// named are the limiters of what the document names.
 	named atomic.Pointer[namedLimiters]
 
@@ -109,19 +112,27 @@ func (g *serverGovernor) register(service string, entries []*methodEntry) {
 func (g *serverGovernor) nameLocked(document policy.Server, now time.Time) {
 	before, named := g.named.Load(), newNamedLimiters()
 	for name, limit := range document.Methods {
-		service, method, slash := strings.Cut(name, "/")
-		if !slash {
+		key, ofMethod, ofService := scopesOf(name)
+		if ofService {
 			named.services[name] = limiterOf(name, limit, now, g.registered.services, before.services)
-			dot := strings.LastIndexByte(name, '.')
-			if dot < 0 {
-				continue
-			}
-			service, method = name[:dot], name[dot+1:]
 		}
-		key := methodName{service, method}
+		if !ofMethod {
+			continue
+		}
 		named.methods[key] = limiterOf(key, limit, now, g.registered.methods, before.methods)
 	}
 	g.named.Store(named)
+}
+
+// scopesOf returns what a name in a document may be that of: a method, a service, or both.
+func scopesOf(name string) (method methodName, ofMethod, ofService bool) {
+	if service, method, ok := strings.Cut(name, "/"); ok {
+		return methodName{service, method}, true, false
+	}
+	if dot := strings.LastIndexByte(name, '.'); dot >= 0 {
+		return methodName{name[:dot], name[dot+1:]}, true, true
+	}
+	return methodName{}, false, true
 }
 
 // limiterOf returns the limiter that is known by a name, or a new one.
@@ -166,7 +177,7 @@ func (g *serverGovernor) permit(in *transport.Inbound, entry *methodEntry) (p pe
 	var refusal policy.Refusal
 	var wait time.Duration
 	if p.caller, refusal, wait = g.callers.Allow(caller, now); refusal != policy.NotRefused {
-		return permits{}, overLimit("the caller", g.current.Load().policy.CallerLimit, refusal, wait)
+		return permits{}, g.refuse("the caller", g.current.Load().policy.CallerLimit, refusal, wait)
 	}
 	if err := p.permitMethod(entry, now); err != nil {
 		g.callers.Done(p.caller)
@@ -174,11 +185,11 @@ func (g *serverGovernor) permit(in *transport.Inbound, entry *methodEntry) (p pe
 	}
 	if refusal, wait := g.all.Allow(now); refusal != policy.NotRefused {
 		p.giveBackOwn()
-		return permits{}, overLimit("the server", g.all.Limit(), refusal, wait)
+		return permits{}, g.refuse("the server", g.all.Limit(), refusal, wait)
 	}
 	if !g.adaptive.Allow() {
 		p.giveBackLimits()
-		return permits{}, overLimit("the server", policy.Limit{Running: g.adaptive.Show().Limit}, policy.RefusedByAdaptive, 0)
+		return permits{}, g.refuse("the server", policy.Limit{Running: g.adaptive.Show().Limit}, policy.RefusedByAdaptive, 0)
 	}
 	return p, nil
 }
@@ -187,7 +198,7 @@ func (g *serverGovernor) permit(in *transport.Inbound, entry *methodEntry) (p pe
 func (p *permits) permitMethod(entry *methodEntry, now time.Time) error {
 	if p.method != nil {
 		if refusal, wait := p.method.Allow(now); refusal != policy.NotRefused {
-			return overLimit(entry.method.fullName(), p.method.Limit(), refusal, wait)
+			return p.governor.refuse(entry.method.fullName(), p.method.Limit(), refusal, wait)
 		}
 	}
 	if p.service != nil {
@@ -195,10 +206,16 @@ func (p *permits) permitMethod(entry *methodEntry, now time.Time) error {
 			if p.method != nil {
 				p.method.Done()
 			}
-			return overLimit(entry.method.Service, p.service.Limit(), refusal, wait)
+			return p.governor.refuse(entry.method.Service, p.service.Limit(), refusal, wait)
 		}
 	}
 	return nil
+}
+
+// refuse counts a call that a limit refuses, and returns its error.
+func (g *serverGovernor) refuse(of string, limit policy.Limit, refusal policy.Refusal, wait time.Duration) error {
+	g.refused.Add(1)
+	return overLimit(of, limit, refusal, wait)
 }
 
 // done hands back what a call has taken when it has ended. How long a stream took says
@@ -235,6 +252,31 @@ func (p *permits) giveBackOwn() {
 		p.service.Done()
 	}
 	p.governor.callers.Done(p.caller)
+}
+
+// state returns what the limits do.
+func (g *serverGovernor) state(now time.Time) policy.ServerState {
+	state := policy.ServerState{
+		Refused: g.refused.Load(), Limit: g.all.Show(now), Callers: g.callers.Show(limits.CallersShown, now), Adaptive: g.adaptive.Show(),
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	document, named := g.current.Load().policy, g.named.Load()
+	if len(document.Methods) > 0 {
+		state.Methods = make(map[string]policy.LimiterState, len(document.Methods))
+	}
+	for name := range document.Methods {
+		key, ofMethod, ofService := scopesOf(name)
+		switch {
+		case ofMethod && ofService:
+			state.Methods[name] = named.methods[key].Show(now).With(named.services[name].Show(now))
+		case ofMethod:
+			state.Methods[name] = named.methods[key].Show(now)
+		default:
+			state.Methods[name] = named.services[name].Show(now)
+		}
+	}
+	return state
 }
 
 // SetPolicy makes a policy hold for the calls that come from now on, in place of what the

@@ -1,6 +1,11 @@
 package fulmar
 
-import "github.com/fulmar-rpc/fulmar/eventloop"
+import (
+	"time"
+
+	"github.com/fulmar-rpc/fulmar/eventloop"
+	"github.com/fulmar-rpc/fulmar/policy"
+)
 
 // ServerStats counts what a server does, since it was made unless it says now.
 // They are read one after the other: what happens meanwhile may be in some of
@@ -18,6 +23,8 @@ type ServerStats struct {
 	// nothing: documents, and files and sources that could not be read. What stays wrong
 	// counts once.
 	PoliciesRefused uint64
+	// Policy is what the limits of the policy do.
+	Policy policy.ServerState
 }
 
 // Stats returns the counts.
@@ -25,7 +32,10 @@ func (s *Server) Stats() ServerStats {
 	s.mu.Lock()
 	listener := s.listener
 	s.mu.Unlock()
-	stats := ServerStats{Calls: s.transport.Running(), BufferedBytes: s.transport.Buffered(), PoliciesRefused: s.policies.refused.Load()}
+	stats := ServerStats{
+		Calls: s.transport.Running(), BufferedBytes: s.transport.Buffered(),
+		PoliciesRefused: s.policies.refused.Load(), Policy: s.governor.state(time.Now()),
+	}
 	if listener != nil {
 		stats.Network = listener.Stats()
 	}
@@ -47,6 +57,8 @@ type ClientStats struct {
 	// nothing: documents, and files and sources that could not be read. What stays wrong
 	// counts once.
 	PoliciesRefused uint64
+	// Policy is what breakers and the budget for further attempts do.
+	Policy policy.ClientState
 	// Ejected is how many instances of a target that has several get no calls now
 	// because they refused a connection or failed.
 	Ejected int
@@ -65,18 +77,44 @@ func (c *Client) Stats() ClientStats {
 		stats := c.peer.Stats()
 		return ClientStats{
 			Connections: stats.Connections, Multiplexed: stats.Shared, LateReplies: stats.LateReplies,
-			PoliciesRefused: c.policies.refused.Load(),
+			PoliciesRefused: c.policies.refused.Load(), Policy: c.governor.state(time.Now()),
 		}
 	}
 	peers := c.instances.stats()
 	stats := ClientStats{
 		Connections: peers.Connections, Multiplexed: peers.Shared, LateReplies: peers.LateReplies,
-		PoliciesRefused: c.policies.refused.Load(),
-		Ejected:         c.instances.balancer.Ejected(),
+		PoliciesRefused: c.policies.refused.Load(), Policy: c.governor.state(time.Now()),
+		Ejected: c.instances.balancer.Ejected(),
 	}
 	if l := c.instances.lists; l != nil {
-		stats.Instances = len(c.instances.balancer.Members())
+		stats.Instances = c.instances.balancer.Len()
 		stats.Lists, stats.KeptOut, stats.LookupFailures = l.applied.Load(), l.keptOut.Load(), l.failures.Load()
 	}
 	return stats
+}
+
+// state returns what breakers and the budget do.
+func (g *governor) state(now time.Time) policy.ClientState {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	state := policy.ClientState{TargetBreaker: g.target.Show(now), Methods: map[string]policy.CircuitState{}}
+	state.RetriesLeft, state.RetriesSaved = g.budget.Show(now)
+	state.Refused = state.TargetBreaker.Refused
+	add := func(m *governedMethod, name string) {
+		breaker := m.circuit.Show(now)
+		state.Refused += breaker.Refused
+		if breaker.Position != policy.CircuitOff {
+			state.Methods[name] = breaker
+		}
+	}
+	for _, m := range *g.methods.Load() {
+		add(m, m.name.service+"."+m.name.method)
+	}
+	for _, m := range g.raw {
+		add(m, m.name.service+"."+m.name.method)
+	}
+	for _, m := range g.others {
+		add(m, m.name.service)
+	}
+	return state
 }

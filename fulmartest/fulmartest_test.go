@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -236,7 +237,7 @@ func TestServer_Restarts(t *testing.T) {
 					if err := add(api); fulmar.CodeOf(err) != fulmar.Unavailable {
 						t.Errorf("stopped: %v", err)
 					}
-					if stats := server.Stats(); stats != (fulmar.ServerStats{}) {
+					if stats := server.Stats(); !reflect.DeepEqual(stats, fulmar.ServerStats{}) {
 						t.Errorf("stopped: %+v", stats)
 					}
 					server.Start()

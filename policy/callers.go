@@ -236,13 +236,19 @@ func (c *Callers) Show(most int, now time.Time) CallersState {
 			state.Callers = append(state.Callers, LimiterState{it.name, it.running, config.rate.left(it.even, at), it.refused})
 		}
 		s.mu.Unlock()
+		state.Callers = mostRefused(state.Callers, most) // so that not all are held, nor sorted
 	}
 	if others.Running > 0 || others.Refused > 0 {
 		state.Callers = append(state.Callers, others)
 	}
-	slices.SortFunc(state.Callers, func(a, b LimiterState) int {
+	state.Callers = mostRefused(state.Callers, most)
+	return state
+}
+
+// mostRefused returns those of whose calls most were refused, in that order.
+func mostRefused(callers []LimiterState, most int) []LimiterState {
+	slices.SortFunc(callers, func(a, b LimiterState) int {
 		return cmp.Or(cmp.Compare(b.Refused, a.Refused), cmp.Compare(b.Running, a.Running), cmp.Compare(a.Caller, b.Caller))
 	})
-	state.Callers = state.Callers[:min(len(state.Callers), max(most, 0))]
-	return state
+	return callers[:min(len(callers), max(most, 0))]
 }

@@ -31,6 +31,7 @@ type Circuit struct {
 	// From refusedFrom until refusedUntil, both since base, calls are refused without
 	// another look.
 	refusedFrom, refusedUntil atomic.Int64
+	refused                   atomic.Uint64
 
 	mu sync.Mutex
 	// since is when it came into its state, and probeSince when the last probe began.
@@ -175,9 +176,13 @@ func (c *Circuit) Allow(now time.Time) (pass Pass, allowed bool) {
 	}
 	passed := now.Sub(c.base)
 	if at := int64(passed); c.refusedFrom.Load() <= at && at < c.refusedUntil.Load() {
+		c.refused.Add(1)
 		return Pass{}, false
 	}
-	return c.look(passed)
+	if pass, allowed = c.look(passed); !allowed {
+		c.refused.Add(1)
+	}
+	return pass, allowed
 }
 
 // look decides about a call that comes while the circuit is not closed.
@@ -298,6 +303,8 @@ type CircuitState struct {
 	// Calls are those within Window, if it is closed, and Failures those of them that
 	// failed.
 	Calls, Failures int
+	// Refused is how many calls were refused so far.
+	Refused uint64
 }
 
 // String says it in a line.
@@ -315,7 +322,7 @@ func (s CircuitState) String() string {
 func (c *Circuit) Show(now time.Time) CircuitState {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	state := CircuitState{Since: c.base.Add(c.since)}
+	state := CircuitState{Since: c.base.Add(c.since), Refused: c.refused.Load()}
 	config := c.config.Load()
 	if config == nil {
 		return state

@@ -435,3 +435,13 @@ func TestCircuit_CountsMoreThanFits(t *testing.T) {
 		t.Errorf("after five million calls of which a quarter failed: %+v", got)
 	}
 }
+
+// TestCircuit_CountsRefusals: those of an open one, of one that probes, and of one whose
+// callers look at clocks that are a little late.
+func TestCircuit_CountsRefusals(t *testing.T) {
+	s := newCircuitScript(t, policy.Breaker{FailurePercent: 50, MinCalls: 2, Pause: time.Second})
+	s.run("fail*2 =open no*3 -100ms no*4 +2s begin:a no*5 ok:a =closed ok*3")
+	if refused := s.circuit.Show(s.now).Refused; refused != 12 {
+		t.Errorf("%d calls were refused, want 12", refused)
+	}
+}

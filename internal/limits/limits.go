@@ -547,9 +547,11 @@ const (
 	BurstPercent = 10
 
 	// Callers is how many callers a server knows apart while it limits each. Each takes
-	// 200 bytes. CallerNameBytes of a name are kept, to be shown.
+	// 200 bytes. CallerNameBytes of a name are kept, to be shown; CallersShown of them are,
+	// so that whoever asks often does not get a list of all.
 	Callers         = 10_000
 	CallerNameBytes = 64
+	CallersShown    = 10
 
 	// AdaptiveRunningMin and AdaptiveRunningMax bound how many calls may run where that is
 	// found out: with fewer than four a slow one says little about the others.
