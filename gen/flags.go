@@ -29,6 +29,7 @@ func (c *Config) Bind(flags *flag.FlagSet) {
 	flags.BoolVar(&c.Views, "views", false, "make views of all structs: types that read and change fields where they are in a message")
 	flags.Var((*viewMethodsValue)(&c.ViewMethods), "view-methods", "have methods take and return views of their structs (default: none)")
 	flags.BoolVar(&c.KeepUnknown, "keep-unknown", false, "make structs keep the fields that their definition does not have, and send them on")
+	flags.BoolVar(&c.UniqueSets, "unique-sets", false, "refuse to write and to read sets with equal elements, which are lists in Go")
 	flags.Var((*shapeValue)(&c.Shape), "shape", "what structs look like in Go: kitex has the names, types and methods of Kitex's tool, for services that are switched (default: fulmar)")
 	flags.BoolVar(&c.KitexNested, "kitex-nested", false, "in the shape of Kitex, embed the fields with thrift.nested, as Kitex's tool does with enable_nested_struct")
 	flags.BoolVar(&c.NoDescriptors, "no-descriptors", false, "leave out what package descriptor reads: the definition, for code that does not know it")

@@ -98,7 +98,7 @@ func (c Config) checkFrontEnds(plugins int) error {
 	if len(thrift) == 0 {
 		for name, set := range map[string]bool{
 			"views": c.Views, "view-methods": c.ViewMethods != "", "shape": c.Shape != "", "reuse": c.Reuse,
-			"keep-unknown": c.KeepUnknown, "json-enums": c.EnumsAsText, "no-methods": c.NoMethods, "kitex-nested": c.KitexNested,
+			"keep-unknown": c.KeepUnknown, "unique-sets": c.UniqueSets, "json-enums": c.EnumsAsText, "no-methods": c.NoMethods, "kitex-nested": c.KitexNested,
 			"allow-negative-ids": c.AllowNegativeIDs, "implicit-ids": c.ImplicitIDs != "",
 		} {
 			if set {

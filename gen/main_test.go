@@ -97,10 +97,10 @@ func TestConfig_FlagsSetEveryField(t *testing.T) {
 	flags := flag.NewFlagSet("", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	config.Bind(flags)
-	if err := flags.Parse(strings.Fields("-o a -I b -I c -package-prefix d -allow-negative-ids -implicit-ids thriftgo -namespace old=new -ignore-initialisms -json-enums text -no-methods -keep-unknown -reuse -shape kitex -kitex-nested -no-descriptors -check")); err != nil {
+	if err := flags.Parse(strings.Fields("-o a -I b -I c -package-prefix d -allow-negative-ids -implicit-ids thriftgo -namespace old=new -ignore-initialisms -json-enums text -no-methods -keep-unknown -unique-sets -reuse -shape kitex -kitex-nested -no-descriptors -check")); err != nil {
 		t.Fatal(err)
 	}
-	if config.ImplicitIDs != gen.ImplicitIDsThriftgo || config.Namespaces["old"] != "new" || !config.IgnoreInitialisms || !config.EnumsAsText || !config.NoMethods || !config.KeepUnknown || !config.Reuse || config.Shape != gen.ShapeKitex || !config.KitexNested || !config.NoDescriptors {
+	if config.ImplicitIDs != gen.ImplicitIDsThriftgo || config.Namespaces["old"] != "new" || !config.IgnoreInitialisms || !config.EnumsAsText || !config.NoMethods || !config.KeepUnknown || !config.UniqueSets || !config.Reuse || config.Shape != gen.ShapeKitex || !config.KitexNested || !config.NoDescriptors {
 		t.Errorf("%+v", config)
 	}
 	for _, bad := range []string{"-implicit-ids=", "-implicit-ids=other", "-namespace=old", "-json-enums=", "-json-enums=names", "-namespace==new", "-namespace=old=again"} {

@@ -43,6 +43,9 @@ type Config struct {
 	// KeepUnknown makes structs keep the fields that the definition does not have, and
 	// send them on. The annotation go.unknown of a struct says otherwise.
 	KeepUnknown bool
+	// UniqueSets refuses to write and to read sets with equal elements. The annotation
+	// go.set of a field says otherwise.
+	UniqueSets bool
 	// Reuse makes decoding able to take the memory of the struct that it decodes into,
 	// if thrift.UnmarshalConfig.Reuse asks for it.
 	Reuse bool
@@ -361,6 +364,7 @@ func (r *run) generate(prefix string) (files []emit.File, err error) {
 			EnumText:          r.config.EnumsAsText,
 			NoMethods:         r.config.NoMethods,
 			KeepUnknown:       r.config.KeepUnknown,
+			UniqueSets:        r.config.UniqueSets,
 			Reuse:             r.config.Reuse,
 			Views:             r.config.Views,
 			ViewMethods:       string(r.config.ViewMethods),

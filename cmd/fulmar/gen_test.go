@@ -186,8 +186,8 @@ func TestGen_ObeysEveryFlag(t *testing.T) {
 		"json-enums":         checkJSONEnums,
 		"no-methods":         checkNoMethods,
 		"keep-unknown":       checkKeepUnknown,
-		"reuse":              checkReuse,
-		"shape":              checkShape, "kitex-nested": checkKitexNested, "views": checkViews, "view-methods": checkViewMethods,
+		"unique-sets":        checkUniqueSets, "reuse": checkReuse,
+		"shape": checkShape, "kitex-nested": checkKitexNested, "views": checkViews, "view-methods": checkViewMethods,
 		"no-descriptors": checkNoDescriptors, "messages": checkMessages,
 	}
 	maps.Copy(cases, pluginFlagCases())
@@ -330,6 +330,17 @@ func checkKeepUnknown(t *testing.T, flag string) {
 	fulmar(t, folder, "gen", flag, "a.thrift").want(t, 0, "(3 written, 0 unchanged, 0 removed)")
 	contains(t, filepath.Join(folder, "gen/a/a_types.go"), "UnknownFields thrift.Unknown")
 	contains(t, filepath.Join(folder, "gen/a/a_types.go"), "type T struct{}")
+}
+
+func checkUniqueSets(t *testing.T, flag string) {
+	folder := newFolder(t, "a.thrift", "struct S { 1: set<i32> a, 2: set<i32> b (go.set = 'list') }")
+	fulmar(t, folder, "gen", "a.thrift").want(t, 0, "3 written")
+	fulmar(t, folder, "gen", flag, "a.thrift").want(t, 0, "(1 written, 2 unchanged, 0 removed)")
+	contains(t, filepath.Join(folder, "gen/a/a_codec.go"), `w.CheckSet("a.S: a", len(set), thrift.I32, write)`)
+	content, err := os.ReadFile(filepath.Join(folder, "gen/a/a_codec.go"))
+	if err != nil || strings.Contains(string(content), `"a.S: b"`) {
+		t.Errorf("%v\n%s", err, content)
+	}
 }
 
 func checkReuse(t *testing.T, flag string) {

@@ -31,6 +31,8 @@ const (
 	annotationStrings = "go.strings"
 	// annotationEncoding says which bytes the messages of a method are: canonical or plain.
 	annotationEncoding = "go.encoding"
+	// annotationSet says what the sets of a field are: unique or list.
+	annotationSet = "go.set"
 	// annotationUnknown says what a struct does with fields that the definition does
 	// not have: keep or drop.
 	annotationUnknown = "go.unknown"
@@ -72,7 +74,7 @@ func (g *generator) goName(name string, annotations schema.Annotations) string {
 // it: ours, and those of thriftgo and thriftrw. The rest is for others to read.
 func changesGo(key string) bool {
 	switch key {
-	case annotationName, annotationTag, annotationType, annotationStrings, annotationEncoding, annotationUnknown, annotationView, annotationViews, annotationStreaming, annotationNested,
+	case annotationName, annotationTag, annotationType, annotationStrings, annotationEncoding, annotationSet, annotationUnknown, annotationView, annotationViews, annotationStreaming, annotationNested,
 		annotationAlias, annotationInterface, "go.pkg":
 		return true
 	}
@@ -196,8 +198,12 @@ func (g *generator) checkFields(fields []*schema.Field, s *schema.Struct) {
 			followed = append(followed, annotationType)
 			g.checkFieldType(field)
 		}
+		if holdsSets(field.Type) {
+			followed = append(followed, annotationSet)
+		}
 		g.checkEffects(field.Annotations, followed...)
 		g.checkStrings(field.Annotations)
+		g.checkSetForm(field.Annotations)
 		g.checkType(field.Type)
 		annotation := findAnnotation(field.Annotations, annotationTag)
 		if annotation == nil {

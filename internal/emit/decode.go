@@ -42,6 +42,7 @@ func (p *printer) readMethod(r *record, s *schema.Struct) {
 		if policy != "" {
 			p.P("before := r.UseStrings(", p.imports.thrift(policy), ")")
 		}
+		p.unique, p.octets = m.unique, m.isBytes()
 		if p.options.Kitex {
 			p.readKitexMember(r, m, required)
 		} else {
@@ -103,10 +104,11 @@ func (p *printer) readMember(r *record, m member, required requiredSet) {
 		}
 	}
 	switch {
-	case isPlainList(m.Type) && (r.union || m.required || r.reuse):
+	case isPlainList(m.Type) && (r.union || m.required || r.reuse || p.checksSet(m.Type)):
 		p.P("var list ", p.valueType(m))
 		p.readMemberList(m, "list", r.old(m))
 		p.P("if list != nil {")
+		p.readCheckedSet(m.Type, "list", 1)
 		store("list")
 		seen()
 		p.P("}")
@@ -263,6 +265,7 @@ func (p *printer) readContainer(t *schema.Type, target, operator, place, old str
 	readOne()
 	p.P("}")
 	p.P("p = r.End", kind, "(p)")
+	p.readCheckedSet(t, target, depth)
 	stored()
 	p.P("}")
 }
@@ -314,6 +317,7 @@ func (p *printer) takeStruct(t *schema.Type, target, operator, structs string) {
 func (p *printer) readInner(t *schema.Type, target string, depth int) {
 	if isPlainList(t) {
 		p.readPlainList(t, target, "p", "nil")
+		p.readCheckedSet(t, target, depth)
 		return
 	}
 	p.readContainer(t, target, "=", "p", "nil", depth, func() {})

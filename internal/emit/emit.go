@@ -37,6 +37,9 @@ type Options struct {
 	// KeepUnknown makes structs keep the fields that the definition does not have,
 	// apart from those that say otherwise.
 	KeepUnknown bool
+	// UniqueSets refuses sets with equal elements, apart from those in fields that say
+	// otherwise.
+	UniqueSets bool
 	// Reuse makes decoding able to take the memory of the struct that it decodes into.
 	Reuse bool
 	// Views makes views of all structs, and not only of those that are annotated.

@@ -29,7 +29,7 @@ const goldenPrefix = "github.com/fulmar-rpc/fulmar/internal/emit/testdata/"
 
 // cases are the folders of testdata with a definition of the same name, which
 // is what is generated; it may include others.
-var cases = []string{"bounds", "enumtext", "fieldtypes", "hostile", "ids", "inherit", "kitex", "kitexnested", "kitexown", "names", "nested", "orders", "recursion", "retention", "reuse", "shapes", "streams", "unknown", "values", "viewmethods", "views"}
+var cases = []string{"bounds", "enumtext", "fieldtypes", "hostile", "ids", "inherit", "kitex", "kitexnested", "kitexown", "names", "nested", "orders", "recursion", "retention", "reuse", "sets", "shapes", "streams", "unknown", "values", "viewmethods", "views"}
 
 func TestGenerate_MatchesGoldenFiles(t *testing.T) {
 	for _, name := range cases {

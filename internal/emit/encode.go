@@ -224,7 +224,9 @@ func (p *printer) writeMember(r *record, m member) {
 // writeField prints what writes the header and the value of a field.
 func (p *printer) writeField(r *record, m member, value string) {
 	field := errorName(r, m)
+	p.unique, p.octets = m.unique, m.isBytes()
 	if m.isBytes() {
+		p.writeCheckedSet(field, m.Type, value, 1)
 		p.P("b = w.ByteList(b, ", keyText(m.Field), ", ", value, ")")
 		return
 	}
@@ -278,6 +280,7 @@ func (p *printer) writeValue(field string, t *schema.Type, value, key string, de
 }
 
 func (p *printer) writeList(field string, t *schema.Type, value, key string, depth int) {
+	p.writeCheckedSet(field, t, value, depth)
 	switch t.Element.Kind {
 	case schema.KindStruct, schema.KindList, schema.KindSet, schema.KindMap:
 		p.P("b = w.BeginList(b, ", key, ", ", p.wireType(t.Element), ", len(", value, "))")

@@ -97,6 +97,10 @@ func generateRow(t *testing.T, row guideRow) (files []emit.File, said string) {
 			output.IgnoreInitialisms = true
 		case code == "--keep-unknown":
 			output.KeepUnknown = true
+		case code == "--unique-sets":
+			output.UniqueSets = true
+		case code == "--shape=kitex":
+			output.Kitex = true
 		case strings.HasPrefix(code, "--namespace "):
 			old, other, _ := strings.Cut(strings.TrimPrefix(code, "--namespace "), "=")
 			options.Namespaces = map[string]string{old: other}

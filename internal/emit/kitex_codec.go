@@ -89,10 +89,11 @@ func (p *printer) readKitexMember(r *record, m member, required requiredSet) {
 		}
 	}
 	switch {
-	case isPlainList(m.Type) && (r.union || m.required):
+	case isPlainList(m.Type) && (r.union || m.required || p.checksSet(m.Type)):
 		p.P("var list ", p.goType(m.Type))
 		p.readPlainList(m.Type, "list", "p+3", "nil")
 		p.P("if list != nil {")
+		p.readCheckedSet(m.Type, "list", 1)
 		store("list")
 		seen()
 		p.P("}")

@@ -32,7 +32,9 @@ type printer struct {
 	body  [][]byte
 	// foreign: somebody else has written a part of piece.
 	foreign bool
-	err     error
+	// unique: sets in the field that is printed are checked. octets: it is bytes in Go.
+	unique, octets bool
+	err            error
 }
 
 func (g *generator) newPrinter(source *schema.File, layout layout) *printer {

@@ -86,6 +86,8 @@ type member struct {
 	viewed bool
 	// embedded says that its struct has what it has, and its name is that of its type.
 	embedded bool
+	// unique says that the elements of its sets are compared.
+	unique bool
 	// filled says that after reading it holds a struct, even if none came.
 	filled bool
 }
@@ -107,6 +109,7 @@ func (g *generator) declaredRecord(s *schema.Struct) *record {
 		if g.options.Kitex {
 			m := kitexMember(s, field)
 			m.embedded = g.embeds(field)
+			m.unique = g.isUnique(field)
 			r.members = append(r.members, m)
 			continue
 		}
@@ -116,6 +119,7 @@ func (g *generator) declaredRecord(s *schema.Struct) *record {
 			required: field.Requiredness == schema.RequirednessRequired,
 			custom:   fieldTypeOf(field),
 			embedded: g.embeds(field),
+			unique:   g.isUnique(field),
 		}
 		switch {
 		case m.optional:
@@ -140,7 +144,7 @@ func (g *generator) argumentRecord(method *schema.Method) *record {
 		wireName: fullName(method) + " arguments",
 	}
 	for _, argument := range method.Arguments {
-		m := member{Field: argument, required: argument.Requiredness == schema.RequirednessRequired}
+		m := member{Field: argument, required: argument.Requiredness == schema.RequirednessRequired, unique: g.isUnique(argument)}
 		if g.isViewedArgument(method, argument) {
 			m.viewed = true
 			if stringPolicy(method.Annotations, method.Service.Annotations) == "StringsScoped" {
@@ -163,7 +167,7 @@ func (g *generator) resultRecord(method *schema.Method) *record {
 	}
 	if method.Result.Kind != schema.KindVoid {
 		success := &schema.Field{Name: "success", GoName: "Success", Type: method.Result}
-		r.members = append(r.members, member{Field: success, form: optionalForm(method.Result), optional: true, viewed: g.returnsView(method)})
+		r.members = append(r.members, member{Field: success, form: optionalForm(method.Result), optional: true, viewed: g.returnsView(method), unique: g.options.UniqueSets})
 	}
 	for _, exception := range method.Throws {
 		r.members = append(r.members, member{Field: exception, form: formPointer, optional: true})

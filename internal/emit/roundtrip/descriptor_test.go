@@ -33,6 +33,7 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/retention/golden/retention"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/reuse/golden/reuse"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/reuse/golden/reuse/other"
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/sets/golden/sets"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/shapes/golden/shapes"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/streams/golden/streams"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/unknown/golden/unknown"
@@ -72,6 +73,7 @@ func described() map[string]*descriptor.File {
 		"retention/retention.thrift":     &retention.RetentionDescriptor,
 		"reuse/reuse.thrift":             &reuse.ReuseDescriptor,
 		"reuse/other.thrift":             &other.OtherDescriptor,
+		"sets/sets.thrift":               &sets.SetsDescriptor,
 		"shapes/shapes.thrift":           &shapes.ShapesDescriptor,
 		"streams/streams.thrift":         &streams.StreamsDescriptor,
 		"unknown/unknown.thrift":         &unknown.UnknownDescriptor,

@@ -16,6 +16,7 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/recursion/golden/recursion"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/retention/golden/retention"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/reuse/golden/reuse"
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/sets/golden/sets"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/shapes/golden/shapes"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/unknown/golden/unknown"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/unknown/golden/unknown/newer"
@@ -39,6 +40,8 @@ var unions = map[reflect.Type]bool{
 	reflect.TypeFor[nested.Either]():        true,
 	reflect.TypeFor[retention.Either]():     true,
 	reflect.TypeFor[reuse.Value]():          true,
+	reflect.TypeFor[sets.Arm]():             true,
+	reflect.TypeFor[sets.Choice]():          true,
 	reflect.TypeFor[unknown.Choice]():       true,
 	reflect.TypeFor[newer.Choice]():         true,
 	reflect.TypeFor[views.Choice]():         true,
@@ -51,6 +54,8 @@ type filler struct {
 	random *rand.Rand
 	// known leaves out unknown fields.
 	known bool
+	// distinct leaves out elements that are there already.
+	distinct bool
 }
 
 // nesting is how deep filled values go; beyond it optional fields stay absent
@@ -135,9 +140,25 @@ func (f filler) length(depth int) int {
 func (f filler) fillSlice(v reflect.Value, depth int) {
 	length := f.length(depth)
 	v.Set(reflect.MakeSlice(v.Type(), length, length))
+	kept := 0
 	for i := range length {
 		f.fill(v.Index(i), depth+1)
+		if !f.distinct || !holds(v.Slice(0, kept), v.Index(i)) {
+			v.Index(kept).Set(v.Index(i))
+			kept++
+		}
 	}
+	v.SetLen(kept)
+}
+
+// holds reports whether an element of a slice is like another one.
+func holds(list, element reflect.Value) bool {
+	for i := range list.Len() {
+		if reflect.DeepEqual(list.Index(i).Interface(), element.Interface()) {
+			return true
+		}
+	}
+	return false
 }
 
 func (f filler) fillOpt(v reflect.Value, depth int) {
@@ -173,6 +194,7 @@ func newKnown(prototype thrift.Struct, seed uint64) thrift.Struct {
 }
 
 func fillLike(prototype thrift.Struct, f filler) thrift.Struct {
+	f.distinct = reflect.TypeOf(prototype).Elem().PkgPath() == reflect.TypeFor[sets.Scalars]().PkgPath()
 	filled := reflect.New(reflect.TypeOf(prototype).Elem())
 	f.fill(filled.Elem(), 0)
 	return filled.Interface().(thrift.Struct)

@@ -54,7 +54,8 @@ func FuzzGenerated(f *testing.F) {
 		if !errors.As(err, &wireError) {
 			t.Fatalf("%v is not a *thrift.Error", err)
 		}
-		if skipped == nil && !strings.Contains(err.Error(), "required but absent") && !strings.Contains(err.Error(), "more memory") {
+		if skipped == nil && !strings.Contains(err.Error(), "required but absent") && !strings.Contains(err.Error(), "more memory") &&
+			!strings.Contains(err.Error(), "counted from 0") { // a set with equal elements
 			t.Fatalf("%T: it is passed over, but not read: %v", s, err)
 		}
 	})

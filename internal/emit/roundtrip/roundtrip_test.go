@@ -26,6 +26,7 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/retention/golden/retention"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/reuse/golden/reuse"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/reuse/golden/reuse/other"
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/sets/golden/sets"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/shapes/golden/shapes"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/streams/golden/streams"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/unknown/golden/unknown"
@@ -64,6 +65,7 @@ var declared = []thrift.Struct{
 	retention.NewEither(), retention.NewInner(), retention.NewKept(), new(retention.CachePutArgs),
 	other.NewPlace(), reuse.NewBranch(), reuse.NewCorner(), reuse.NewKeeper(), reuse.NewKeyed(), reuse.NewLeaf(), reuse.NewNode(),
 	reuse.NewPreset(), reuse.NewValue(), new(reuse.NodesSwapResult),
+	sets.NewArm(), sets.NewChoice(), sets.NewNested(), sets.NewPoint(), sets.NewScalars(), sets.NewTree(), new(sets.TagsSwapArgs), new(sets.TagsSwapResult),
 	shapes.NewContainers(), shapes.NewEmpty(), shapes.NewFailure(), shapes.NewKeys(), shapes.NewOptional(),
 	shapes.NewPlain(), shapes.NewPoint(), shapes.NewRequired(), shapes.NewShape(), shapes.NewWide(),
 	new(shapes.EchoAStructArgs), new(shapes.EchoAnExceptionArgs), new(shapes.EchoPairsResult), new(shapes.EchoAUnionResult),

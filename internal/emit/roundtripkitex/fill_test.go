@@ -44,7 +44,7 @@ var declared = []kitexStruct{
 	own.NewKey(), own.NewInner(), own.NewOwn(), own.NewOneOf(), own.NewTaken(), own.NewKeeps(), own.NewKeepsArm(), own.NewKeepsPreset(), own.NewWide(), own.NewWides(),
 	inner.NewBase(), outer.NewAliased(), outer.NewChain(), outer.NewEither(), outer.NewFailed(), outer.NewPoint(), outer.NewReply(),
 	outer.NewRequest(), outer.NewSize(),
-	own.NewHeavy(), own.NewItem(), own.NewFilled(), own.NewHidden(), own.NewItems(),
+	own.NewHeavy(), own.NewItem(), own.NewFilled(), own.NewHidden(), own.NewItems(), own.NewSets(),
 }
 
 // calls are arguments and results of methods.

@@ -110,3 +110,11 @@ struct Items {
   1: list<Item> items
   2: list<Filled> filled
 }
+
+struct Sets {
+  1: set<string> texts (go.set = "unique")
+  2: set<Inner> inner (go.set = "unique")
+  3: optional set<double> doubles (go.set = "unique")
+  4: list<set<i32>> many (go.set = "unique")
+  5: required set<binary> blobs (go.set = "unique")
+}

@@ -633,3 +633,53 @@ func (s *Items) FastWriteNocopy(buf []byte, w methods.NocopyWriter) int {
 func (s *Items) FastRead(buf []byte) (int, error) {
 	return thrift.Binary.FastRead(buf, s)
 }
+
+// String returns a text for logs.
+func (s *Sets) String() string {
+	return methods.Text(s)
+}
+
+// BLength returns how many bytes FastWrite writes.
+func (s *Sets) BLength() int {
+	if s == nil {
+		return 1
+	}
+	n := 33
+	n += 4 * len(s.Texts)
+	for _, element := range s.Texts {
+		n += len(element)
+	}
+	for _, element := range s.Inner {
+		n += element.BLength()
+	}
+	if s.Doubles != nil {
+		n += 8
+		n += 8 * len(s.Doubles)
+	}
+	n += 5 * len(s.Many)
+	for _, element := range s.Many {
+		n += 4 * len(element)
+	}
+	n += 4 * len(s.Blobs)
+	for _, element := range s.Blobs {
+		n += len(element)
+	}
+	return n
+}
+
+// FastWrite writes s to buf, which must have BLength bytes, and returns how many it
+// took. It panics if s cannot be written.
+func (s *Sets) FastWrite(buf []byte) int {
+	return thrift.Binary.FastWrite(buf, s)
+}
+
+// FastWriteNocopy is FastWrite: all is copied to buf, and w is not used.
+func (s *Sets) FastWriteNocopy(buf []byte, w methods.NocopyWriter) int {
+	return thrift.Binary.FastWrite(buf, s)
+}
+
+// FastRead reads a struct at the beginning of buf and returns how many bytes it took.
+// Fields that do not arrive keep their values.
+func (s *Sets) FastRead(buf []byte) (int, error) {
+	return thrift.Binary.FastRead(buf, s)
+}

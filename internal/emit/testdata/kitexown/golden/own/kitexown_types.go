@@ -1141,3 +1141,70 @@ func (s *Items) SetItems(val []*Item) {
 func (s *Items) SetFilled(val []*Filled) {
 	s.Filled = val
 }
+
+type Sets struct {
+	Texts   []string  `thrift:"texts,1" frugal:"1,default,set<string>" json:"texts"`
+	Inner   []*Inner  `thrift:"inner,2" frugal:"2,default,set<Inner>" json:"inner"`
+	Doubles []float64 `thrift:"doubles,3,optional" frugal:"3,optional,set<double>" json:"doubles,omitempty"`
+	Many    [][]int32 `thrift:"many,4" frugal:"4,default,list<set<i32>>" json:"many"`
+	Blobs   [][]byte  `thrift:"blobs,5,required" frugal:"5,required,set<binary>" json:"blobs"`
+}
+
+// NewSets returns a new Sets with the defaults of the definition.
+func NewSets() *Sets {
+	return &Sets{}
+}
+
+// InitDefault sets the fields that have defaults to them.
+func (s *Sets) InitDefault() {
+}
+
+func (s *Sets) GetTexts() []string {
+	return s.Texts
+}
+
+func (s *Sets) GetInner() []*Inner {
+	return s.Inner
+}
+
+// Sets_Doubles_DEFAULT is what GetDoubles returns for a Sets without Doubles.
+var Sets_Doubles_DEFAULT []float64
+
+func (s *Sets) GetDoubles() []float64 {
+	if !s.IsSetDoubles() {
+		return Sets_Doubles_DEFAULT
+	}
+	return s.Doubles
+}
+
+func (s *Sets) GetMany() [][]int32 {
+	return s.Many
+}
+
+func (s *Sets) GetBlobs() [][]byte {
+	return s.Blobs
+}
+
+func (s *Sets) SetTexts(val []string) {
+	s.Texts = val
+}
+
+func (s *Sets) SetInner(val []*Inner) {
+	s.Inner = val
+}
+
+func (s *Sets) SetDoubles(val []float64) {
+	s.Doubles = val
+}
+
+func (s *Sets) SetMany(val [][]int32) {
+	s.Many = val
+}
+
+func (s *Sets) SetBlobs(val [][]byte) {
+	s.Blobs = val
+}
+
+func (s *Sets) IsSetDoubles() bool {
+	return s.Doubles != nil
+}
