@@ -119,6 +119,19 @@ func TestGenerate_ReuseIsNotPromoted(t *testing.T) {
 	}
 }
 
+// TestGenerate_SetsInSetsAreNotMuchCode: what compares a set has no part that compares the
+// sets in it, which would double the code with each level.
+func TestGenerate_SetsInSetsAreNotMuchCode(t *testing.T) {
+	const levels = 20
+	files := generateText(t, "namespace go x\nstruct S { 1: "+strings.Repeat("set<", levels)+"i32"+strings.Repeat(">", levels)+" a (go.set = \"unique\") }")
+	mustCheck(t, newChecker(t), files, "example.com/gen")
+	for _, file := range files {
+		if len(file.Content()) > 200_000 {
+			t.Errorf("%s has %d bytes", file.Path, len(file.Content()))
+		}
+	}
+}
+
 // TestGenerate_CompilesInTheShapeOfKitex has the definitions that are meant for the
 // other shape.
 func TestGenerate_CompilesInTheShapeOfKitex(t *testing.T) {

@@ -60,7 +60,9 @@ func (p *printer) compareElements(call, field string, t *schema.Type, value stri
 	if p.octets {
 		element = "int8(" + element + ")"
 	}
+	p.unique = false // sets in elements are compared where they are written, or were read
 	p.writeValue(field, t.Element, element, "0", depth+1)
+	p.unique = true
 	p.P("return b")
 	p.P("}")
 	p.P(call, ", len(", set, "), ", p.wireType(t.Element), ", ", write, ")")

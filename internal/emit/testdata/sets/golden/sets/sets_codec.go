@@ -505,14 +505,6 @@ func (s *Nested) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if len(s.Sets) > 1 {
 		set := s.Sets
 		write := func(w *thrift.Writer, b []byte, i int) []byte {
-			if len(set[i]) > 1 {
-				set2 := set[i]
-				write2 := func(w *thrift.Writer, b []byte, i2 int) []byte {
-					b = w.String(b, set2[i2])
-					return b
-				}
-				w.CheckSet("sets.Nested: sets", len(set2), thrift.String, write2)
-			}
 			b = w.StringList(b, 0, set[i])
 			return b
 		}
@@ -777,14 +769,6 @@ fields:
 				if len(list) > 1 {
 					set := list
 					write := func(w *thrift.Writer, b []byte, i int) []byte {
-						if len(set[i]) > 1 {
-							set2 := set[i]
-							write2 := func(w *thrift.Writer, b []byte, i2 int) []byte {
-								b = w.String(b, set2[i2])
-								return b
-							}
-							w.CheckSet("", len(set2), thrift.String, write2)
-						}
 						b = w.StringList(b, 0, set[i])
 						return b
 					}
