@@ -53,8 +53,7 @@ func TestAppendCanonical_OrdersWhatHasNoOrder(t *testing.T) {
 		name       string
 		from, want []byte
 	}{
-		{"empty", structOf(), structOf()},
-		{
+		{"empty", structOf(), structOf()}, {
 			"fields, negative ids first",
 			structOf(fieldOf(thrift.I32, 2, i32Of(2)), fieldOf(thrift.String, 1, a), fieldOf(thrift.I8, -1, []byte{7})),
 			structOf(fieldOf(thrift.I8, -1, []byte{7}), fieldOf(thrift.String, 1, a), fieldOf(thrift.I32, 2, i32Of(2))),
@@ -105,9 +104,11 @@ func TestAppendCanonical_OrdersWhatHasNoOrder(t *testing.T) {
 					structOf(fieldOf(thrift.I8, 1, []byte{2}), fieldOf(thrift.I8, 2, []byte{1})), []byte{1}))),
 		},
 		{
-			"lists and sets keep their order",
-			structOf(fieldOf(thrift.Set, 1, listOf(thrift.String, b, a)), fieldOf(thrift.List, 2, listOf(thrift.I32, i32Of(2), i32Of(1)))),
-			structOf(fieldOf(thrift.Set, 1, listOf(thrift.String, b, a)), fieldOf(thrift.List, 2, listOf(thrift.I32, i32Of(2), i32Of(1)))),
+			"sets, and lists that keep their order",
+			structOf(fieldOf(thrift.Set, 1, listOf(thrift.String, b, a, b)), fieldOf(thrift.List, 2, listOf(thrift.I32, i32Of(2), i32Of(1))),
+				fieldOf(thrift.Set, 3, listOf(thrift.I8, []byte{2}, []byte{1})), fieldOf(thrift.Set, 4, listOf(thrift.Double, doubleOf(1), doubleOf(negativeZero)))),
+			structOf(fieldOf(thrift.Set, 1, listOf(thrift.String, a, b, b)), fieldOf(thrift.List, 2, listOf(thrift.I32, i32Of(2), i32Of(1))),
+				fieldOf(thrift.Set, 3, listOf(thrift.I8, []byte{1}, []byte{2})), fieldOf(thrift.Set, 4, listOf(thrift.Double, doubleOf(0), doubleOf(1)))),
 		},
 	} {
 		if got, err := thrift.AppendCanonical(nil, written(c.from)); err != nil || !bytes.Equal(got, c.want) {

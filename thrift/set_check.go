@@ -25,7 +25,11 @@ func (w *Writer) CheckSet(field string, n int, element Type, write writeElement)
 	if n < 2 || w.comparing || w.counter != nil || w.err != nil {
 		return // while it is measured, what is written next says it
 	}
-	set := newElements(n, element, write, min(w.bytes, math.MaxInt32))
+	if w.elements == nil {
+		w.elements = new(elements)
+	}
+	set := w.elements
+	set.begin(n, element, write, min(w.bytes, math.MaxInt32))
 	for i := range n {
 		other, err := set.add(i)
 		switch {
@@ -48,10 +52,18 @@ func (r *Reader) CheckSet(p, n int, element Type, write writeElement) int {
 	if n < 2 || r.err != nil {
 		return p
 	}
-	if !r.charge(p, madeBytes(elementsBytes)+madeBytes(int64(setSlots(n)*slotBytes))) {
+	memory := r.more()
+	if memory.elements == nil {
+		if !r.charge(p, madeBytes(elementsBytes)) {
+			return len(r.buf)
+		}
+		memory.elements = new(elements)
+	}
+	set := memory.elements
+	if slots := setSlots(n); slots > cap(set.slots) && !r.charge(p, madeBytes(int64(slots*slotBytes))) {
 		return len(r.buf)
 	}
-	set := newElements(n, element, write, int(min(r.budget, math.MaxInt32)))
+	set.begin(n, element, write, int(min(r.budget, math.MaxInt32)))
 	set.writer.lax = true
 	for i := range n {
 		written, memory := set.written, set.memory()
@@ -75,7 +87,7 @@ func repeated(i, other int) string {
 	return fmt.Sprintf("element %d equals element %d, counted from 0", i, other)
 }
 
-// elements are those of a set that have been seen.
+// elements are those of a set that have been seen, and memory for the next set.
 type elements struct {
 	write   writeElement
 	element Type
@@ -109,13 +121,20 @@ func setSlots(n int) int {
 	return slots
 }
 
-// newElements returns an empty set for n elements of up to most bytes.
-func newElements(n int, element Type, write writeElement, most int) *elements {
+// begin makes the set that of n elements of up to most bytes, of which none has been seen.
+// All sets of a message take the same memory: none is compared while another one is.
+func (e *elements) begin(n int, element Type, write writeElement, most int) {
+	e.write, e.element, e.written = write, element, 0
 	// What was read nests as deep as that, and more where defaults were filled in.
-	m := limits.Message{Bytes: most, Depth: limits.ValueDepth}
-	set := &elements{write: write, element: element, writer: newWriter(m), seed: maphash.MakeSeed(), slots: make([]setSlot, setSlots(n))}
-	set.writer.comparing = true
-	return set
+	e.writer = newWriter(limits.Message{Bytes: most, Depth: limits.ValueDepth})
+	e.writer.comparing = true
+	e.seed = maphash.MakeSeed()
+	if slots := setSlots(n); slots > cap(e.slots) {
+		e.slots = make([]setSlot, slots)
+	} else {
+		e.slots = e.slots[:slots]
+		clear(e.slots)
+	}
 }
 
 // add adds the element at index i. It returns the index of one that is equal, -1 if there

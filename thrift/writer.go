@@ -41,6 +41,8 @@ type Writer struct {
 	// comparing: what is written is an element of a set that is compared with others. lax:
 	// one that was read, so that an arm of a union may be missing, which nobody knew.
 	comparing, lax bool
+	// elements is what sets are compared in, nil until one is.
+	elements *elements
 }
 
 // firstChunk is what a message gets to begin with if nobody knows how long it will

@@ -42,6 +42,7 @@ func TestSets_EqualElementsCannotBeWritten(t *testing.T) {
 		{&sets.Nested{Lists: [][]int32{{1, 2}, {2, 1}, {1, 2}}}, "lists: element 2 equals element 0"},
 		{&sets.Nested{Lists: [][]int32{nil, {}}}, "lists: element 1 equals element 0"},
 		{&sets.Nested{Maps: []map[string]*sets.Point{{"a": {X: 1}, "b": {X: 2}}, {"b": {X: 2}, "a": {X: 1}}}}, "maps: element 1 equals element 0"},
+		{&sets.Nested{Sets: [][]string{{"a", "b"}, {"b", "a"}}}, "sets: element 1 equals element 0"},
 		{&sets.Nested{Sets: [][]string{{"a"}, {"b", "b"}}}, "sets: element 1 equals element 0"}, // of the inner one
 		{&sets.Nested{Many: [][]int32{{1}, {1}, {2, 3, 2}}}, "many: element 2 equals element 0"},
 		{&sets.Nested{Pairs: []thrift.Pair[[]string, []sets.Point]{{Key: []string{"a", "a"}}}}, "pairs: element 1 equals element 0"},
