@@ -31,7 +31,7 @@ const (
 	annotationStrings = "go.strings"
 	// annotationEncoding says which bytes the messages of a method are: canonical or plain.
 	annotationEncoding = "go.encoding"
-	// annotationSet says what the sets of a field are: unique or list.
+	// annotationSet says what the sets of a field are: unique, list or map.
 	annotationSet = "go.set"
 	// annotationUnknown says what a struct does with fields that the definition does
 	// not have: keep or drop.
@@ -203,7 +203,7 @@ func (g *generator) checkFields(fields []*schema.Field, s *schema.Struct) {
 		}
 		g.checkEffects(field.Annotations, followed...)
 		g.checkStrings(field.Annotations)
-		g.checkSetForm(field.Annotations)
+		g.checkSetForm(field, s != nil)
 		g.checkType(field.Type)
 		annotation := findAnnotation(field.Annotations, annotationTag)
 		if annotation == nil {

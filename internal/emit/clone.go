@@ -48,6 +48,8 @@ func (p *printer) cloneMethods(s *schema.Struct, r *record) {
 func (p *printer) detachMember(s *schema.Struct, m member) {
 	field := "s." + m.GoName
 	switch {
+	case m.asMap:
+		p.detachMapSet(m.Type, field)
 	case m.form == formPointer:
 		p.detachPointer(s, m.Type, field)
 	case m.custom != nil && m.form == formOpt && m.Type.Kind == schema.KindString:

@@ -104,6 +104,11 @@ func (p *printer) readMember(r *record, m member, required requiredSet) {
 		}
 	}
 	switch {
+	case m.asMap:
+		p.readMapSet(m, r.old(m), func() {
+			store("set")
+			seen()
+		})
 	case isPlainList(m.Type) && (r.union || m.required || r.reuse || p.checksSet(m.Type)):
 		p.P("var list ", p.valueType(m))
 		p.readMemberList(m, "list", r.old(m))
@@ -115,10 +120,7 @@ func (p *printer) readMember(r *record, m member, required requiredSet) {
 	case isPlainList(m.Type):
 		p.readMemberList(m, field, field)
 	case isContainer(m.Type):
-		container := "list"
-		if m.Type.Kind == schema.KindMap {
-			container = "entries"
-		}
+		container := containerName(m.Type)
 		p.readContainer(m.Type, container, ":=", "p+3", r.old(m), 1, func() {
 			store(container)
 			seen()
@@ -151,6 +153,14 @@ func (p *printer) readMember(r *record, m member, required requiredSet) {
 		p.P(field, ", p = r.", accessor(m.Type), "(p + 3)")
 		seen()
 	}
+}
+
+// containerName is what a container is called while it is read.
+func containerName(t *schema.Type) string {
+	if t.Kind == schema.KindMap {
+		return "entries"
+	}
+	return "list"
 }
 
 // scalarAt returns the expression for the scalar of a field at a place in bytes, of which

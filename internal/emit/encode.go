@@ -230,6 +230,10 @@ func (p *printer) writeField(r *record, m member, value string) {
 		p.P("b = w.ByteList(b, ", keyText(m.Field), ", ", value, ")")
 		return
 	}
+	if m.asMap {
+		p.writeMapSet(m, value)
+		return
+	}
 	switch m.Type.Kind {
 	case schema.KindStruct:
 		p.P("b = ", p.imports.thrift("PutField"), "(w.Room(b, 4), ", keyText(m.Field), ")")

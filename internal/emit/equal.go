@@ -57,6 +57,8 @@ func (p *printer) equalMethod(s *schema.Struct, r *record) {
 // memberCondition returns what compares two fields, if that takes no loop.
 func (p *printer) memberCondition(s *schema.Struct, m member, mine, theirs string) (c condition, ok bool) {
 	switch {
+	case m.asMap:
+		return condition{call: p.imports.std("maps", "Equal") + "(" + mine + ", " + theirs + ")"}, true
 	case m.form == formPointer:
 		return p.pointerCondition(s, m.Type, mine, theirs), true
 	case m.form == formOpt && m.Type.Kind == schema.KindDouble && m.custom != nil:

@@ -138,6 +138,9 @@ func (p *printer) valueType(m member) string {
 	if m.custom != nil {
 		return p.imports.custom(m.custom)
 	}
+	if m.asMap {
+		return p.setType(m.Type)
+	}
 	if m.viewed {
 		return p.viewOf(m.Type.Struct)
 	}
@@ -163,8 +166,11 @@ func (p *printer) fromField(m member, value string) string {
 
 // fieldValue is value for what a member holds.
 func (p *printer) fieldValue(m member, v *schema.Value) string {
-	if m.isBytes() {
+	switch {
+	case m.isBytes():
 		return p.byteList(v)
+	case m.asMap:
+		return p.setValue(m.Type, v)
 	}
 	return p.toField(m, p.value(v))
 }

@@ -100,10 +100,7 @@ func (p *printer) readKitexMember(r *record, m member, required requiredSet) {
 	case isPlainList(m.Type):
 		p.readPlainList(m.Type, field, "p+3", field)
 	case isContainer(m.Type):
-		container := "list"
-		if m.Type.Kind == schema.KindMap {
-			container = "entries"
-		}
+		container := containerName(m.Type)
 		p.readContainer(m.Type, container, ":=", "p+3", "nil", 1, func() {
 			store(container)
 			seen()

@@ -86,6 +86,8 @@ type member struct {
 	viewed bool
 	// embedded says that its struct has what it has, and its name is that of its type.
 	embedded bool
+	// asMap says that it holds a thrift.SetOf, and not a list.
+	asMap bool
 	// unique says that the elements of its sets are compared.
 	unique bool
 	// filled says that after reading it holds a struct, even if none came.
@@ -120,6 +122,7 @@ func (g *generator) declaredRecord(s *schema.Struct) *record {
 			custom:   fieldTypeOf(field),
 			embedded: g.embeds(field),
 			unique:   g.isUnique(field),
+			asMap:    isMapSet(field),
 		}
 		switch {
 		case m.optional:

@@ -89,6 +89,9 @@ func (g *generator) fieldDefaultBytes(s *schema.Struct, field *schema.Field) int
 	n := 0
 	switch {
 	case isOptional(s, field) && !g.options.Kitex:
+	case field.Default != nil && isMapSet(field) && !g.options.Kitex:
+		set := &schema.Type{Kind: schema.KindMap, Key: field.Type.Element, Element: &schema.Type{Kind: schema.KindBool}}
+		n = g.mapBytes(set, len(field.Default.List))
 	case field.Default != nil:
 		n = g.valueBytes(field.Default)
 	case g.isValueStruct(field):

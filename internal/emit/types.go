@@ -207,7 +207,7 @@ func (p *printer) getters(s *schema.Struct) {
 			continue
 		}
 		result := p.passedType(m.Type)
-		if m.custom != nil {
+		if m.custom != nil || m.asMap {
 			result = p.valueType(m)
 		}
 		p.P("func (s *", s.GoName, ") ", getter, "() ", result, " {")

@@ -27,6 +27,7 @@ func (p *printer) views(source *schema.File) {
 		p.viewText(s, view)
 		p.endDeclaration()
 		for _, m := range r.members {
+			m.asMap = false // views take and return sets as lists
 			number := slices.IndexFunc(members, func(other member) bool { return other.Field == m.Field })
 			f := viewField{member: m, view: view, record: r, methods: view.fields[m.Field], number: number}
 			p.viewGetter(f)

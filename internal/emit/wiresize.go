@@ -98,6 +98,9 @@ func (p *printer) sizeMember(s *schema.Struct, m member) {
 	switch {
 	case m.form == formValue && isText(m.Type): // see sizeMethod
 		return
+	case m.form == formValue && m.asMap:
+		p.sizeMapSet(m.Type, field)
+		return
 	case m.form == formValue:
 		p.sizeValue(s, m.Type, field, 1)
 		return
@@ -119,7 +122,11 @@ func (p *printer) sizeMember(s *schema.Struct, m member) {
 	default:
 		p.P("if ", field, " != nil {")
 		p.P("n += ", size)
-		p.sizeValue(s, m.Type, field, 1)
+		if m.asMap {
+			p.sizeMapSet(m.Type, field)
+		} else {
+			p.sizeValue(s, m.Type, field, 1)
+		}
 	}
 	p.P("}")
 }

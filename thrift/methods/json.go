@@ -102,6 +102,8 @@ func jsonFields(t reflect.Type, binaryKeys []string) []reflect.StructField {
 // encoding/json does not know.
 func jsonType(t reflect.Type, binaryKeys bool) reflect.Type {
 	switch {
+	case isSet(t):
+		return t
 	case t.Kind() == reflect.Map:
 		element := jsonType(t.Elem(), binaryKeys)
 		switch key := t.Key(); {

@@ -3,6 +3,7 @@ package methods
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -45,6 +46,9 @@ func isOpt(t reflect.Type) bool { return isOfThrift(t, "Opt[") }
 
 // isPair says that t is thrift.Pair of some types.
 func isPair(t reflect.Type) bool { return isOfThrift(t, "Pair[") }
+
+// isSet says that t is thrift.SetOf of some type.
+func isSet(t reflect.Type) bool { return isOfThrift(t, "SetOf[") }
 
 func isUnknown(t reflect.Type) bool { return t == reflect.TypeFor[thrift.Unknown]() }
 
@@ -119,7 +123,11 @@ func (p *textPrinter) value(v reflect.Value) {
 			p.Elements("[", v.Len(), "]", func(i int) { p.value(v.Index(i)) })
 		}
 	case reflect.Map:
-		p.entries(v)
+		if isSet(v.Type()) {
+			p.set(v)
+		} else {
+			p.entries(v)
+		}
 	case reflect.String:
 		p.Quote(v.String(), v.Len())
 	case reflect.Float64:
@@ -158,6 +166,18 @@ func (p *textPrinter) entry(key, value reflect.Value) {
 	p.value(key)
 	p.Print(": ")
 	p.value(value)
+}
+
+// set prints a set that is a map, as the list that it would be otherwise.
+func (p *textPrinter) set(s reflect.Value) {
+	texts := make([]string, 0, min(s.Len(), limits.TextElements))
+	for iterator := s.MapRange(); len(texts) < cap(texts) && iterator.Next(); {
+		element := textPrinter{p.Inner()}
+		element.value(iterator.Key())
+		texts = append(texts, element.Whole())
+	}
+	slices.Sort(texts)
+	p.Elements("[", s.Len(), "]", func(i int) { p.Print(texts[i]) })
 }
 
 // entries prints a map. The order of a long one is Go's, which is none: to sort all of

@@ -42,6 +42,7 @@ var unions = map[reflect.Type]bool{
 	reflect.TypeFor[reuse.Value]():          true,
 	reflect.TypeFor[sets.Arm]():             true,
 	reflect.TypeFor[sets.Choice]():          true,
+	reflect.TypeFor[sets.MapArm]():          true,
 	reflect.TypeFor[unknown.Choice]():       true,
 	reflect.TypeFor[newer.Choice]():         true,
 	reflect.TypeFor[views.Choice]():         true,
@@ -194,7 +195,10 @@ func newKnown(prototype thrift.Struct, seed uint64) thrift.Struct {
 }
 
 func fillLike(prototype thrift.Struct, f filler) thrift.Struct {
-	f.distinct = reflect.TypeOf(prototype).Elem().PkgPath() == reflect.TypeFor[sets.Scalars]().PkgPath()
+	switch t := reflect.TypeOf(prototype).Elem(); {
+	case t.PkgPath() == reflect.TypeFor[sets.Scalars]().PkgPath(), t == reflect.TypeFor[reuse.Marked]():
+		f.distinct = true
+	}
 	filled := reflect.New(reflect.TypeOf(prototype).Elem())
 	f.fill(filled.Elem(), 0)
 	return filled.Interface().(thrift.Struct)

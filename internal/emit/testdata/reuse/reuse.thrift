@@ -93,3 +93,8 @@ struct Node {
 service Nodes {
   Node swap(1: Node node, 2: list<Node> nodes)
 }
+
+struct Marked {
+  1: set<i32> numbers (go.set = "map")
+  2: set<string> texts (go.set = "unique")
+}

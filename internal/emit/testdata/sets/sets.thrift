@@ -58,6 +58,25 @@ union Arm {
   3: i32 number
 }
 
+struct Maps {
+  1: set<bool> bools (go.set = "map")
+  2: set<i8> bytes (go.set = "map")
+  3: optional set<i16> shorts = [3, 4] (go.set = "map")
+  4: set<i32> ints = [1, 2] (go.set = "map")
+  5: required set<i64> longs (go.set = "map")
+  6: set<string> texts (go.set = "map")
+  7: set<uuid> uuids (go.set = "map")
+  8: set<Color> colors = [Color.RED] (go.set = "map")
+  9: optional set<string> maybe (go.set = "map")
+  10: set<string> words = [] (go.set = "map", go.strings = "own")
+  11: map<bool, i32> others
+}
+
+union MapArm {
+  1: set<string> texts (go.set = "map")
+  2: i32 number
+}
+
 service Tags {
   set<string> swap(1: set<string> tags (go.set = "unique"), 2: set<Point> points (go.set = "unique"))
 }

@@ -733,6 +733,44 @@ func (s *Node) size(nesting *methods.Nesting) int {
 }
 
 // String returns a text for logs.
+func (s *Marked) String() string {
+	return methods.Text(s)
+}
+
+// Equal reports whether both hold the same.
+func (s *Marked) Equal(other *Marked) bool {
+	if s == other || s == nil || other == nil {
+		return s == other
+	}
+	return maps.Equal(s.Numbers, other.Numbers) &&
+		methods.EqualList(s.Texts, other.Texts)
+}
+
+// Clone returns a copy that shares no memory with s.
+func (s *Marked) Clone() *Marked {
+	if s == nil {
+		return nil
+	}
+	c := *s
+	c.Detach()
+	return &c
+}
+
+// Detach gives s memory of its own.
+func (s *Marked) Detach() {
+	methods.DetachMap((*map[int32]struct{})(&s.Numbers), nil, nil)
+	methods.DetachStrings(&s.Texts)
+}
+
+// SizeThrift returns how many bytes WriteThrift writes.
+func (s *Marked) SizeThrift() int {
+	n := 17
+	n += 4 * len(s.Numbers)
+	n += methods.SizeStrings(s.Texts)
+	return n
+}
+
+// String returns a text for logs.
 func (s *NodesSwapArgs) String() string {
 	return methods.Text(s)
 }

@@ -179,3 +179,12 @@ func NewNode() *Node {
 
 // GetColor returns Color, or its zero value if it is not set.
 func (s *Node) GetColor() Color { return s.Color.Or(0) }
+
+type Marked struct {
+	Numbers thrift.SetOf[int32] `json:"numbers"`
+	Texts   []string            `json:"texts"`
+}
+
+func NewMarked() *Marked {
+	return &Marked{}
+}

@@ -5,6 +5,7 @@ package sets
 import (
 	"maps"
 
+	"github.com/fulmar-rpc/fulmar/thrift"
 	"github.com/fulmar-rpc/fulmar/thrift/methods"
 )
 
@@ -481,6 +482,149 @@ func (s *Arm) SizeThrift() int {
 	if s.Points != nil {
 		n += 8
 		n += methods.SizeStructs(s.Points)
+	}
+	if s.Number.IsSet() {
+		n += 7
+	}
+	return n
+}
+
+// String returns a text for logs.
+func (s *Maps) String() string {
+	return methods.Text(s)
+}
+
+// MarshalJSON returns the fields as an object.
+func (s Maps) MarshalJSON() ([]byte, error) {
+	return methods.MarshalJSON(s)
+}
+
+// UnmarshalJSON sets the fields that the object has.
+func (s *Maps) UnmarshalJSON(text []byte) error {
+	return methods.UnmarshalJSON(text, s)
+}
+
+// Equal reports whether both hold the same.
+func (s *Maps) Equal(other *Maps) bool {
+	if s == other || s == nil || other == nil {
+		return s == other
+	}
+	return maps.Equal(s.Bools, other.Bools) &&
+		maps.Equal(s.Bytes, other.Bytes) &&
+		(s.Shorts == nil) == (other.Shorts == nil) &&
+		maps.Equal(s.Shorts, other.Shorts) &&
+		maps.Equal(s.Ints, other.Ints) &&
+		maps.Equal(s.Longs, other.Longs) &&
+		maps.Equal(s.Texts, other.Texts) &&
+		maps.Equal(s.UUIDs, other.UUIDs) &&
+		maps.Equal(s.Colors, other.Colors) &&
+		(s.Maybe == nil) == (other.Maybe == nil) &&
+		maps.Equal(s.Maybe, other.Maybe) &&
+		maps.Equal(s.Words, other.Words) &&
+		maps.Equal(s.Others, other.Others)
+}
+
+// Clone returns a copy that shares no memory with s.
+func (s *Maps) Clone() *Maps {
+	if s == nil {
+		return nil
+	}
+	c := *s
+	c.Detach()
+	return &c
+}
+
+// Detach gives s memory of its own.
+func (s *Maps) Detach() {
+	methods.DetachMap((*map[bool]struct{})(&s.Bools), nil, nil)
+	methods.DetachMap((*map[int8]struct{})(&s.Bytes), nil, nil)
+	methods.DetachMap((*map[int16]struct{})(&s.Shorts), nil, nil)
+	methods.DetachMap((*map[int32]struct{})(&s.Ints), nil, nil)
+	methods.DetachMap((*map[int64]struct{})(&s.Longs), nil, nil)
+	methods.DetachMap((*map[string]struct{})(&s.Texts), methods.DetachString, nil)
+	methods.DetachMap((*map[thrift.UUID]struct{})(&s.UUIDs), nil, nil)
+	methods.DetachMap((*map[Color]struct{})(&s.Colors), nil, nil)
+	methods.DetachMap((*map[string]struct{})(&s.Maybe), methods.DetachString, nil)
+	methods.DetachMap((*map[string]struct{})(&s.Words), methods.DetachString, nil)
+	methods.DetachMap(&s.Others, nil, nil)
+}
+
+// SizeThrift returns how many bytes WriteThrift writes.
+func (s *Maps) SizeThrift() int {
+	n := 74
+	n += 1 * len(s.Bools)
+	n += 1 * len(s.Bytes)
+	if s.Shorts != nil {
+		n += 8
+		n += 2 * len(s.Shorts)
+	}
+	n += 4 * len(s.Ints)
+	n += 8 * len(s.Longs)
+	n += 4 * len(s.Texts)
+	for element := range s.Texts {
+		n += len(element)
+	}
+	n += 16 * len(s.UUIDs)
+	n += 4 * len(s.Colors)
+	if s.Maybe != nil {
+		n += 8
+		n += 4 * len(s.Maybe)
+		for element := range s.Maybe {
+			n += len(element)
+		}
+	}
+	n += 4 * len(s.Words)
+	for element := range s.Words {
+		n += len(element)
+	}
+	n += 5 * len(s.Others)
+	return n
+}
+
+// String returns a text for logs.
+func (s *MapArm) String() string {
+	return methods.Text(s)
+}
+
+// UnmarshalJSON sets the field that the object has, and no other.
+func (s *MapArm) UnmarshalJSON(text []byte) error {
+	return methods.UnmarshalUnionJSON(text, s)
+}
+
+// Equal reports whether both hold the same.
+func (s *MapArm) Equal(other *MapArm) bool {
+	if s == other || s == nil || other == nil {
+		return s == other
+	}
+	return (s.Texts == nil) == (other.Texts == nil) &&
+		maps.Equal(s.Texts, other.Texts) &&
+		s.Number == other.Number
+}
+
+// Clone returns a copy that shares no memory with s.
+func (s *MapArm) Clone() *MapArm {
+	if s == nil {
+		return nil
+	}
+	c := *s
+	c.Detach()
+	return &c
+}
+
+// Detach gives s memory of its own.
+func (s *MapArm) Detach() {
+	methods.DetachMap((*map[string]struct{})(&s.Texts), methods.DetachString, nil)
+}
+
+// SizeThrift returns how many bytes WriteThrift writes.
+func (s *MapArm) SizeThrift() int {
+	n := 1
+	if s.Texts != nil {
+		n += 8
+		n += 4 * len(s.Texts)
+		for element := range s.Texts {
+			n += len(element)
+		}
 	}
 	if s.Number.IsSet() {
 		n += 7

@@ -149,3 +149,46 @@ func NewArm() *Arm {
 
 // GetNumber returns Number, or its zero value if it is not set.
 func (s *Arm) GetNumber() int32 { return s.Number.Or(0) }
+
+type Maps struct {
+	Bools  thrift.SetOf[bool]        `json:"bools"`
+	Bytes  thrift.SetOf[int8]        `json:"bytes"`
+	Shorts thrift.SetOf[int16]       `json:"shorts,omitzero"`
+	Ints   thrift.SetOf[int32]       `json:"ints"`
+	Longs  thrift.SetOf[int64]       `json:"longs"`
+	Texts  thrift.SetOf[string]      `json:"texts"`
+	UUIDs  thrift.SetOf[thrift.UUID] `json:"uuids"`
+	Colors thrift.SetOf[Color]       `json:"colors"`
+	Maybe  thrift.SetOf[string]      `json:"maybe,omitzero"`
+	Words  thrift.SetOf[string]      `json:"words"`
+	Others map[bool]int32            `json:"others"`
+}
+
+// NewMaps returns a new Maps with the defaults of the definition.
+func NewMaps() *Maps {
+	return &Maps{
+		Ints:   thrift.NewSet[int32](1, 2),
+		Colors: thrift.NewSet[Color](Color_RED),
+		Words:  thrift.NewSet[string](),
+	}
+}
+
+// GetShorts returns Shorts, or the default of the definition if it is not set.
+func (s *Maps) GetShorts() thrift.SetOf[int16] {
+	if s.Shorts != nil {
+		return s.Shorts
+	}
+	return thrift.NewSet[int16](3, 4)
+}
+
+type MapArm struct {
+	Texts  thrift.SetOf[string] `json:"texts,omitzero"`
+	Number thrift.Opt[int32]    `json:"number,omitzero"`
+}
+
+func NewMapArm() *MapArm {
+	return &MapArm{}
+}
+
+// GetNumber returns Number, or its zero value if it is not set.
+func (s *MapArm) GetNumber() int32 { return s.Number.Or(0) }
