@@ -90,6 +90,9 @@ func (c Codec) FastRead(buf []byte, s Struct) (int, error) {
 
 // kitexMemory is what of a Reader's memory is for that.
 type kitexMemory struct {
+	// elements is what sets are compared in, in both shapes: few messages need it, and all
+	// would pay for a pointer more in memory.
+	elements *elements
 	// oneNumber and oneString are for what is pointed to.
 	oneNumber singleSlab[uint64]
 	oneString singleSlab[string]

@@ -51,9 +51,7 @@ type memory struct {
 	words     []uint64
 	// structs is for structs that are pointed to; see Structs.
 	structs *structSlabs
-	// elements is what sets are compared in.
-	elements *elements
-	// kitex is for code in the shape of Kitex; see forKitex.
+	// kitex is for code in the shape of Kitex, and for sets; see forKitex.
 	kitex *kitexMemory
 }
 

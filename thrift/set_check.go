@@ -52,7 +52,7 @@ func (r *Reader) CheckSet(p, n int, element Type, write writeElement) int {
 	if n < 2 || r.err != nil {
 		return p
 	}
-	memory := r.more()
+	memory := r.forKitex()
 	if memory.elements == nil {
 		if !r.charge(p, madeBytes(elementsBytes)) {
 			return len(r.buf)
@@ -106,7 +106,8 @@ type elements struct {
 type setSlot struct{ hash, index uint32 }
 
 // slotBytes is how many bytes a setSlot takes, partBytes those of a part, and elementsBytes
-// at most those of what is made beside them: elements, and the function that writes one.
+// at most those of what is made beside them: elements, kitexMemory, and the function that
+// writes one.
 const (
 	slotBytes     = 8
 	partBytes     = 12
