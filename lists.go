@@ -109,9 +109,10 @@ func (l *lists) report(err error) {
 
 // deliver takes a list of the resolver.
 func (l *lists) deliver(list []cluster.Instance) {
-	if all := len(list); all > 0 {
-		if list = l.usable(list); len(list) == 0 {
-			l.report(fmt.Errorf("a list of %d instances has none that can be called", all))
+	if len(list) > 0 {
+		var err error
+		if list, err = l.usable(list); err != nil {
+			l.report(err)
 			return
 		}
 	}
@@ -133,23 +134,48 @@ func (l *lists) deliver(list []cluster.Instance) {
 	l.settleLocked()
 }
 
-// usable returns a list without what cannot be called, and not longer than it may be.
-func (l *lists) usable(list []cluster.Instance) []cluster.Instance {
-	kept := list[:0]
+// usable returns a list without what cannot be called and what is there twice, and not
+// longer than it may be. The first of those with one address counts, as for a balancer. What
+// is left out is one line of the log however much it is; if that is all, it is an error.
+func (l *lists) usable(list []cluster.Instance) ([]cluster.Instance, error) {
+	kept, known := list[:0], make(map[string]struct{}, min(len(list), limits.Instances))
+	var none error
+	wrong, tooMany := 0, 0
 	for _, instance := range list {
-		if err := checkPeerAddress(instance.Address); err != nil {
-			l.failures.Add(1)
-			l.log.Warn("an instance is left out: its address is none", "target", l.owner.target, "error", err.Error())
+		if _, twice := known[instance.Address]; twice {
 			continue
 		}
+		if len(kept) == limits.Instances {
+			tooMany++ // some of them may be there twice: who they are is not kept
+			continue
+		}
+		if err := checkPeerAddress(instance.Address); err != nil {
+			if wrong++; none == nil {
+				none = err
+			}
+			continue
+		}
+		known[instance.Address] = struct{}{}
 		kept = append(kept, instance)
 	}
-	if len(kept) > limits.Instances {
-		l.failures.Add(1)
-		l.log.Warn("instances are left out: there are too many", "target", l.owner.target, "instances", len(kept), "limit", limits.Instances)
-		kept = kept[:limits.Instances]
+	l.failures.Add(uint64(wrong))
+	if len(kept) == 0 {
+		return nil, fmt.Errorf("a list of %d instances has none that can be called: %w", len(list), none)
 	}
-	return kept
+	if tooMany > 0 {
+		l.failures.Add(1)
+	}
+	if wrong+tooMany > 0 {
+		left := []any{"target", l.owner.target, "instances", len(kept)}
+		if wrong > 0 {
+			left = append(left, "wrong", wrong, "error", none.Error())
+		}
+		if tooMany > 0 {
+			left = append(left, "too_many", tooMany, "limit", limits.Instances)
+		}
+		l.log.Warn("instances are left out: their addresses are none, or there are too many", left...)
+	}
+	return kept, nil
 }
 
 // hasList reports whether there is a list, be it empty.
@@ -278,11 +304,14 @@ func (s *instances) update(list []cluster.Instance, now time.Time) (added, remov
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	came, gone := s.balancer.Update(list, now)
-	for _, member := range gone {
+	// Not at once, so that a list which flaps costs no connections, nor all at a time, if all
+	// of them are others: each has a part of the time of its own, and within that any moment,
+	// so that clients which heard of one change do not act as one.
+	rand.Shuffle(len(gone), func(i, j int) { gone[i], gone[j] = gone[j], gone[i] })
+	part := limits.LeavePause / time.Duration(max(len(gone), 1))
+	for i, member := range gone {
 		if peer := peerOf(member); peer != nil {
-			// Not at once, so that a list which flaps costs no connections, nor all at a
-			// time, if all of them are others.
-			at := now.Add(limits.LeavePause + rand.N(limits.LeavePause))
+			at := now.Add(limits.LeavePause + time.Duration(i)*part + rand.N(part))
 			s.leaving = append(s.leaving, leavingPeer{address: member.Address(), peer: peer, at: at})
 		}
 	}

@@ -89,7 +89,7 @@ func (b *Balancer) HashKey() string {
 
 // Update goes on with another list of instances, and returns the members that are new
 // and those that are gone, whose calls in flight go on. Of several instances with one
-// address the first counts, and of a list that is too long the beginning; see
+// address the first counts, and of those that are too many the first ones; see
 // limits.Instances.
 func (b *Balancer) Update(list []Instance, now time.Time) (added, removed []*Member) {
 	b.mu.Lock()
@@ -107,8 +107,11 @@ func (b *Balancer) Update(list []Instance, now time.Time) (added, removed []*Mem
 	if len(b.members) == 0 {
 		since = -1
 	}
-	b.members = make([]*Member, 0, len(list))
-	for _, instance := range list[:min(len(list), limits.Instances)] {
+	b.members = make([]*Member, 0, min(len(list), limits.Instances))
+	for _, instance := range list {
+		if len(b.members) == limits.Instances {
+			break
+		}
 		m := before[instance.Address]
 		switch {
 		case m == nil:

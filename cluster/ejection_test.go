@@ -387,6 +387,11 @@ func TestUpdate_BoundsTheList(t *testing.T) {
 	if _, ok := b.Pick(start(), 1); !ok {
 		t.Error("no instance")
 	}
+	// What is there twice leaves no others out.
+	list = append(slices.Repeat(list[:1], 2*limits.Instances), list[1])
+	if b.Update(list, start()); len(b.Members()) != 2 {
+		t.Errorf("%d instances of two", len(b.Members()))
+	}
 }
 
 // TestBalancer_NeverAnEjectedOneWhileAnotherIsReady, whatever the configuration and the
