@@ -151,6 +151,26 @@ func TestGenerate_CompilesInTheShapeOfKitex(t *testing.T) {
 	}
 }
 
+// TestGenerate_CompilesWithUniqueSets has sets of everything, in both shapes.
+func TestGenerate_CompilesWithUniqueSets(t *testing.T) {
+	for _, name := range cases {
+		for _, kitex := range []bool{false, true} {
+			program, diagnostics := idl.Load(idl.Options{Files: []string{filepath.Join("testdata", name, name+".thrift")}, AllowNegativeIDs: true})
+			if program == nil {
+				t.Fatal(diagnostics)
+			}
+			files, diagnostics := emit.Generate(program, emit.Options{ImportPrefix: "example.com/gen", Kitex: kitex, UniqueSets: true, Reuse: !kitex, Views: !kitex})
+			if diagnostics.HasErrors() && name == "kitexnested" && !kitex {
+				continue // which is for the other shape only
+			}
+			if diagnostics.HasErrors() {
+				t.Fatal(diagnostics)
+			}
+			mustCheck(t, newChecker(t), files, "example.com/gen")
+		}
+	}
+}
+
 // TestGenerate_NamesAreThoseOfKitex has what its tool makes of names that it does not
 // compile well with; test/kitexshape compares the others.
 func TestGenerate_NamesAreThoseOfKitex(t *testing.T) {
