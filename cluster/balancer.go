@@ -29,6 +29,8 @@ type Balancer struct {
 	turns atomic.Uint64
 	// hashed are the calls in flight that were chosen by hash.
 	hashed atomic.Int64
+	// resting is how many members get no calls.
+	resting atomic.Int64
 
 	// mu guards what follows, and who replaces view.
 	mu      sync.Mutex
@@ -41,9 +43,25 @@ type Balancer struct {
 	// nearRing and farRing are those of near and far for ConsistentHash.
 	nearRing, farRing *ring
 	ejected           []*Member
-	// step is when weights change that grow.
+	// tooMany: those that are ejected for failing get calls all the same.
+	tooMany bool
+	// step is when the view has to be made anew: weights change that grow, or it is behind.
 	step int64
+	// made is when the view was made, and behind says that members were ejected, or are
+	// back, since then.
+	made   int64
+	behind bool
 }
+
+// The view of a list of up to viewAtOnce members is made anew whenever one of them is ejected
+// or back, which takes 20 µs at most. Of a longer one it is made once in viewPause: with
+// 10,000 members it takes 0.7 ms, and when 5,000 of them were gone those were 3.7 s in which
+// calls waited for the lock. Until then the view has members that rest, which are passed
+// over, and lacks some that are back.
+const (
+	viewAtOnce = 256
+	viewPause  = 5 * time.Millisecond
+)
 
 // balancerConfig is what SetConfig has set.
 type balancerConfig struct {
@@ -132,6 +150,9 @@ func (b *Balancer) Update(list []Instance, now time.Time) (added, removed []*Mem
 	for _, m := range before {
 		if m.gone.Load() {
 			removed = append(removed, m)
+			if m.resting.Load() {
+				b.resting.Add(-1)
+			}
 		}
 	}
 	b.arrangeLocked()
@@ -218,10 +239,23 @@ func (b *Balancer) pickSlowly(now time.Time, key uint64) (choice Choice, ok bool
 	if m := nextDue(b.ejected, at); m != nil {
 		return b.tryLocked(m, ReasonTrial), true
 	}
-	if choice = b.choose(b.view.Load(), at, key, nil); choice.Member != nil {
+	if at >= b.due.Load() {
+		b.dueLocked() // learn notes only that it may be sooner
+	}
+	if choice = b.chooseLocked(at, key, nil); choice.Member != nil {
 		return choice, true
 	}
 	return b.lastResortLocked(nil)
+}
+
+// chooseLocked is choose with a view that is not behind if that is why there is none.
+func (b *Balancer) chooseLocked(at int64, key uint64, tried []*Member) Choice {
+	choice := b.choose(b.view.Load(), at, key, tried)
+	if choice.Member == nil && b.behind {
+		b.rebuildLocked(at)
+		choice = b.choose(b.view.Load(), at, key, tried)
+	}
+	return choice
 }
 
 // PickOther chooses an instance besides those that were tried, for a further attempt of a
@@ -238,7 +272,7 @@ func (b *Balancer) PickOther(now time.Time, key uint64, tried []*Member) (choice
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	// Somebody may be back since.
-	if choice = b.choose(b.view.Load(), b.at(now), key, tried); choice.Member != nil {
+	if choice = b.chooseLocked(b.at(now), key, tried); choice.Member != nil {
 		return choice, true
 	}
 	return b.lastResortLocked(tried)
@@ -370,20 +404,52 @@ func (b *Balancer) learn(choice Choice, outcome Outcome, found suspicion, at int
 		m.ejection = before.reached()
 		m.window.reset()
 	}
-	if m.ejection.ejected() != before.ejected() || m.ejection.fault != before.fault {
+	changed := m.ejection.ejected() != before.ejected() || m.ejection.fault != before.fault
+	switch {
+	case changed && (len(b.members) <= viewAtOnce || at < b.made || at >= b.made+int64(viewPause)):
 		b.rebuildLocked(at)
 		return
+	case changed:
+		b.moveLocked(m, before.ejected())
 	}
-	b.dueLocked()
+	if m.ejection.ejected() && m.ejection.trials == 0 {
+		b.due.Store(min(b.due.Load(), m.ejection.until))
+	}
+}
+
+// moveLocked has a member rest, or not any more, and leaves the view as it is for now.
+func (b *Balancer) moveLocked(m *Member, wasEjected bool) {
+	ejected := m.ejection.ejected()
+	switch {
+	case ejected && !wasEjected:
+		b.ejected = append(b.ejected, m)
+	case wasEjected && !ejected:
+		i := slices.Index(b.ejected, m)
+		b.ejected = slices.Delete(b.ejected, i, i+1)
+	}
+	b.markLocked(m)
+	b.behind = true
+	b.step = min(b.step, b.made+int64(viewPause))
+	b.due.Store(min(b.due.Load(), b.step))
+}
+
+// markLocked notes whether a member gets calls.
+func (b *Balancer) markLocked(m *Member) {
+	suspect := m.ejection.ejected() && m.ejection.fault == failing
+	m.suspect.Store(suspect)
+	rests := m.ejection.ejected() && !(suspect && b.tooMany)
+	if m.resting.Swap(rests) == rests {
+		return
+	}
+	if rests {
+		b.resting.Add(1)
+	} else {
+		b.resting.Add(-1)
+	}
 }
 
 // Ejected returns how many instances are left alone.
-func (b *Balancer) Ejected() int {
-	if v := b.view.Load(); v != nil {
-		return v.resting
-	}
-	return 0
-}
+func (b *Balancer) Ejected() int { return int(b.resting.Load()) }
 
 // at returns a time as the members and the view have it.
 func (b *Balancer) at(now time.Time) int64 { return max(int64(now.Sub(b.epoch)), 0) }
@@ -433,17 +499,12 @@ func (b *Balancer) rebuildLocked(at int64) {
 			}
 		}
 	}
-	tooMany := int64(suspects)*100 > config.rules.maxPercent*int64(len(b.members))
-	b.step = math.MaxInt64
+	b.tooMany = int64(suspects)*100 > config.rules.maxPercent*int64(len(b.members))
+	b.step, b.made, b.behind = math.MaxInt64, at, false
 	slowStart := config.balancing.SlowStart
 	for _, m := range b.members {
-		suspect := m.ejection.ejected() && m.ejection.fault == failing
-		m.suspect.Store(suspect)
-		m.resting.Store(m.ejection.ejected() && !(suspect && tooMany))
+		b.markLocked(m)
 		m.weight.Store(m.weightNow(at, slowStart))
-		if m.resting.Load() {
-			v.resting++
-		}
 		if m.starting(at, slowStart) {
 			b.step = at + max(int64(slowStart/10), 1)
 		}

@@ -44,3 +44,9 @@ func TimesOfStream(conn net.Conn, piece int) (holds time.Duration, known bool, r
 		}
 	}
 }
+
+// View returns what stands for the view of a Balancer, and how many members it has.
+func (b *Balancer) View() (view any, members int) {
+	v := b.view.Load()
+	return v, len(v.near.members) + len(v.far.members)
+}

@@ -59,7 +59,8 @@ func (r Reason) String() string {
 	return "no reason"
 }
 
-// view is what Pick needs to know. It never changes, so that Pick takes no lock.
+// view is what Pick needs to know. It never changes, so that Pick takes no lock. Members of
+// a long list may rest although they are in it; see viewPause.
 type view struct {
 	epoch  time.Time
 	method Method
@@ -67,8 +68,6 @@ type view struct {
 	// how many of shareWhole calls go to near.
 	near, far pool
 	share     int
-	// resting is how many members get none.
-	resting int
 }
 
 const shareWhole = 1 << 16
@@ -222,24 +221,29 @@ func (p *pool) fewest(start int, tried []*Member) int {
 			place -= len(p.members)
 		}
 		m := p.members[place]
-		if calls := float64(m.calls.Load()) * p.parts[place]; (best < 0 || calls < least) && !slices.Contains(tried, m) {
+		if calls := float64(m.calls.Load()) * p.parts[place]; (best < 0 || calls < least) && m.canTake(tried) {
 			best, least = place, calls
 		}
 	}
 	return best
 }
 
-// untried returns a place that is not of tried: place, or one that another draw finds, or
+// canTake reports whether a member may get a call: it does not rest and was not tried.
+func (m *Member) canTake(tried []*Member) bool {
+	return !m.resting.Load() && (len(tried) == 0 || !slices.Contains(tried, m))
+}
+
+// untried returns a place that can take a call: place, or one that another draw finds, or
 // the next; -1 if there is none.
 func (p *pool) untried(place int, tried []*Member, random func(n int) int) int {
 	for range 4 {
-		if !slices.Contains(tried, p.members[place]) {
+		if p.members[place].canTake(tried) {
 			return place
 		}
 		place = p.draw(random)
 	}
 	for range p.members {
-		if !slices.Contains(tried, p.members[place]) {
+		if p.members[place].canTake(tried) {
 			return place
 		}
 		if place++; place == len(p.members) {
@@ -303,7 +307,7 @@ func (b *Balancer) chooseOf(p *pool, method Method, at int64, key uint64, tried 
 			place = p.better(place, p.drawOther(place, b.random), at)
 		}
 	}
-	if len(tried) > 0 && place >= 0 && slices.Contains(tried, p.members[place]) {
+	if place >= 0 && !p.members[place].canTake(tried) {
 		place, reason = p.untried(place, tried, b.random), ReasonDrawn
 	}
 	if place < 0 {
