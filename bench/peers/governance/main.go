@@ -69,7 +69,7 @@ func full(n *governance.Network, addresses []string) (governance.Client, error) 
 // limited asks for a call what a server asks that has both of Kitex's limiters. The
 // connections are answered without a server.
 func limited(call func(action, msg string) (string, string, error)) func(action, msg string) (string, string, error) {
-	rate, running := limiter.NewQPSLimiter(100*time.Millisecond, governance.LimitPerSecond), limiter.NewConcurrencyLimiter(governance.LimitRunning)
+	rate, running := limiter.NewQPSLimiter(100*time.Millisecond, governance.LimitPerSecond), limiter.NewConnectionLimiter(governance.LimitRunning)
 	return func(action, msg string) (string, string, error) {
 		ctx := context.Background()
 		if !running.Acquire(ctx) {
