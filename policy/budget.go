@@ -71,14 +71,6 @@ func (b *Budget) Take(now time.Time) bool {
 	return true
 }
 
-// GiveBack takes back what Take has counted, for an attempt that was not made, or that was
-// not sent after all.
-func (b *Budget) GiveBack() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.left = min(b.left+1, b.saved)
-}
-
 // Show returns how many attempts there may be at once at now, and what that may grow to.
 func (b *Budget) Show(now time.Time) (left, most int) {
 	b.mu.Lock()

@@ -109,10 +109,6 @@ func TestBudget_ChangesWhileItRuns(t *testing.T) {
 	if !b.Take(epoch().Add(10 * time.Millisecond)) {
 		t.Error("a hundredth of a second earned nothing")
 	}
-	b.GiveBack()
-	if got, _ := b.Show(epoch().Add(10 * time.Millisecond)); got != 1 {
-		t.Errorf("%d are left after one was given back, want 1", got)
-	}
 	b.Configure(policy.RetryBudget{Percent: -1, PerSecond: -1}, epoch())
 	if b.Take(epoch().Add(time.Hour)) {
 		t.Error("it was switched off and allowed an attempt")
