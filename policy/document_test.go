@@ -180,6 +180,20 @@ func problemsOfMethods() []problemTest {
 			`client.breaker.window: 50ms (at least 100ms, and 0s is the default)`,
 			`client.breaker.pause: -1s (at least 100ms, and 0s is the default)`,
 			`client.breaker.probes: -1 (at least 1, and 0 is the default)`,
+			`client.breaker.window: 50ms without failure_percent: there is no breaker`,
+		}},
+		{"breakers that are none", `{"client":{"target_breaker":{"min_calls":7},"breaker":{"probes":2},"methods":{"A":{"breaker":{"codes":["internal"]}},"A.b":{"breaker":{"pause":"1s"}}}}}`, []string{
+			`client.breaker.probes: 2 without failure_percent: there is no breaker`,
+			`client.methods["A"].breaker.codes: internal without failure_percent: there is no breaker`,
+			`client.methods["A.b"].breaker.pause: 1s without failure_percent: there is no breaker`,
+			`client.target_breaker.min_calls: 7 without failure_percent: there is no breaker`,
+		}},
+		{"breaker of another", `{"client":{"methods":{"A":{"breaker":{"min_calls":5}},"B.c":{"breaker":{"failure_percent":50}},"B.d":{"breaker":{"min_calls":6}}}}}`, []string{
+			`client.methods["A"].breaker.min_calls: 5 without failure_percent: there is no breaker`,
+			`client.methods["B.d"].breaker.min_calls: 6 without failure_percent: there is no breaker`,
+		}},
+		{"hedge of a service with dots", `{"client":{"methods":{"shop.v1":{"retry":{"idempotent":true}},"shop.v1.Orders":{"hedge":{"after":"50ms"}}}}}`, []string{
+			`client.methods["shop.v1.Orders"].hedge.after: 50ms without retry.idempotent: "shop.v1" holds for a service of that name only (name a method of it "shop.v1/Orders", or set it here)`,
 		}},
 		{"limits", `{"server":{"limit":{"per_second":10000001,"burst":-1},"caller_limit":{"burst":5},"adaptive":{"min_running":2000}}}`, []string{
 			`server.limit.per_second: 10000001 (at most 10000000)`, `server.limit.burst: -1 (at least 1, and 0 is the default)`,
@@ -236,6 +250,25 @@ func TestParseJSON_BoundsWhatItTakes(t *testing.T) {
 	_, err := policy.ParseJSON([]byte(strings.TrimSuffix(text.String(), ",") + `}`))
 	if lines := strings.Split(err.Error(), "\n"); len(lines) != limits.PolicyErrors+1 || lines[limits.PolicyErrors] != "document: 7 more problems (100 are listed)" {
 		t.Errorf("%d problems are listed, the last one is %q", len(lines), lines[len(lines)-1])
+	}
+}
+
+// TestParseJSON_TakesWhatHasAnEffect beside what is refused because it has none.
+func TestParseJSON_TakesWhatHasAnEffect(t *testing.T) {
+	for _, text := range []string{
+		`{"client":{"breaker":{"min_calls":5},"methods":{"A.b":{"breaker":{"failure_percent":50}}}}}`,
+		`{"client":{"methods":{"A":{"breaker":{"min_calls":5}},"A.b":{"breaker":{"failure_percent":50}}}}}`,
+		`{"client":{"methods":{"A":{"breaker":{"failure_percent":50}},"A.b":{"breaker":{"min_calls":5}}}}}`,
+		`{"client":{"breaker":{"failure_percent":50},"methods":{"A.b":{"breaker":{"min_calls":5}}}}}`,
+		`{"client":{"breaker":{"failure_percent":-1,"min_calls":5},"target_breaker":{"failure_percent":-1,"min_calls":5}}}`,
+		`{"client":{"methods":{"A":{"retry":{"idempotent":true}},"A.b":{"hedge":{"after":"50ms"}}}}}`,
+		`{"client":{"methods":{"shop.v1.A":{"retry":{"idempotent":true}},"shop.v1.A/b":{"hedge":{"after":"50ms"}}}}}`,
+		`{"client":{"methods":{"shop.v1":{"retry":{"idempotent":true}},"shop.v1.A":{"retry":{"idempotent":true},"hedge":{"after":"50ms"}}}}}`,
+		`{"client":{"retry":{"idempotent":true},"methods":{"shop.v1":{},"shop.v1.A":{"hedge":{"after":"50ms"}}}}}`,
+	} {
+		if _, err := policy.ParseJSON([]byte(text)); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
 }
 

@@ -27,14 +27,54 @@ func (d Document) validate(p *problems) {
 func (c Client) validate(p *problems) {
 	c.Method.validate(p, "client", c.Method)
 	checkNames(p, "client.methods", c.Methods)
+	broken := c.withBreaker()
+	if len(broken) == 0 {
+		c.Method.Breaker.checkOn(p, "client.breaker")
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.Methods)) {
-		c.Methods[name].validate(p, entry("client.methods", name), c.scope(name))
+		m, path := c.Methods[name], entry("client.methods", name)
+		m.validate(p, path, c.scope(name))
+		c.checkHedge(p, path, name)
+		if c.scope(name).Breaker.FailurePercent == 0 && !broken[name] {
+			m.Breaker.checkOn(p, path+".breaker")
+		}
 	}
 	validateBalancing(p, "client.balancing", c.Balancing)
 	validateEjection(p, "client.ejection", c.Ejection)
 	p.percent("client.retry_budget.percent", c.RetryBudget.Percent)
 	p.count("client.retry_budget.per_second", c.RetryBudget.PerSecond, limits.PolicyCountMax)
 	c.TargetBreaker.validate(p, "client.target_breaker")
+	c.TargetBreaker.checkOn(p, "client.target_breaker")
+}
+
+// checkHedge finds a hedge that may never be: "shop.v1.Orders" can be the method Orders of a
+// service shop.v1, which is idempotent, or a service of its own, for which what is set for
+// "shop.v1" does not hold. A service whose name has no dot is taken for one: in Thrift they
+// have none.
+func (c Client) checkHedge(p *problems, path, name string) {
+	service := serviceOf(name)
+	if m := c.Methods[name]; m.Hedge.After <= 0 || strings.Contains(name, "/") || !strings.Contains(service, ".") || c.Method.with(m).Retry.Idempotent {
+		return
+	}
+	if c.Methods[service].Retry.Idempotent {
+		p.add(path+".hedge.after", "%v without retry.idempotent: %s holds for a service of that name only (name a method of it %q, or set it here)",
+			c.Methods[name].Hedge.After, quoted(service), service+"/"+name[len(service)+1:])
+	}
+}
+
+// withBreaker returns the names under which, or for a method of which, it is said whether
+// there is a breaker, and that of all, which is "".
+func (c Client) withBreaker() map[string]bool {
+	names := map[string]bool{}
+	if c.Method.Breaker.FailurePercent != 0 {
+		names[""] = true
+	}
+	for name, m := range c.Methods {
+		if m.Breaker.FailurePercent != 0 {
+			names[""], names[name], names[serviceOf(name)] = true, true, true
+		}
+	}
+	return names
 }
 
 // scope returns what holds under a name of Methods: for all methods of a service, or one.
@@ -81,6 +121,25 @@ func (b Breaker) validate(p *problems, path string) {
 	p.window(path+".pause", b.Pause)
 	p.positive(path+".probes", b.Probes, limits.PolicyCountMax)
 	p.codes(path+".codes", b.Codes)
+}
+
+// checkOn finds a breaker of which something is set, and that never opens, because the share
+// of failures is not. One that is switched off in so many words may keep the rest.
+func (b Breaker) checkOn(p *problems, path string) {
+	const why = "%v without failure_percent: there is no breaker"
+	switch {
+	case b.FailurePercent != 0:
+	case b.MinCalls > 0:
+		p.add(path+".min_calls", why, b.MinCalls)
+	case b.Window > 0:
+		p.add(path+".window", why, b.Window)
+	case b.Pause > 0:
+		p.add(path+".pause", why, b.Pause)
+	case b.Probes > 0:
+		p.add(path+".probes", why, b.Probes)
+	case b.Codes != 0:
+		p.add(path+".codes", why, b.Codes)
+	}
 }
 
 func (s Server) validate(p *problems) {
