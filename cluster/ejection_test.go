@@ -248,6 +248,9 @@ func TestEjection_BusyIsNoFault(t *testing.T) {
 func TestBalancer_ForgetsHowSlowAnInstanceWas(t *testing.T) {
 	b := newBench(t, 2, seeded(1))
 	now := start()
+	// How long a failure takes counts only beside what is usual.
+	b.drive(now, 20, func(int) time.Duration { return time.Millisecond })
+	b.SetConfig(cluster.Balancing{Method: cluster.RoundRobin}, cluster.Ejection{}, now)
 	for range 100 {
 		choice, place := b.pick(now)
 		if place == 0 {
@@ -256,6 +259,7 @@ func TestBalancer_ForgetsHowSlowAnInstanceWas(t *testing.T) {
 		}
 		b.Done(choice, cluster.Reached, time.Millisecond, now)
 	}
+	b.SetConfig(cluster.Balancing{}, cluster.Ejection{}, now)
 	if b.Ejected() != 1 {
 		t.Fatalf("%d are ejected", b.Ejected())
 	}
@@ -268,6 +272,37 @@ func TestBalancer_ForgetsHowSlowAnInstanceWas(t *testing.T) {
 	}
 	if count[0] < 300 {
 		t.Errorf("behind its pause it got %d of 1000 calls", count[0])
+	}
+}
+
+// TestBalancer_RefusedConnectionsAreNotSlow: how long it took until no connection could be
+// opened says nothing about calls.
+func TestBalancer_RefusedConnectionsAreNotSlow(t *testing.T) {
+	b := newBench(t, 2, seeded(1))
+	now := start()
+	b.drive(now, 50, func(int) time.Duration { return time.Millisecond })
+	for {
+		choice, place := b.pick(now)
+		if place == 0 {
+			b.Done(choice, cluster.Refused, 10*time.Second, now)
+			break
+		}
+		b.Done(choice, cluster.Reached, time.Millisecond, now)
+	}
+	now = now.Add(limits.EjectPauseMin)
+	// It is back, by an answer that says nothing of how fast it is.
+	choice, place := b.pick(now)
+	if b.Done(choice, cluster.Busy, 0, now); place != 0 || b.Ejected() != 0 {
+		t.Fatalf("the trial went to %d, %d are ejected", place, b.Ejected())
+	}
+	count := [2]int{}
+	for range 100 {
+		choice, place := b.pick(now)
+		b.Done(choice, cluster.Reached, time.Millisecond, now)
+		count[place]++
+	}
+	if count[0] < 30 {
+		t.Errorf("it got %d of 100 calls", count[0])
 	}
 }
 

@@ -167,6 +167,47 @@ func TestBalancer_LongListOfFailing(t *testing.T) {
 	}
 }
 
+// TestBalancer_WhoIsGoneLearnsNothing: the last calls of an instance that has left the list
+// do not bring it back, not even as one that is ejected.
+func TestBalancer_WhoIsGoneLearnsNothing(t *testing.T) {
+	const n = 1000
+	b := cluster.NewBalancer(cluster.Balancing{}, cluster.Ejection{PauseMin: time.Millisecond}, 1, seeded(1))
+	now := start()
+	b.Update(instances(2*n), now)
+	var held []cluster.Choice
+	for len(held) < 50 {
+		if choice, _ := b.Pick(now, 0); choice.Member.Address() >= addressOf(2) {
+			held = append(held, choice)
+		}
+	}
+	kept := instances(2 * n)[:2]
+	for i := range n {
+		kept = append(kept, cluster.Instance{Address: fmt.Sprintf("new%d:1", i)})
+	}
+	b.Update(kept, now)
+	gone := 0
+	for _, choice := range held {
+		if choice.Member.Gone() {
+			gone++
+		}
+		b.Done(choice, cluster.Refused, 0, now)
+		if choice.Member.Gone() && choice.Member.Ejected() {
+			t.Errorf("%s is gone, and ejected", choice.Member.Address())
+		}
+	}
+	if gone < 40 || b.Ejected() > len(held)-gone {
+		t.Errorf("%d are gone, %d of the others are ejected", gone, b.Ejected())
+	}
+	for range 10 * n {
+		now = now.Add(time.Microsecond)
+		choice, _ := b.Pick(now, 0)
+		if choice.Member.Gone() {
+			t.Fatalf("%s is gone and was chosen (%v)", choice.Member.Address(), choice.Reason)
+		}
+		b.Done(choice, cluster.Reached, time.Millisecond, now)
+	}
+}
+
 // BenchmarkBalancer_Eject is what an ejection costs when half of the instances refuse
 // connections, one after the other.
 func BenchmarkBalancer_Eject(b *testing.B) {

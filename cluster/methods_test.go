@@ -263,6 +263,53 @@ func TestConsistentHash_BoundsLoad(t *testing.T) {
 	}
 }
 
+// TestConsistentHash_FewCallsStayTogether: the bound is for load, and two calls of one key at
+// a time are none, although one of them is more than its instance's share.
+func TestConsistentHash_FewCallsStayTogether(t *testing.T) {
+	b := balancerOf(t, cluster.Balancing{Method: cluster.ConsistentHash}, seeded(1), instances(10))
+	for i := range 20 {
+		key := cluster.Hash(fmt.Sprint(i))
+		var held []cluster.Choice
+		for range limits.HashCallsMin {
+			choice, _ := b.pickKey(start(), key)
+			if held = append(held, choice); choice.Member != held[0].Member || choice.Reason != cluster.ReasonHash {
+				t.Errorf("key %d: call %d is at %s (%v)", i, len(held), choice.Member.Address(), choice.Reason)
+			}
+		}
+		choice, _ := b.pickKey(start(), key)
+		if held = append(held, choice); choice.Member == held[0].Member {
+			t.Errorf("key %d: %d calls are at one of ten", i, len(held))
+		}
+		for _, choice := range held {
+			b.done(choice, cluster.Reached, start())
+		}
+	}
+}
+
+// TestConsistentHash_KeysStayInTheirZone: where calls are shared between zones, those of a
+// key are not.
+func TestConsistentHash_KeysStayInTheirZone(t *testing.T) {
+	b := balancerOf(t, cluster.Balancing{Method: cluster.ConsistentHash, Zone: "a"}, seeded(1), zoned(1, 3))
+	zones := map[bool]int{}
+	for i := range 40 {
+		key, first := cluster.Hash(fmt.Sprint(i)), -1
+		for range 20 {
+			choice, place := b.pickKey(start(), key)
+			b.done(choice, cluster.Reached, start())
+			if first < 0 {
+				first = place
+			}
+			if place != first {
+				t.Fatalf("key %d is at %d and at %d", i, first, place)
+			}
+		}
+		zones[first == 0]++
+	}
+	if zones[true] < 10 || zones[false] < 10 {
+		t.Errorf("%d of 40 keys are in the zone, want about half", zones[true])
+	}
+}
+
 // TestConsistentHash_WithoutAKey goes anywhere, and PickOther behind the first.
 func TestConsistentHash_WithoutAKey(t *testing.T) {
 	b := balancerOf(t, cluster.Balancing{Method: cluster.ConsistentHash, HashKey: "user"}, seeded(1), instances(4))

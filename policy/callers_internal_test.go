@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"hash/maphash"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -42,6 +43,41 @@ func TestCallers_KeepTheirOrder(t *testing.T) {
 			if listed != len(s.known) || listed > callersAtShard {
 				t.Fatalf("call %d: %d callers are in the list, %d in the map, %d may be", call, listed, len(s.known), callersAtShard)
 			}
+		}
+	}
+}
+
+// A caller is forgotten for a new one although the three whose last calls are longer ago have
+// calls that run; nobody looks at more than four.
+func TestCallers_LookAtFourToForgetOne(t *testing.T) {
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	const looked = 4
+	for busy := range looked + 1 {
+		c := NewCallers(Limit{Running: 1}, start)
+		shard := &c.shards[0]
+		next := 0
+		// come has another caller come to the shard, whose call ends at once.
+		come := func() *caller {
+			for {
+				name := fmt.Sprint(next)
+				if next++; maphash.String(c.seed, name)%callerShards != 0 {
+					continue
+				}
+				pass, _, _ := c.Allow(name, start)
+				c.Done(pass)
+				return pass.caller
+			}
+		}
+		for len(shard.known) < callersAtShard {
+			come()
+		}
+		it := shard.oldest
+		for range busy {
+			it.running++
+			it = it.newer
+		}
+		if shares := come() == &shard.others; shares != (busy == looked) {
+			t.Errorf("behind %d that are busy a new caller shares a place: %v", busy, shares)
 		}
 	}
 }

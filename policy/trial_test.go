@@ -43,6 +43,51 @@ func TestTrial_SaysWhatItWouldHaveDecided(t *testing.T) {
 	}
 }
 
+// TestTrial_RefusedCallsSayNothing: what the breaker of the target gave to a call that the
+// breaker of its method refuses goes back, and how that call ends tells it nothing.
+func TestTrial_RefusedCallsSayNothing(t *testing.T) {
+	const unavailable = observe.Code(14)
+	now := epoch()
+	trial, err := policy.NewTrial(policy.Client{
+		TargetBreaker: policy.Breaker{FailurePercent: 50, MinCalls: 2, Pause: time.Second},
+		Methods:       map[string]policy.Method{"Orders.place": {Breaker: policy.Breaker{FailurePercent: 50, MinCalls: 2, Pause: time.Hour}}},
+	}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := func(method string) (call policy.TrialCall, refused bool) {
+		before := trial.Show().Refused
+		call = trial.Begin("Orders", method, now, false)
+		return call, trial.Show().Refused > before
+	}
+	for range 2 {
+		call, _ := refused("place")
+		trial.End(call, unavailable, false, now)
+	}
+	if _, refused := refused("list"); !refused {
+		t.Fatal("the breaker of the target did not open")
+	}
+	now = now.Add(time.Second)
+	// The target probes, and the method refuses; that the call succeeds, as it does under the
+	// policy that holds, closes nothing.
+	call, was := refused("place")
+	if !was {
+		t.Fatal("the breaker of the method did not open")
+	}
+	trial.End(call, 0, false, now)
+	probe, was := refused("list")
+	if was {
+		t.Error("the probe that was not made is still waited for")
+	}
+	if _, was := refused("list"); !was {
+		t.Error("a call that was refused has closed the breaker of the target")
+	}
+	trial.End(probe, 0, false, now)
+	if _, was := refused("list"); was {
+		t.Error("the probe has not closed the breaker")
+	}
+}
+
 // TestTrial_OfThePolicyThatHolds differs in nothing.
 func TestTrial_OfThePolicyThatHolds(t *testing.T) {
 	now := epoch()
