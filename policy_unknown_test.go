@@ -160,6 +160,8 @@ func TestServerPolicy_UnknownMethodsRunning(t *testing.T) {
 								t.Fatal(err)
 							}
 						}
+						// An answer may arrive before what has sent it gives its place back.
+						synctest.Wait()
 					}
 				})
 			})
