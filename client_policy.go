@@ -89,6 +89,18 @@ func (g *governor) set(document policy.Client, version uint64, source string) {
 	for _, m := range *g.methods.Load() {
 		m.configure(held, now)
 	}
+	// Names have places beyond the bound because a document named them. With one document
+	// behind the other they would be more and more.
+	for name := range g.raw {
+		if _, method := document.Named(name.service, name.method); len(g.raw) > limits.PolicyMethods && method == "" {
+			delete(g.raw, name)
+		}
+	}
+	for name := range g.others {
+		if service, _ := document.Named(name.service, ""); service != name.service {
+			delete(g.others, name)
+		}
+	}
 	for _, some := range []map[methodName]*governedMethod{g.raw, g.others} {
 		for _, m := range some {
 			m.configure(held, now)

@@ -145,4 +145,25 @@ func TestPolicy_NamesThatPeersMakeUp(t *testing.T) {
 	if took, err := call("Orders", "cancel"); fulmar.CodeOf(err) != fulmar.DeadlineExceeded {
 		t.Errorf("behind another document: %v after %v", err, took)
 	}
+	// What documents have named that hold no more takes no memory.
+	document.Breaker = policy.Breaker{FailurePercent: 90}
+	for i := range 20 {
+		service := fmt.Sprint("Other", i)
+		document.Methods = map[string]policy.Method{service + ".place": {Timeout: time.Millisecond}, service: {Timeout: time.Millisecond}}
+		if err := client.SetPolicy(document); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"place", "count"} {
+			if took, err := call(service, name); fulmar.CodeOf(err) != fulmar.DeadlineExceeded {
+				t.Errorf("%s.%s: %v after %v", service, name, err, took)
+			}
+		}
+	}
+	document.Methods = nil
+	if err := client.SetPolicy(document); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(client.Stats().Policy.Methods); n != limits.PolicyMethods+1 {
+		t.Errorf("%d names have a breaker, want %d and one for others", n, limits.PolicyMethods)
+	}
 }

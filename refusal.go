@@ -18,8 +18,8 @@ func refusedByBreaker(what string, state policy.CircuitState) *Error {
 	}
 }
 
-// overLimit is the error for a call that a limit of the server refuses. wait is how long until a rate
-// lets one begin, which the caller is told: who comes back sooner is refused again.
+// overLimit is the error for a call that a limit of the server refuses. wait is how long until
+// a rate lets one begin, which the caller is told: who comes back sooner is refused again.
 func overLimit(of string, limit policy.Limit, refusal policy.Refusal, wait time.Duration) *Error {
 	e := &Error{code: ResourceExhausted, executed: ExecutedNo, pushBack: wait}
 	switch refusal {

@@ -15,7 +15,7 @@ import (
 func TestRead_PipesAreRefused(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "policy.yaml")
 	if err := syscall.Mkfifo(name, 0o600); err != nil {
-		t.Skipf("no pipes here: %v", err)
+		t.Fatal(err)
 	}
 	if _, err := yamlpolicy.Read(name); err == nil || !strings.Contains(err.Error(), "it is no regular file (mode p") {
 		t.Errorf("%v", err)
