@@ -72,7 +72,8 @@ type Method struct {
 // at fault, as invalid_argument does; with Idempotent, those with Codes are as well.
 type Retry struct {
 	// Attempts of a call at most, the first one included. Default: 2
-	// (RetryAttempts), and 1 where there is one instance only. Negative: 1. At most 10 (RetryAttemptsMax).
+	// (RetryAttempts), and 1 where there is one instance only. Negative: 1. At most 10
+	// (RetryAttemptsMax).
 	Attempts int
 	// Idempotent says that the method may be executed more than once: then a call that
 	// may have been executed is tried again too.

@@ -24,8 +24,8 @@ type ClientState struct {
 	// TargetBreaker is that of the target.
 	TargetBreaker CircuitState
 	// Methods are the breakers of methods that were called and have one. Of methods that no
-	// definition describes, those beyond 1,000 (PolicyMethods) that the document does not name share one, with the name
-	// "" or that of a service that it names.
+	// definition describes, those beyond 1,000 (PolicyMethods) that the document does not
+	// name share one, with the name "" or that of a service that it names.
 	Methods map[string]CircuitState
 	// RetriesLeft is how many further attempts there may be at once, and RetriesSaved what
 	// that may grow to; see RetryBudget.

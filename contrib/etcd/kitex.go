@@ -484,8 +484,8 @@ func (t *translation) extras(name, field string, p *failureSetting) {
 	}
 }
 
-// backoff translates pauses; r has none so far. Ours are drawn between 0 and a bound, so a fixed or random
-// pause becomes the bound.
+// backoff translates pauses; r has none so far. Ours are drawn between 0 and a bound, so a
+// fixed or random pause becomes the bound.
 func (t *translation) backoff(r *policy.Retry, name, field string, p *failureSetting, own bool) {
 	if p.Backoff == nil {
 		return
