@@ -46,12 +46,14 @@ func TestServer_CountsWhatShortAnswersTake(t *testing.T) {
 	}
 }
 
-// writeUntilClosed sends the same call again and again, and returns how often it could.
+// writeUntilClosed sends the same call again and again, and returns how often it could. Each
+// is sent when the one before is done with: answers that are written at once share a chunk.
 func writeUntilClosed(conn net.Conn, call []byte, most int) int {
 	for i := range most {
 		if _, err := conn.Write(call); err != nil {
 			return i
 		}
+		synctest.Wait()
 	}
 	return most
 }
