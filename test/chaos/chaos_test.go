@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -56,6 +57,31 @@ func TestFigures_FailBeyondTheirLimits(t *testing.T) {
 		var line strings.Builder
 		if err := perform(context.Background(), &line, s, size{}); (err != nil) != test.failed || strings.Contains(line.String(), "FAILED") != test.failed {
 			t.Errorf("%s: %v, %s", name, err, line.String())
+		}
+	}
+}
+
+// TestFigures_TimesAreToldByTestsOnly: what takes too long fails make chaos, not a test.
+func TestFigures_TimesAreToldByTestsOnly(t *testing.T) {
+	for name, test := range map[string]struct {
+		taken   float64
+		short   bool
+		err     error
+		verdict string
+	}{
+		"quiet":       {0, false, errFailed, " FAILED\n"},
+		"quiet, test": {0, true, nil, " ok but for times\n"},
+		"busy":        {1, false, errBusy, " UNDECIDED (machine busy)\n"},
+		"busy, test":  {1, true, nil, " ok but for times\n"},
+	} {
+		s := scenario{id: "S0", name: "test", run: func(context.Context, size) (seen figures, err error) {
+			seen.mostUnlessBusy("p99", 3, 2, " ms", test.taken)
+			return seen, nil
+		}}
+		var line strings.Builder
+		err := perform(context.Background(), &line, s, size{short: test.short})
+		if !errors.Is(err, test.err) || !strings.HasSuffix(line.String(), test.verdict) || !strings.Contains(line.String(), "p99 3 ms (limit 2 ms)") {
+			t.Errorf("%s: %v, %q", name, err, line.String())
 		}
 	}
 }

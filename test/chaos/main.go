@@ -53,7 +53,9 @@ func (s size) during(short, long time.Duration) time.Duration {
 type figures struct {
 	text   string
 	failed bool
-	// undecided: a figure does not hold, but the machine had too much else to do.
+	// late: a figure about time does not hold.
+	late bool
+	// undecided: one does not hold, but the machine had too much else to do.
 	undecided bool
 }
 
@@ -87,11 +89,12 @@ const busyShare = 0.1
 func (f *figures) unlessBusy(taken float64, add func(*figures)) {
 	judged := figures{}
 	add(&judged)
-	if f.note("%s", judged.text); taken <= busyShare {
-		f.failed = f.failed || judged.failed
-		return
+	f.note("%s", judged.text)
+	if taken <= busyShare {
+		f.late = f.late || judged.failed
+	} else {
+		f.undecided = f.undecided || judged.failed
 	}
-	f.undecided = f.undecided || judged.failed
 }
 
 // mostUnlessBusy is most for times.
@@ -169,10 +172,11 @@ func perform(ctx context.Context, out io.Writer, s scenario, size size) error {
 	}
 	verdict := "ok"
 	switch {
-	case seen.failed:
+	case seen.failed, seen.late && !size.short:
 		verdict, err = "FAILED", fmt.Errorf("%s: %w", s.id, errFailed)
-	case seen.undecided && size.short:
-		verdict = "ok but for times (machine busy)"
+	case size.short && (seen.late || seen.undecided):
+		// A test asserts no times: a noisy machine would fail it now and then.
+		verdict = "ok but for times"
 	case seen.undecided:
 		verdict, err = "UNDECIDED (machine busy)", fmt.Errorf("%s: %w", s.id, errBusy)
 	}

@@ -251,7 +251,7 @@ func storm(ctx context.Context, size size) (seen figures, err error) {
 	if open == 0 {
 		return seen, fmt.Errorf("the breaker did not open within %v and %d calls", during, calls)
 	}
-	seen.most("breaker open after", open.Seconds(), 1, " s")
+	seen.mostUnlessBusy("breaker open after", open.Seconds(), 1, " s", 0)
 	seen.most("attempts then", float64(executed), float64(calls)/2, "")
 	return seen, nil
 }

@@ -77,7 +77,7 @@ func abused(ctx context.Context, size size) (seen figures, err error) {
 	}
 	p99 := quantile(took(calls, every), 0.99)
 	seen.most("memory of all", mib(a.plain.peakBytes()-peak), float64(size.of(256, 128)), " MiB")
-	seen.mostUnlessBusy("p99 of good calls", float64(p99)/float64(alone), 2, "x", max(quiet(), boolTo(size.short)))
+	seen.mostUnlessBusy("p99 of good calls", float64(p99)/float64(alone), 2, "x", quiet())
 	left := a.plain.descriptors() - files
 	for limit := time.Now().Add(5 * time.Second); left > 0 && time.Now().Before(limit); left = a.plain.descriptors() - files {
 		pause(ctx, 20*time.Millisecond)
@@ -90,8 +90,6 @@ func abused(ctx context.Context, size size) (seen figures, err error) {
 	seen.judged(ledger.Judge(append(books, calls...), executions, 0))
 	return seen, nil
 }
-
-func boolTo(b bool) float64 { return float64(boolToInt(b)) }
 
 func startAttacked(closing *closing) (*attacked, error) {
 	s, err := newSecured(closing)
@@ -170,9 +168,8 @@ const abuseConns = 8
 func (f *figures) abuse(attack *abuse, result *outcome, size size) {
 	f.note("%s: %s", attack.name, result.text)
 	f.failed = f.failed || result.failed
-	taken := boolTo(size.short) // Then times are told only.
 	if attack.cut > 0 {
-		f.mostUnlessBusy("after", result.took.Seconds(), attack.cut.Seconds(), " s", taken)
+		f.mostUnlessBusy("after", result.took.Seconds(), attack.cut.Seconds(), " s", 0)
 	}
 	if !size.short {
 		f.most("a connection takes", ms(result.perConn), 100*max(result.took.Seconds(), 1), " ms")
