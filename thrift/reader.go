@@ -29,8 +29,9 @@ type Reader struct {
 	memory *memory
 	// reuse: what is read takes the memory of what the struct was before.
 	reuse bool
-	// singles is how many structs have been made one by one; see Structs.
-	singles uint8
+	// singles and singleMaps are how many structs and small maps have been made one by
+	// one; see Structs.
+	singles, singleMaps uint8
 	// views is how long views may refer to the message, nil if for ever or not at all.
 	views *Lease
 	err   *Error
@@ -367,6 +368,9 @@ func MakeMap[K comparable, V any](r *Reader, p, n int, old map[K]V) map[K]V {
 	if r.reuse && old != nil && n <= len(old) {
 		clear(old)
 		return old
+	}
+	if fitsSmallMap[K, V](n) {
+		return newSingle[smallMap[K, V]](r, p, &r.singleMaps).use()
 	}
 	if !r.charge(p, mapBytes[K, V](n)) {
 		return map[K]V{}

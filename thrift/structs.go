@@ -84,14 +84,14 @@ func (s *Structs[T]) New(r *Reader, p int) *T {
 	if s.slab != nil {
 		return newInSlab[T](r, p, s.slab)
 	}
-	return newSingle[T](r, p)
+	return newSingle[T](r, p, &r.singles)
 }
 
 // newSingle is New for a struct of a short container, or of none, and for one that was not
-// expected.
-func newSingle[T any](r *Reader, p int) *T {
-	if r.singles < slabSingles {
-		r.singles++
+// expected. singles is how many have been made so.
+func newSingle[T any](r *Reader, p int, singles *uint8) *T {
+	if *singles < slabSingles {
+		*singles++
 		return Allocate[T](r, p)
 	}
 	slab := slabOf[T](r)

@@ -33,6 +33,10 @@ func variableExceptions() []exception {
 			reason: "exists under the tag invariants only: leak checks must see pools whose owner a test never knew",
 		},
 		{
+			rule: "package variable", file: "thrift/small_map.go", what: "hasSmallMaps",
+			reason: "what the toolchain's maps are, which is found out when the program starts",
+		},
+		{
 			rule: "package variable", file: "thrift/codec.go", what: "Binary",
 			reason: "a value of a type without state, named as method descriptors read best: assigning to it changes nothing",
 		},
@@ -396,6 +400,7 @@ func unsafeExceptions() []exception {
 		{rule: "unsafe", file: "thrift/view/pass.go", what: "unsafe", reason: "four bytes at a place that the callers have compared with the length; see wordAt for what a slice costs there"},
 		{rule: "unsafe", file: "thrift/view/edit.go", what: "unsafe", reason: "a pointer to bytes of a string, or to an interface, is read as what the form beside it says; both are set together"},
 		{rule: "unsafe", file: "thrift/view/view.go", what: "unsafe", reason: "bytes that nobody changes, as a string and the other way round"},
+		{rule: "unsafe", file: "thrift/small_map.go", what: "unsafe", reason: "a Go map is a pointer to its header: memory that is laid out as the runtime's is one, where the version and a map of the runtime's say that it is (docs/adr/0075-small-maps-in-pieces.md)"},
 		{rule: "unsafe", file: "thrift/map_bytes.go", what: "unsafe", reason: "Sizeof only"},
 		{rule: "unsafe", file: "thrift/reader.go", what: "unsafe", reason: "Sizeof only"},
 		{
