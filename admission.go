@@ -13,6 +13,7 @@ import (
 
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/transport"
+	"github.com/fulmar-rpc/fulmar/policy"
 )
 
 // admission decides which calls of a server run now, which wait, and which are
@@ -27,14 +28,15 @@ type admission struct {
 	// those that run. Without a queue, which is if runningMost is not less, only
 	// inProgress counts: a lock would be shared by all processors.
 	callsMost, runningMost int
-	waitingMost            int
-	waitMost               time.Duration
 	inProgress             atomic.Int64
+	// configured is what the configuration says of calls that wait, and waits what holds
+	// now, with what a policy says.
+	configured waitLimits
+	waits      atomic.Pointer[waitLimits]
 	// adapts: runningMost was not set, and pressure says how many may run. Then no
-	// queue has its limits, but a call may wait for waitPercent of its time.
-	adapts      bool
-	waitPercent int64
-	pressure    pressure // guarded by mu
+	// queue has its limits, but a call may wait for so many percent of its time.
+	adapts   bool
+	pressure pressure // guarded by mu
 	// shedding bounds what refusing may cost.
 	shedding shedding
 
@@ -53,6 +55,14 @@ type admission struct {
 	ticking bool
 }
 
+// waitLimits bound calls that wait: how many and how long where runningMost was set, and
+// for which part of their time where it was not.
+type waitLimits struct {
+	calls   int
+	time    time.Duration
+	percent int64
+}
+
 // waitingCall is a call that waits until it may run.
 type waitingCall struct {
 	// granted gets the time when it may; buffered, so that nobody waits for it.
@@ -68,15 +78,28 @@ const meanOf = 16
 const hopeful = 75
 
 func newAdmission(config ServerConfig) *admission {
-	return &admission{
+	a := &admission{
 		callsMost:   limits.Or(config.MaxCalls, limits.ServerCalls, math.MaxInt),
 		runningMost: limits.Or(config.MaxRunningCalls, limits.ServerCalls, math.MaxInt),
-		waitingMost: limits.Or(config.MaxQueuedCalls, limits.QueuedCalls, math.MaxInt),
-		waitMost:    limits.Or(config.MaxQueueTime, limits.QueueTime, math.MaxInt64),
-		adapts:      config.MaxRunningCalls == 0 && config.MaxWaitPercent >= 0,
-		waitPercent: int64(limits.Or(config.MaxWaitPercent, limits.WaitPercent, 100)),
-		pressure:    pressure{processors: runtime.GOMAXPROCS(0)},
+		configured: waitLimits{
+			calls:   limits.Or(config.MaxQueuedCalls, limits.QueuedCalls, math.MaxInt),
+			time:    limits.Or(config.MaxQueueTime, limits.QueueTime, math.MaxInt64),
+			percent: int64(limits.Or(config.MaxWaitPercent, limits.WaitPercent, 100)),
+		},
+		adapts:   config.MaxRunningCalls == 0 && config.MaxWaitPercent >= 0,
+		pressure: pressure{processors: runtime.GOMAXPROCS(0)},
 	}
+	a.configure(config.Policy.Queue)
+	return a
+}
+
+// configure changes how calls wait that come from now on.
+func (a *admission) configure(queue policy.Queue) {
+	a.waits.Store(&waitLimits{
+		calls:   limits.Or(queue.Calls, a.configured.calls, math.MaxInt),
+		time:    limits.Or(queue.Time, a.configured.time, math.MaxInt64),
+		percent: limits.Or(int64(queue.WaitPercent), a.configured.percent, 100),
+	})
 }
 
 // queues reports whether calls wait at all, now.
@@ -126,18 +149,19 @@ func (a *admission) press(arrived, now time.Time) {
 
 // queue is enter where calls wait for each other.
 func (a *admission) queue(ctx context.Context, in *transport.Inbound, now, deadline time.Time) (started time.Time, err error) {
-	most := a.waitMost
+	waits := a.waits.Load()
+	most := waits.time
 	if a.adapts {
 		most = math.MaxInt64
 		if !deadline.IsZero() {
-			most = deadline.Sub(in.Arrived) / 100 * time.Duration(a.waitPercent)
+			most = deadline.Sub(in.Arrived) / 100 * time.Duration(waits.percent)
 		}
 	}
 	until := in.Arrived.Add(most)
 	if !deadline.IsZero() && deadline.Before(until) {
 		until = deadline
 	}
-	call, err := a.join(in, now, until)
+	call, err := a.join(in, waits.calls, now, until)
 	if call == nil {
 		return now, err
 	}
@@ -164,8 +188,8 @@ func (a *admission) mostLocked() int {
 }
 
 // join takes a place among those that run, and returns nil, or one among those
-// that wait, which may be until then.
-func (a *admission) join(in *transport.Inbound, now, until time.Time) (*list.Element, error) {
+// that wait, of which there may be so many, until then.
+func (a *admission) join(in *transport.Inbound, most int, now, until time.Time) (*list.Element, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.roomLocked(1) && a.waiting.Len() == 0 {
@@ -177,8 +201,8 @@ func (a *admission) join(in *transport.Inbound, now, until time.Time) (*list.Ele
 	}
 	a.pressure.queued = true
 	n := a.waiting.Len()
-	if n >= a.waitingMost && !a.adapts {
-		return nil, overloaded(strconv.Itoa(a.running) + " calls are running and " + strconv.Itoa(n) + " wait (limit " + strconv.Itoa(a.waitingMost) + ")")
+	if n >= most && !a.adapts {
+		return nil, overloaded(strconv.Itoa(a.running) + " calls are running and " + strconv.Itoa(n) + " wait (limit " + strconv.Itoa(most) + ")")
 	}
 	// One that would be refused in the end is refused now, when its caller can
 	// still go elsewhere. How long it would take is a guess, so some may always

@@ -44,6 +44,10 @@ type governedCall struct {
 	// number is that of the attempt, before the error of the one before.
 	number int
 	before *Error
+	// hedges is how many attempts began beside others.
+	hedges int
+	// stream says that it is one.
+	stream bool
 }
 
 // attempted is a call, or a stream that is to be opened, while attempts of it are made.
@@ -138,6 +142,9 @@ func (c *Client) inTurn(ctx context.Context, it attempted, call *governedCall, n
 // begins notes that an attempt begins, and returns its place in the explanation.
 func (g *governedCall) begins(to destination, now time.Time, number int, hedged bool) (record int) {
 	g.number = number
+	if hedged {
+		g.hedges++
+	}
 	return explainAttempt(g.explained, to, now.Sub(g.start), hedged)
 }
 

@@ -169,6 +169,7 @@ func (s *Server) Listen() (net.Addr, error) {
 			return nil, err
 		}
 		s.listener = listener
+		listener.LimitConnections(s.governor.current.Load().policy.Connections)
 		s.transport.Listening()
 	}
 	return s.listener.Addr(), nil

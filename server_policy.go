@@ -15,7 +15,7 @@ import (
 // serverGovernor is what policies make of the calls of a server. Calls and streams of all
 // protocols go through it before anything of them is decoded. Safe for concurrent use.
 type serverGovernor struct {
-	// active is whether any limit is set. Without one a call costs a look at it, and does not
+	// active is whether any limit is set, or on trial. Without one a call costs a look at it, and does not
 	// count: two additions for each of server, service and method, which all processors share,
 	// cost more than what they are for, a limit that comes while calls run that began without.
 	active   atomic.Bool
@@ -28,6 +28,8 @@ type serverGovernor struct {
 	refused atomic.Uint64
 	// named are the limiters of what the document names.
 	named atomic.Pointer[namedLimiters]
+	// trial is told of calls, if there is one.
+	trial atomic.Pointer[policy.ServerTrial]
 
 	mu sync.Mutex
 	// registered are the limiters of what is registered; each entry of the method table
@@ -86,8 +88,22 @@ func (g *serverGovernor) set(document policy.Server, version uint64, source stri
 		limiter.Configure(ofMethod, now)
 	}
 	g.nameLocked(document, now)
-	none := policy.Limit{}
-	g.active.Store(document.Limit != none || document.CallerLimit != none || len(document.Methods) > 0 || document.Adaptive.Enabled)
+	g.activateLocked()
+}
+
+// activateLocked finds out whether there is anything to ask.
+func (g *serverGovernor) activateLocked() {
+	none, document := policy.Limit{}, &g.current.Load().policy
+	g.active.Store(document.Limit != none || document.CallerLimit != none || len(document.Methods) > 0 || document.Adaptive.Enabled ||
+		g.trial.Load() != nil)
+}
+
+// try has a trial told of the calls that come from now on.
+func (g *serverGovernor) try(trial *policy.ServerTrial) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.trial.Store(trial)
+	g.activateLocked()
 }
 
 // register makes limiters for what a service has.
@@ -156,6 +172,8 @@ type permits struct {
 	method, service *policy.Limiter
 	caller          policy.CallerPass
 	began           time.Time
+	// tried tells a trial that the call has ended; nil if there was none.
+	tried func(now time.Time, refused, stream bool)
 }
 
 // permit takes a call's share of each limit, or says which of them refuses it. Those that
@@ -167,13 +185,24 @@ func (g *serverGovernor) permit(in *transport.Inbound, entry *methodEntry) (p pe
 	if !g.active.Load() {
 		return permits{}, nil
 	}
-	now := time.Now()
+	now, caller := time.Now(), callerOf(in)
+	p, err = g.permitLive(caller, entry, now)
+	if trial := g.trial.Load(); trial != nil {
+		p.tried = trial.Begin(caller, entry.method.Service, entry.method.Name, now)
+		if err != nil {
+			p.tried(now, true, false)
+		}
+	}
+	return p, err
+}
+
+// permitLive asks the limits that hold.
+func (g *serverGovernor) permitLive(caller string, entry *methodEntry, now time.Time) (p permits, err error) {
 	p = permits{governor: g, method: entry.limiter, service: entry.serviceLimiter, began: now}
 	if entry.unknown {
 		named := g.named.Load()
 		p.method, p.service = named.methods[methodName{entry.method.Service, entry.method.Name}], named.services[entry.method.Service]
 	}
-	caller := callerOf(in)
 	var refusal policy.Refusal
 	var wait time.Duration
 	if p.caller, refusal, wait = g.callers.Allow(caller, now); refusal != policy.NotRefused {
@@ -236,6 +265,9 @@ func (p *permits) giveBack(took time.Duration) {
 	}
 	p.governor.adaptive.Done(p.began.Add(took), took)
 	p.giveBackLimits()
+	if p.tried != nil {
+		p.tried(p.began.Add(took), false, took == 0)
+	}
 }
 
 func (p *permits) giveBackLimits() {
@@ -291,6 +323,10 @@ func (s *Server) SetPolicy(document policy.Server) error {
 	s.policies.set(whole, "SetPolicy")
 	return nil
 }
+
+// Try tells a trial of each call and stream that comes from now on, and of whether it was
+// refused; nil ends that. One policy at a time is on trial.
+func (s *Server) Try(trial *policy.ServerTrial) { s.governor.try(trial) }
 
 // Policy returns what holds now, with its version and where it comes from. It is a copy, to
 // be changed and given to SetPolicy.

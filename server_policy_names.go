@@ -10,7 +10,19 @@ import (
 // setPolicy makes a document hold.
 func (s *Server) setPolicy(document policy.Document, version uint64, source string) {
 	s.governor.set(document.Server, version, source)
+	s.admission.configure(document.Server.Queue)
+	s.limitConnections()
 	s.warnOfNames(document.Server, version, source)
+}
+
+// limitConnections has the listener, if there is one, keep open as many connections as the
+// policy says that holds.
+func (s *Server) limitConnections() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.listener != nil {
+		s.listener.LimitConnections(s.governor.current.Load().policy.Connections)
+	}
 }
 
 // policyNamesSaid is how many names a line of the log has: a document can have a thousand.

@@ -92,9 +92,10 @@ func (l *Listener) isStopped() bool {
 // admit serves an accepted connection, or closes it at once if it may not.
 func (l *Listener) admit(socket net.Conn) {
 	l.mu.Lock()
-	if full := l.connections.count >= l.config.MaxConnections; full || l.stopped {
+	if most := l.connectionsMost(); l.connections.count >= most || l.stopped {
+		full := l.connections.count >= most
 		l.mu.Unlock()
-		l.refuse(socket, full)
+		l.refuse(socket, full, most)
 		return
 	}
 	c := l.newServed(socket)
@@ -104,6 +105,22 @@ func (l *Listener) admit(socket net.Conn) {
 	c.engine().serve(c)
 	l.connections.add(c)
 	l.mu.Unlock()
+}
+
+// LimitConnections changes how many connections the listener keeps open, within
+// Config.MaxConnections; 0 and less is as many as that. Those that are open stay.
+func (l *Listener) LimitConnections(most int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.limitedTo = most
+}
+
+// connectionsMost returns how many connections may be open; mu is held.
+func (l *Listener) connectionsMost() int {
+	if l.limitedTo > 0 {
+		return min(l.limitedTo, l.config.MaxConnections)
+	}
+	return l.config.MaxConnections
 }
 
 // newServed returns a connection that nobody knows yet.
@@ -131,10 +148,10 @@ func (l *Listener) newServed(socket net.Conn) *Conn {
 
 // refuse closes a connection that was accepted and may not be served, because
 // the listener is full or has been stopped meanwhile.
-func (l *Listener) refuse(socket net.Conn, full bool) {
+func (l *Listener) refuse(socket net.Conn, full bool, most int) {
 	l.stats.refused.Add(1)
 	if full {
-		l.log.Warn("eventloop: connection refused: too many are open", "peer", text(socket.RemoteAddr()), "limit", l.config.MaxConnections)
+		l.log.Warn("eventloop: connection refused: too many are open", "peer", text(socket.RemoteAddr()), "limit", most)
 	}
 	_ = socket.Close()
 }

@@ -37,10 +37,12 @@ type Listener struct {
 
 	mu          sync.Mutex
 	connections connections
-	serving     bool // Serve was called
-	accepting   bool // Serve's loop runs
-	stopped     bool // no further connections
-	ending      bool // Shutdown or Close was called
+	// limitedTo is how many of them may be open, 0 for Config.MaxConnections.
+	limitedTo int
+	serving   bool // Serve was called
+	accepting bool // Serve's loop runs
+	stopped   bool // no further connections
+	ending    bool // Shutdown or Close was called
 	// exclusive: nobody else has the listening socket. shared: another process goes
 	// on with it, so that nothing is reset when it is closed here.
 	exclusive, shared bool

@@ -11,8 +11,8 @@ type Stats struct {
 	// Accepted counts connections that were served, also those that are open
 	// still. Open is how many these are.
 	Accepted, Open uint64
-	// Refused counts connections that were accepted and closed at once, because
-	// MaxConnections were open or the listener had just been stopped.
+	// Refused counts connections that were accepted and closed at once, because as many
+	// were open as may be or the listener had just been stopped.
 	Refused uint64
 	// AcceptErrors counts accepts that failed.
 	AcceptErrors uint64

@@ -157,6 +157,28 @@ type Server struct {
 	Methods map[string]Limit
 	// Adaptive finds out how many calls may run at once.
 	Adaptive Adaptive
+	// Connections is how many connections may be open; more are closed at once, those that
+	// are open stay. Default: what the configuration of the server says, which it cannot
+	// exceed.
+	Connections int
+	// Queue bounds how calls wait to run. Each field that is 0 is what the configuration of
+	// the server says.
+	Queue Queue
+}
+
+// Queue bounds how calls wait to run, on a server that is overloaded or bounds the calls
+// that run (ServerConfig.MaxRunningCalls). What would wait for longer is refused with
+// ResourceExhausted, not executed.
+type Queue struct {
+	// WaitPercent is how much of its time a call may wait while the server is overloaded, in
+	// percent: ServerConfig.MaxWaitPercent. Negative: all of it. It switches nothing on or
+	// off.
+	WaitPercent int
+	// Calls is how many may wait, and Time how long each, where ServerConfig.MaxRunningCalls
+	// bounds those that run: MaxQueuedCalls and MaxQueueTime. Negative: any number, and until
+	// its time is over.
+	Calls int
+	Time  time.Duration
 }
 
 // Limit bounds calls. What is more is refused with ResourceExhausted, not executed.

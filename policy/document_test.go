@@ -33,7 +33,9 @@ const wholeDocument = `{
 		"limit": {"per_second": 5000, "burst": 100, "running": 64},
 		"caller_limit": {"per_second": 100},
 		"methods": {"Orders.place": {"running": 8}},
-		"adaptive": {"enabled": true, "min_running": 8, "max_running": 200}
+		"adaptive": {"enabled": true, "min_running": 8, "max_running": 200},
+		"connections": 2000,
+		"queue": {"wait_percent": 30, "calls": 500, "time": "50ms"}
 	}
 }`
 
@@ -67,6 +69,8 @@ func TestParseJSON_ReadsEveryField(t *testing.T) {
 			CallerLimit: policy.Limit{PerSecond: 100},
 			Methods:     map[string]policy.Limit{"Orders.place": {Running: 8}},
 			Adaptive:    policy.Adaptive{Enabled: true, MinRunning: 8, MaxRunning: 200},
+			Connections: 2000,
+			Queue:       policy.Queue{WaitPercent: 30, Calls: 500, Time: 50 * time.Millisecond},
 		},
 	}
 	if !reflect.DeepEqual(got, want) {
@@ -142,6 +146,10 @@ func problemsOfValues() []problemTest {
 			`client.breaker.failure_percent: 200 (at most 100)`,
 			`client.ejection.failure_percent: 102 (at most 100)`, `client.ejection.max_ejected_percent: 101 (at most 100)`,
 			`client.retry_budget.percent: 101 (at most 100)`,
+		}},
+		{"bounds", `{"server":{"connections":20000000,"queue":{"wait_percent":101,"calls":30000000,"time":"9us"}}}`, []string{
+			`server.connections: 20000000 (at most 10000000)`, `server.queue.wait_percent: 101 (at most 100)`,
+			`server.queue.calls: 30000000 (at most 10000000)`, `server.queue.time: 9µs (at least 10µs)`,
 		}},
 		{"codes", `{"client":{"retry":{"codes":["unavailible","ok",3]},"breaker":{"codes":[]}}}`, []string{
 			`client.breaker.codes: the list is empty (leave it out for the default)`,

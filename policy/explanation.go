@@ -49,6 +49,9 @@ type Attempt struct {
 	// Code is its outcome, and Executed whether the handler ran.
 	Code     observe.Code
 	Executed Executed
+	// Detail is what its error says besides, which may be a peer's text: which limit of a
+	// server has refused it, say.
+	Detail string
 	// Decision is whether there was another attempt behind it.
 	Decision Decision
 }
@@ -144,6 +147,9 @@ func (a *Attempt) String() string {
 	fmt.Fprintf(&out, ": %v in %v", a.Code, a.Duration)
 	if a.Code != 0 {
 		fmt.Fprintf(&out, ", executed %v", a.Executed)
+	}
+	if a.Detail != "" {
+		out.WriteString(": " + quoted(a.Detail))
 	}
 	switch d := a.Decision; {
 	case d.Again:

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,6 +22,7 @@ type Trial struct {
 	target   *Circuit
 
 	calls, refused, refusedLive, failures, retries, retriesLive, differs atomic.Uint64
+	timedOut, timedOutLive, hedges, hedgesLive                           atomic.Uint64
 
 	mu      sync.Mutex
 	methods map[string]*trialMethod
@@ -66,7 +68,13 @@ func (t *Trial) method(service, method string, now time.Time) *trialMethod {
 
 // TrialCall is a call that a Trial was told of.
 type TrialCall struct {
+	// Stream says that how long it lasts is up to its two sides, Hedges how many attempts
+	// began beside others. They are looked at when it ends.
+	Stream bool
+	Hedges int
+
 	method       *trialMethod
+	began        time.Time
 	target, own  Pass
 	refusedTrial bool
 }
@@ -74,7 +82,7 @@ type TrialCall struct {
 // Begin tells that a call begins, and whether the policy that holds refuses it. End must
 // follow.
 func (t *Trial) Begin(service, method string, now time.Time, refused bool) TrialCall {
-	call := TrialCall{method: t.method(service, method, now)}
+	call := TrialCall{method: t.method(service, method, now), began: now}
 	t.calls.Add(1)
 	t.budget.Call()
 	var ok bool
@@ -84,15 +92,7 @@ func (t *Trial) Begin(service, method string, now time.Time, refused bool) Trial
 		}
 	}
 	call.refusedTrial = !ok
-	if call.refusedTrial {
-		t.refused.Add(1)
-	}
-	if refused {
-		t.refusedLive.Add(1)
-	}
-	if call.refusedTrial != refused {
-		t.differs.Add(1)
-	}
+	t.differ(call.refusedTrial, refused, &t.refused, &t.refusedLive)
 	return call
 }
 
@@ -101,18 +101,11 @@ func (t *Trial) Failed(call TrialCall, failure Failure, decision Decision, now t
 	t.failures.Add(1)
 	// A call that it would have refused has no attempts under it.
 	again := !call.refusedTrial && call.method.policy.Retry.Decide(failure, func(int64) int64 { return 0 }).Spend(t.budget, now).Again
-	if again {
-		t.retries.Add(1)
-	}
-	if decision.Again {
-		t.retriesLive.Add(1)
-	}
-	if again != decision.Again {
-		t.differs.Add(1)
-	}
+	t.differ(again, decision.Again, &t.retries, &t.retriesLive)
 }
 
-// End tells what became of a call. silent says that its code tells nothing about the target.
+// End tells what became of a call, or that the policy that holds has refused it. silent says
+// that its code tells nothing about the target.
 func (t *Trial) End(call TrialCall, code observe.Code, silent bool, now time.Time) {
 	if call.refusedTrial {
 		return
@@ -120,12 +113,45 @@ func (t *Trial) End(call TrialCall, code observe.Code, silent bool, now time.Tim
 	target, own := t.document.TargetBreaker.Judge(code), call.method.policy.Breaker.Judge(code)
 	if silent {
 		target, own = Silent, Silent
+	} else if !call.Stream {
+		t.judgeTime(&call, code, now)
 	}
 	t.target.Done(call.target, now, target)
 	call.method.circuit.Done(call.own, now, own)
 }
 
-// TrialState is what a Trial has found so far.
+// judgeTime compares how long a call took with how long it might have taken, and with when
+// another attempt would have begun beside it.
+func (t *Trial) judgeTime(call *TrialCall, code observe.Code, now time.Time) {
+	policy, took := &call.method.policy, now.Sub(call.began)
+	if policy.Timeout != 0 {
+		late, lateLive := policy.Timeout > 0 && took > policy.Timeout, code == codeDeadlineExceeded
+		t.differ(late, lateLive, &t.timedOut, &t.timedOutLive)
+	}
+	hedges := 0
+	for hedges+1 < policy.Hedge.AttemptsBeside() && took > time.Duration(hedges+1)*policy.Hedge.After && t.budget.Take(now) {
+		hedges++
+	}
+	t.hedges.Add(uint64(hedges))
+	t.hedgesLive.Add(uint64(call.Hedges))
+	t.differs.Add(uint64(max(hedges-call.Hedges, call.Hedges-hedges)))
+}
+
+// differ counts a decision of both policies.
+func (t *Trial) differ(would, did bool, on, live *atomic.Uint64) {
+	if would {
+		on.Add(1)
+	}
+	if did {
+		live.Add(1)
+	}
+	if would != did {
+		t.differs.Add(1)
+	}
+}
+
+// TrialState is what a Trial has found so far, or a ServerTrial, which knows nothing of
+// attempts and times.
 type TrialState struct {
 	// Calls is how many calls there were, Failures how many attempts of them failed.
 	Calls, Failures uint64
@@ -135,8 +161,18 @@ type TrialState struct {
 	// Retries is how many attempts the policy on trial would have tried again, RetriesLive
 	// how many the one that holds has.
 	Retries, RetriesLive uint64
+	// TimedOut is how many calls took longer than the timeout on trial, TimedOutLive how
+	// many of the same methods failed with deadline_exceeded. Methods for which the policy
+	// on trial sets no timeout count in neither.
+	TimedOut, TimedOutLive uint64
+	// Hedges is how many attempts the policy on trial would have begun beside others, by how
+	// long calls took, HedgesLive how many the one that holds has.
+	Hedges, HedgesLive uint64
 	// Differs is how many decisions differ.
 	Differs uint64
+	// Limits are those of a ServerTrial, as Server.Stats has those that hold, and nil of a
+	// Trial. Methods has names that a call was for.
+	Limits *ServerState
 }
 
 // Show returns what it has found so far.
@@ -145,11 +181,24 @@ func (t *Trial) Show() TrialState {
 		Calls: t.calls.Load(), Failures: t.failures.Load(), Differs: t.differs.Load(),
 		Refused: t.refused.Load(), RefusedLive: t.refusedLive.Load(),
 		Retries: t.retries.Load(), RetriesLive: t.retriesLive.Load(),
+		TimedOut: t.timedOut.Load(), TimedOutLive: t.timedOutLive.Load(),
+		Hedges: t.hedges.Load(), HedgesLive: t.hedgesLive.Load(),
 	}
 }
 
-// String says it in a line.
+// String says it in a line, of attempts, timeouts and hedges only where there were any.
 func (s TrialState) String() string {
-	return fmt.Sprintf("of %d calls it would have refused %d (%d were), of %d failed attempts tried %d again (%d were): %d decisions differ",
-		s.Calls, s.Refused, s.RefusedLive, s.Failures, s.Retries, s.RetriesLive, s.Differs)
+	var out strings.Builder
+	fmt.Fprintf(&out, "of %d calls it would have refused %d (%d were)", s.Calls, s.Refused, s.RefusedLive)
+	if s.Failures > 0 {
+		fmt.Fprintf(&out, ", of %d failed attempts tried %d again (%d were)", s.Failures, s.Retries, s.RetriesLive)
+	}
+	if s.TimedOut+s.TimedOutLive > 0 {
+		fmt.Fprintf(&out, ", ended %d calls at their timeout (%d were)", s.TimedOut, s.TimedOutLive)
+	}
+	if s.Hedges+s.HedgesLive > 0 {
+		fmt.Fprintf(&out, ", begun %d attempts beside others (%d were)", s.Hedges, s.HedgesLive)
+	}
+	fmt.Fprintf(&out, ": %d decisions differ", s.Differs)
+	return out.String()
 }

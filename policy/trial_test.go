@@ -106,6 +106,69 @@ func TestTrial_OfThePolicyThatHolds(t *testing.T) {
 	}
 }
 
+// TestTrial_OfTimeoutsAndHedges goes by how long calls took under the policy that holds.
+func TestTrial_OfTimeoutsAndHedges(t *testing.T) {
+	const deadlineExceeded = observe.Code(4)
+	second := policy.Method{Timeout: time.Second}
+	hedged := policy.Method{Retry: policy.Retry{Idempotent: true}, Hedge: policy.Hedge{After: 100 * time.Millisecond, Attempts: 3}}
+	for name, test := range map[string]struct {
+		policy policy.Method
+		took   time.Duration
+		code   observe.Code
+		silent bool
+		stream bool
+		hedges int
+		want   policy.TrialState
+	}{
+		"in time":                    {second, time.Second, 0, false, false, 0, policy.TrialState{}},
+		"late":                       {second, time.Second + 1, 0, false, false, 0, policy.TrialState{TimedOut: 1, Differs: 1}},
+		"both late":                  {second, 2 * time.Second, deadlineExceeded, false, false, 0, policy.TrialState{TimedOut: 1, TimedOutLive: 1}},
+		"late only where it is live": {second, time.Millisecond, deadlineExceeded, false, false, 0, policy.TrialState{TimedOutLive: 1, Differs: 1}},
+		"no timeout":                 {policy.Method{Timeout: -1}, time.Hour, deadlineExceeded, false, false, 0, policy.TrialState{TimedOutLive: 1, Differs: 1}},
+		"nothing said":               {policy.Method{}, time.Hour, deadlineExceeded, false, false, 0, policy.TrialState{}},
+		"a stream":                   {second, time.Hour, 0, false, true, 0, policy.TrialState{}},
+		"nothing to be learned":      {second, time.Hour, 0, true, false, 0, policy.TrialState{}},
+		"quick":                      {hedged, 100 * time.Millisecond, 0, false, false, 0, policy.TrialState{}},
+		"slow":                       {hedged, 101 * time.Millisecond, 0, false, false, 0, policy.TrialState{Hedges: 1, Differs: 1}},
+		"slower":                     {hedged, time.Second, 0, false, false, 1, policy.TrialState{Hedges: 2, HedgesLive: 1, Differs: 1}},
+		"hedged only where live":     {policy.Method{}, time.Second, 0, false, false, 2, policy.TrialState{HedgesLive: 2, Differs: 2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			trial, err := policy.NewTrial(policy.Client{Method: test.policy}, epoch())
+			if err != nil {
+				t.Fatal(err)
+			}
+			call := trial.Begin("Orders", "place", epoch(), false)
+			call.Stream, call.Hedges = test.stream, test.hedges
+			trial.End(call, test.code, test.silent, epoch().Add(test.took))
+			test.want.Calls = 1
+			if got := trial.Show(); got != test.want {
+				t.Errorf("it shows %+v, want %+v", got, test.want)
+			}
+		})
+	}
+}
+
+// TestTrial_HedgesWithinTheBudget of the policy on trial.
+func TestTrial_HedgesWithinTheBudget(t *testing.T) {
+	trial, err := policy.NewTrial(policy.Client{
+		Method:      policy.Method{Retry: policy.Retry{Idempotent: true}, Hedge: policy.Hedge{After: time.Millisecond}},
+		RetryBudget: policy.RetryBudget{Percent: 10, PerSecond: -1},
+	}, epoch())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 1000 {
+		trial.End(trial.Begin("Orders", "place", epoch(), false), 0, false, epoch().Add(time.Second))
+	}
+	if got := trial.Show(); got.Hedges < 100 || got.Hedges > 100+64 {
+		t.Errorf("%d attempts beside others of 1,000 calls with a budget of 10 in a hundred", got.Hedges)
+	}
+	if text := trial.Show().String(); !strings.Contains(text, "attempts beside others (0 were)") || strings.Contains(text, "timeout") {
+		t.Error(text)
+	}
+}
+
 func TestNewTrial_RefusesWhatADocumentMayNotHave(t *testing.T) {
 	_, err := policy.NewTrial(policy.Client{RetryBudget: policy.RetryBudget{Percent: 1000}}, epoch())
 	if err == nil || !strings.Contains(err.Error(), "retry_budget.percent") {

@@ -150,6 +150,10 @@ func (s Server) validate(p *problems) {
 		s.Methods[name].validate(p, entry("server.methods", name))
 	}
 	s.Adaptive.validate(p, "server.adaptive")
+	p.count("server.connections", s.Connections, limits.PolicyCountMax)
+	p.percent("server.queue.wait_percent", s.Queue.WaitPercent)
+	p.count("server.queue.calls", s.Queue.Calls, limits.PolicyCountMax)
+	p.duration("server.queue.time", s.Queue.Time)
 }
 
 func (l Limit) validate(p *problems, path string) {

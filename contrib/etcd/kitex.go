@@ -315,8 +315,11 @@ func (t *translation) limit(limit *limitSetting) {
 	if limit == nil {
 		return
 	}
-	if limit.Connections > 0 {
-		t.problem(kitexLimit, "", "connection_limit", "it is not part of a policy: set ServerConfig.MaxConnections (got %d)", limit.Connections)
+	switch {
+	case limit.Connections > limits.PolicyCountMax:
+		t.problem(kitexLimit, "", "connection_limit", "out of range (limit %d, got %d)", limits.PolicyCountMax, limit.Connections)
+	case limit.Connections > 0:
+		t.document.Server.Connections = int(limit.Connections)
 	}
 	switch {
 	case limit.PerSecond > limits.PolicyCountMax:

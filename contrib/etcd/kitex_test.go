@@ -152,20 +152,24 @@ func TestKitex_Methods(t *testing.T) {
 func TestKitex_Limit(t *testing.T) {
 	outside := []string{"limit qps_limit"}
 	for text, want := range map[string]struct {
-		perSecond int
-		problems  []string
+		perSecond, connections int
+		problems               []string
 	}{
-		`{"connection_limit":0,"qps_limit":2000}`: {2000, nil},
-		`{}`:                        {0, nil},
-		`null`:                      {0, nil},
-		`{"qps_limit":-3}`:          {-1, nil},
-		`{"qps_limit":10000000}`:    {10_000_000, nil},
-		`{"qps_limit":10000001}`:    {0, outside}, // more than a policy takes
-		`{"qps_limit":99999999999}`: {0, outside},
+		`{"connection_limit":0,"qps_limit":2000}`: {2000, 0, nil},
+		`{}`:                               {0, 0, nil},
+		`null`:                             {0, 0, nil},
+		`{"qps_limit":-3}`:                 {-1, 0, nil},
+		`{"qps_limit":10000000}`:           {10_000_000, 0, nil},
+		`{"qps_limit":10000001}`:           {0, 0, outside}, // more than a policy takes
+		`{"qps_limit":99999999999}`:        {0, 0, outside},
+		`{"connection_limit":100}`:         {0, 100, nil},
+		`{"connection_limit":-1}`:          {0, 0, nil},
+		`{"connection_limit":10000000}`:    {0, 10_000_000, nil},
+		`{"connection_limit":99999999999}`: {0, 0, []string{"limit connection_limit"}},
 	} {
 		document, problems := translated(t, nil, map[string]string{kitexLimit: text})
-		if got := document.Server.Limit.PerSecond; got != want.perSecond || !slices.Equal(problems, want.problems) {
-			t.Errorf("%s: %d, problems %q; want %+v", text, got, problems, want)
+		if got := document.Server; got.Limit.PerSecond != want.perSecond || got.Connections != want.connections || !slices.Equal(problems, want.problems) {
+			t.Errorf("%s: %+v, problems %q; want %+v", text, got, problems, want)
 		}
 	}
 }

@@ -166,8 +166,10 @@ func TestSource_Kitex(t *testing.T) {
 	gotLimits := watch(t, limits)
 	registrytest.Eventually(t, "a limit", func() bool {
 		var d policy.Document
-		return json.Unmarshal([]byte(gotLimits.last()), &d) == nil && d.Server.Limit.PerSecond == 2000
+		return json.Unmarshal([]byte(gotLimits.last()), &d) == nil && d.Server.Limit.PerSecond == 2000 && d.Server.Connections == 100
 	})
+	put("orders/limit", `{"connection_limit":99999999,"qps_limit":2000}`)
+	registrytest.Eventually(t, "a problem", func() bool { return len(limits.Problems()) > 0 })
 	if problems := limits.Problems(); len(problems) != 1 || problems[0].Key != "/KitexConfig/orders/limit" || problems[0].Field != "connection_limit" {
 		t.Errorf("%+v", problems)
 	}

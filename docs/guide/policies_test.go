@@ -166,6 +166,13 @@ func (l lines) Write(line []byte) (int, error) {
 // serveGoverned serves until the test ends.
 func serveGoverned(t *testing.T, config fulmar.ServerConfig, stub *testservice.Stub) (address string) {
 	t.Helper()
+	_, address = startGoverned(t, config, stub)
+	return address
+}
+
+// startGoverned is serveGoverned for tests that need the server.
+func startGoverned(t *testing.T, config fulmar.ServerConfig, stub *testservice.Stub) (server *fulmar.Server, address string) {
+	t.Helper()
 	config.Address, config.Logger = "127.0.0.1:0", slog.New(slog.DiscardHandler)
 	server, err := fulmar.NewServer(config)
 	if err != nil {
@@ -185,7 +192,7 @@ func serveGoverned(t *testing.T, config fulmar.ServerConfig, stub *testservice.S
 			t.Error(err)
 		}
 	})
-	return listening.String()
+	return server, listening.String()
 }
 
 func dialGoverned(t *testing.T, config fulmar.ClientConfig) (*fulmar.Client, testservice.EchoClient) {
@@ -411,6 +418,57 @@ func tryOut(client *fulmar.Client, logger *slog.Logger, calls func()) error {
 	logger.Info("trial", "found", trial.Show().String())
 	client.Try(nil)
 	return nil
+}
+
+// tryLimits has limits on trial while calls come.
+func tryLimits(server *fulmar.Server, logger *slog.Logger, calls func()) error {
+	trial, err := policy.NewServerTrial(policy.Server{
+		CallerLimit: policy.Limit{Running: 35},
+	}, time.Now())
+	if err != nil {
+		return err
+	}
+	server.Try(trial)
+	calls()
+	logger.Info("trial", "found", trial.Show(time.Now()).String())
+	server.Try(nil)
+	return nil
+}
+
+func TestLimiting_Trial(t *testing.T) {
+	guide, err := os.ReadFile("limiting.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const calls = 50
+	var running sync.WaitGroup
+	running.Add(calls)
+	server, address := startGoverned(t, fulmar.ServerConfig{}, &testservice.Stub{OnNothing: func(context.Context) error {
+		running.Done()
+		running.Wait() // all of them run at once
+		return nil
+	}})
+	_, api := dialGoverned(t, fulmar.ClientConfig{Target: address, Timeout: time.Minute})
+	log := make(lines, 1)
+	err = tryLimits(server, slog.New(slog.NewTextHandler(log, nil)), func() {
+		var all sync.WaitGroup
+		for range calls {
+			all.Go(func() {
+				if err := api.Nothing(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, found, _ := strings.Cut(<-log, `found="`)
+	found, _, _ = strings.Cut(found, ":")
+	if !strings.Contains(string(guide), "`"+found+":") {
+		t.Errorf("the guide does not quote %q", found)
+	}
 }
 
 func TestPolicies_Trial(t *testing.T) {

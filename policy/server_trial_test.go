@@ -1,0 +1,164 @@
+package policy_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fulmar-rpc/fulmar/policy"
+)
+
+func newServerTrial(t *testing.T, document policy.Server) *policy.ServerTrial {
+	t.Helper()
+	trial, err := policy.NewServerTrial(document, epoch())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return trial
+}
+
+// TestServerTrial_SaysWhatItWouldHaveRefused plays ten calls that come at once, and end, to
+// each kind of limit, while the policy that holds has none.
+func TestServerTrial_SaysWhatItWouldHaveRefused(t *testing.T) {
+	limit := policy.Limit{Running: 3}
+	for name, test := range map[string]struct {
+		document policy.Server
+		refused  uint64
+	}{
+		"none":                   {policy.Server{}, 0},
+		"all":                    {policy.Server{Limit: limit}, 7},
+		"rate":                   {policy.Server{Limit: policy.Limit{PerSecond: 10, Burst: 4}}, 6},
+		"caller":                 {policy.Server{CallerLimit: limit}, 4},
+		"service":                {policy.Server{Methods: map[string]policy.Limit{"Orders": limit}}, 7},
+		"method":                 {policy.Server{Methods: map[string]policy.Limit{"Orders.place": limit}}, 2},
+		"method, as gRPC has it": {policy.Server{Methods: map[string]policy.Limit{"Orders/place": limit}}, 2},
+		"another method":         {policy.Server{Methods: map[string]policy.Limit{"Orders.cancel": limit, "Books": limit}}, 0},
+		"adaptive":               {policy.Server{Adaptive: policy.Adaptive{Enabled: true, MinRunning: 2, MaxRunning: 3}}, 7},
+	} {
+		t.Run(name, func(t *testing.T) {
+			trial := newServerTrial(t, test.document)
+			now := epoch()
+			for round := range 3 {
+				var calls []func(time.Time, bool, bool)
+				for i := range 10 {
+					calls = append(calls, trial.Begin(fmt.Sprint("caller ", i%2), "Orders", []string{"list", "place"}[i%2], now))
+				}
+				for _, end := range calls {
+					end(now.Add(time.Millisecond), false, false)
+				}
+				rounds := uint64(round + 1)
+				got := trial.Show(now)
+				if got.Calls != 10*rounds || got.Refused != test.refused*rounds || got.Differs != got.Refused || got.RefusedLive != 0 || got.Limits.Refused != got.Refused {
+					t.Errorf("round %d: %+v, want %d refused", round, got, test.refused*rounds)
+				}
+				if got.Limits.Limit.Running != 0 {
+					t.Errorf("%d calls run that have ended", got.Limits.Limit.Running)
+				}
+				now = now.Add(time.Minute)
+			}
+		})
+	}
+}
+
+// TestServerTrial_NamesTheLimits that would have refused.
+func TestServerTrial_NamesTheLimits(t *testing.T) {
+	trial := newServerTrial(t, policy.Server{
+		CallerLimit: policy.Limit{Running: 9},
+		Methods:     map[string]policy.Limit{"Orders": {Running: 8}, "Orders.place": {Running: 2}, "Orders.list": {Running: 1}, "Books": {Running: 1}},
+	})
+	for range 5 {
+		trial.Begin("a", "Orders", "place", epoch())
+	}
+	for range 20 {
+		trial.Begin("b", "Orders", "find", epoch())
+	}
+	state := trial.Show(epoch())
+	if len(state.Limits.Methods) != 2 || state.Limits.Methods["Orders.place"].Refused != 3 || state.Limits.Methods["Orders"].Refused != 14 ||
+		state.Limits.Methods["Orders.place"].Running != 2 || state.Limits.Methods["Orders"].Running != 8 || state.Limits.Callers.Known != 2 {
+		t.Errorf("%+v", state.Limits)
+	}
+	if text := state.String(); text != "of 25 calls it would have refused 17 (0 were): 0 decisions differ" {
+		t.Error(text)
+	}
+}
+
+// TestServerTrial_RefusedCallsTakeNothing: neither those that it would have refused, nor those
+// that the policy that holds has.
+func TestServerTrial_RefusedCallsTakeNothing(t *testing.T) {
+	trial := newServerTrial(t, policy.Server{
+		Limit: policy.Limit{Running: 2}, CallerLimit: policy.Limit{Running: 5}, Methods: map[string]policy.Limit{"Orders": {Running: 4}, "Orders.place": {Running: 3}},
+	})
+	for range 100 {
+		trial.Begin("a", "Orders", "place", epoch())(epoch(), true, false)
+	}
+	first, second := trial.Begin("a", "Orders", "place", epoch()), trial.Begin("a", "Orders", "place", epoch())
+	for range 100 {
+		trial.Begin("a", "Orders", "place", epoch())(epoch(), true, false)
+	}
+	state := trial.Show(epoch())
+	if state.Calls != 202 || state.RefusedLive != 200 || state.Refused != 100 || state.Differs != 100 {
+		t.Errorf("%+v", state)
+	}
+	first(epoch(), false, false)
+	second(epoch(), false, false)
+	for name, limiter := range map[string]policy.LimiterState{
+		"all": trial.Show(epoch()).Limits.Limit, "service": trial.Show(epoch()).Limits.Methods["Orders"],
+		"method": trial.Show(epoch()).Limits.Methods["Orders.place"], "caller": trial.Show(epoch()).Limits.Callers.Callers[0],
+	} {
+		if limiter.Running != 0 {
+			t.Errorf("%s: %d run", name, limiter.Running)
+		}
+	}
+}
+
+func TestNewServerTrial_RefusesWhatADocumentMayNotHave(t *testing.T) {
+	_, err := policy.NewServerTrial(policy.Server{Connections: 2_000_000_000}, epoch())
+	if err == nil || !strings.Contains(err.Error(), "server.connections") {
+		t.Error(err)
+	}
+}
+
+// TestServerTrial_IsBounded: names come from peers of a proxy.
+func TestServerTrial_IsBounded(t *testing.T) {
+	methods := map[string]policy.Limit{"Orders": {Running: 1}}
+	trial := newServerTrial(t, policy.Server{Methods: methods})
+	delete(methods, "Orders") // what it was given is the caller's
+	for i := range 100_000 {
+		trial.Begin("a", fmt.Sprint("Made", i), "up", epoch())(epoch(), false, false)
+	}
+	trial.Begin("a", "Orders", "place", epoch())
+	if state := trial.Show(epoch()); len(state.Limits.Methods) != 1 || state.Refused != 0 || state.Calls != 100_001 {
+		t.Errorf("%+v", state)
+	}
+}
+
+// TestServerTrial_ByManyAtOnce ends with nothing taken.
+func TestServerTrial_ByManyAtOnce(t *testing.T) {
+	trial := newServerTrial(t, policy.Server{
+		Limit: policy.Limit{Running: 3}, CallerLimit: policy.Limit{Running: 2}, Methods: map[string]policy.Limit{"Orders": {Running: 2}, "Orders.m1": {Running: 1}},
+		Adaptive: policy.Adaptive{Enabled: true},
+	})
+	var all sync.WaitGroup
+	for worker := range 8 {
+		all.Go(func() {
+			random := rand.New(rand.NewPCG(uint64(worker), 1))
+			for range 2000 {
+				end := trial.Begin(fmt.Sprint("caller ", random.IntN(3)), "Orders", fmt.Sprint("m", random.IntN(3)), epoch())
+				end(epoch().Add(time.Millisecond), random.IntN(4) == 0, random.IntN(8) == 0)
+			}
+		})
+	}
+	all.Wait()
+	state := trial.Show(epoch())
+	if state.Calls != 16_000 || state.Limits.Limit.Running != 0 || state.Limits.Methods["Orders"].Running != 0 || state.Limits.Methods["Orders.m1"].Running != 0 {
+		t.Errorf("%+v", state)
+	}
+	for _, caller := range state.Limits.Callers.Callers {
+		if caller.Running != 0 {
+			t.Errorf("%+v", caller)
+		}
+	}
+}

@@ -1,0 +1,141 @@
+package fulmar_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fulmar-rpc/fulmar"
+	"github.com/fulmar-rpc/fulmar/internal/simnet"
+	"github.com/fulmar-rpc/fulmar/internal/testservice"
+	"github.com/fulmar-rpc/fulmar/policy"
+)
+
+// everyLimit has one of each kind.
+func everyLimit() policy.Server {
+	return policy.Server{
+		Limit: policy.Limit{PerSecond: 50, Burst: 8}, CallerLimit: policy.Limit{Running: 6},
+		Methods:  map[string]policy.Limit{"Echo": {Running: 5}, "Echo.nothing": {Running: 4}, "Echo.add": {PerSecond: 10, Burst: 2}},
+		Adaptive: policy.Adaptive{Enabled: true},
+	}
+}
+
+// TestServer_Try has limits on trial: they are told of everything and change nothing. Those
+// that hold differ from themselves in nothing, and refuse as many calls.
+func TestServer_Try(t *testing.T) {
+	for name, holds := range map[string]policy.Server{"none holds": {}, "the same hold": everyLimit()} {
+		t.Run(name, func(t *testing.T) {
+			var held holder
+			stub := held.stub()
+			stub.OnAdd = func(_ context.Context, left, right int32) (int32, error) { return left + right, nil }
+			config := fulmar.ServerConfig{Policy: holds}
+			simulate(t, simnet.Config{}, config, fulmar.ClientConfig{Timeout: -1}, stub, func(s *simulation) {
+				trial, err := policy.NewServerTrial(everyLimit(), time.Now())
+				if err != nil {
+					t.Fatal(err)
+				}
+				s.share()
+				s.server.Try(trial)
+				calls, refused := burst(s, &held)
+				state := trial.Show(time.Now())
+				t.Log(state)
+				if state.Calls != calls || state.RefusedLive != refused || state.Refused == 0 || state.Limits.Limit.Running != 0 {
+					t.Errorf("of %d calls, of which %d were refused, it knows %+v", calls, refused, state)
+				}
+				if name == "none holds" && (refused != 0 || state.Differs != state.Refused) || name != "none holds" && (state.Refused != refused || state.Differs != 0) {
+					t.Errorf("%d were refused, %v", refused, state)
+				}
+				s.server.Try(nil)
+				burst(s, &held)
+				if after := trial.Show(time.Now()); after.Calls != state.Calls {
+					t.Errorf("it was told of %d calls behind its end", after.Calls-state.Calls)
+				}
+			})
+		})
+	}
+}
+
+// burst makes calls of two methods, some of them at once, and returns how many there were
+// and how many were refused.
+func burst(s *simulation, held *holder) (calls, refused uint64) {
+	var mu sync.Mutex
+	count := func(err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if calls++; isRefusal(err) {
+			refused++
+		}
+	}
+	for range 3 {
+		release := held.begin()
+		var all sync.WaitGroup
+		for range 7 {
+			all.Go(func() { count(s.api.Nothing(context.Background())) })
+			synctest.Wait()
+		}
+		for range 5 {
+			_, err := s.api.Add(context.Background(), 1, 2)
+			count(err)
+		}
+		release()
+		all.Wait()
+		synctest.Wait()
+		time.Sleep(300 * time.Millisecond)
+	}
+	return calls, refused
+}
+
+// TestServer_TryStreams: streams count while they last.
+func TestServer_TryStreams(t *testing.T) {
+	for _, protocol := range []fulmar.Protocol{fulmar.TTHeader, fulmar.GRPC} {
+		t.Run(protocol.String(), func(t *testing.T) {
+			trial, err := policy.NewServerTrial(policy.Server{Limit: policy.Limit{Running: 2}}, time.Now())
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := serveAny(t, fulmar.ServerConfig{}, func(registrar fulmar.Registrar) { testservice.RegisterFeedServer(registrar, waitingFeed{}) })
+			r.server.Try(trial)
+			api := testservice.NewFeedClient(dialAny(t, fulmar.ClientConfig{Target: r.address, Protocol: protocol}))
+			ctx, cancel := context.WithCancel(context.Background())
+			for range 3 {
+				stream, err := api.List(ctx, &testservice.Item{})
+				if err == nil {
+					_, err = stream.Recv()
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			if state := trial.Show(time.Now()); state.Calls != 3 || state.Refused != 1 || state.Limits.Limit.Running != 2 {
+				t.Errorf("%+v", state)
+			}
+			cancel()
+			eventually(t, func() bool { return trial.Show(time.Now()).Limits.Limit.Running == 0 })
+		})
+	}
+}
+
+// TestExplain_NamesTheLimit of a server that has refused a call.
+func TestExplain_NamesTheLimit(t *testing.T) {
+	limit := policy.Server{Methods: map[string]policy.Limit{"Echo.add": {PerSecond: 1, Burst: 1}}}
+	for _, protocol := range []fulmar.Protocol{fulmar.TTHeader, fulmar.GRPC, fulmar.Framed} {
+		t.Run(protocol.String(), func(t *testing.T) {
+			_, api, _ := limited(t, limit, protocol)
+			var explained policy.Explanation
+			for range 2 {
+				_, _ = api.Add(context.Background(), 1, 2, fulmar.Explain(&explained))
+			}
+			if explained.Len() != 1 || !strings.HasPrefix(explained.At(0).Detail, "limit of Echo.add: 1 calls in a second") ||
+				!strings.Contains(explained.String(), `: "limit of Echo.add: 1 calls in a second`) {
+				t.Errorf("%s", &explained)
+			}
+			if encoded, err := json.Marshal(&explained); err != nil || !strings.Contains(string(encoded), `"Detail":"limit of Echo.add: 1 calls in a second`) {
+				t.Errorf("%s, %v", encoded, err)
+			}
+		})
+	}
+}
