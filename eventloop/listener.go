@@ -143,10 +143,14 @@ func (l keepAliveListener) Accept() (net.Conn, error) {
 // to go on with it: pass it in exec.Cmd.ExtraFiles and open it there with
 // ListenFile. Connections that arrive until one of the two accepts them wait in
 // the socket, so none is refused. Closing the Listener does not close the file;
-// for Unix sockets it does not remove the path either, from now on. The error is
-// errors.ErrUnsupported for a listener without descriptor.
+// for Unix sockets it does not remove the path either, from now on. The descriptor does
+// not block, and must not be made to: that is a property of the socket, and so of the
+// Listener's as well. The error is errors.ErrUnsupported for a listener without descriptor.
 func (l *Listener) File() (*os.File, error) {
 	file, err := fileOf(l.brought)
+	if err == nil {
+		file, err = withoutBlocking(file)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("eventloop: listener %s: file: %w", text(l.Addr()), err)
 	}
