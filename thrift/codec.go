@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"sync"
 
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
@@ -121,9 +122,30 @@ func Append(dst []byte, s Struct) ([]byte, error) {
 			return dst, &Error{Kind: thriftwire.BadValue, Offset: -1, Detail: fmt.Sprintf("%T: nil where a struct is required", s)}
 		}
 	}
-	t := &appending{writer: newWriter(limits.DefaultMessage())}
+	t := appendings.Get().(*appending)
+	t.writer = newWriter(limits.DefaultMessage())
 	t.writer.tools = t
-	return t.writer.appendTo(dst, s)
+	b, err := t.writer.appendTo(dst, s)
+	*t = appending{} // it would keep s, and the counter its memory
+	appendings.Put(t)
+	return b, err
+}
+
+// appendings and readers are what Append and Unmarshal need for a message, as tools are for
+// one of a call.
+var (
+	appendings = sync.Pool{New: func() any { return new(appending) }}
+	readers    = sync.Pool{New: func() any { return new(Reader) }}
+)
+
+// unmarshal reads what a Reader was made for.
+func unmarshal(with Reader, s Struct) error {
+	r := readers.Get().(*Reader)
+	*r = with
+	err := r.read(s)
+	*r = Reader{} // it would keep what it has not given away
+	readers.Put(r)
+	return err
 }
 
 // Marshal returns s in the Binary protocol, under the default limits, as Append does.
@@ -140,8 +162,7 @@ func Marshal(s Struct) ([]byte, error) {
 // is assigned to it, or UnmarshalConfig.Reuse takes its memory as well. It keeps no
 // reference to b: strings have memory of their own, as StringsAuto describes it.
 func Unmarshal(b []byte, s Struct) error {
-	r := newReader(b, limits.DefaultMessage(), StringsAuto, copied)
-	return r.read(s)
+	return unmarshal(newReader(b, limits.DefaultMessage(), StringsAuto, copied), s)
 }
 
 // UnmarshalConfig says how UnmarshalOwned decodes. The zero value is usable.
@@ -168,5 +189,5 @@ func UnmarshalOwned(b []byte, s Struct, config UnmarshalConfig) error {
 			return fmt.Errorf("thrift: %T cannot reuse memory: it was generated without --reuse", s)
 		}
 	}
-	return r.read(s)
+	return unmarshal(r, s)
 }
