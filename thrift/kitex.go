@@ -3,6 +3,7 @@ package thrift
 import (
 	"fmt"
 	"math"
+	"sync"
 	"unsafe"
 
 	"github.com/fulmar-rpc/fulmar/internal/limits"
@@ -19,21 +20,30 @@ import (
 func (Codec) FastWrite(buf []byte, s Struct) int {
 	m := limits.DefaultMessage()
 	m.Bytes, m.Depth = math.MaxInt, limits.ValueDepth
-	to := struct { // one allocation
-		writer Writer
-		fixed  fixedBuffer
-		beside [counterBytes]byte
-	}{writer: newWriter(m), fixed: fixedBuffer{buf: buf}}
-	to.writer.fixed, to.fixed.beside = &to.fixed, to.beside[:]
+	to := fastWritings.Get().(*fastWriting)
+	to.writer, to.fixed = newWriter(m), fixedBuffer{buf: buf, beside: to.beside[:]}
+	to.writer.fixed = &to.fixed
 	to.fixed.settle(s.WriteThrift(&to.writer, buf[:0:len(buf)]))
-	if err := to.writer.err; err != nil {
+	settled, err := to.fixed.settled, to.writer.err
+	*to = fastWriting{} // it would keep buf
+	fastWritings.Put(to)
+	if err != nil {
 		panic(err)
 	}
-	if to.fixed.settled > len(buf) {
-		panic(fmt.Sprintf("thrift: %T takes %d bytes, the buffer has %d", s, to.fixed.settled, len(buf)))
+	if settled > len(buf) {
+		panic(fmt.Sprintf("thrift: %T takes %d bytes, the buffer has %d", s, settled, len(buf)))
 	}
-	return to.fixed.settled
+	return settled
 }
+
+// fastWriting is what FastWrite needs for a message.
+type fastWriting struct {
+	writer Writer
+	fixed  fixedBuffer
+	beside [counterBytes]byte
+}
+
+var fastWritings = sync.Pool{New: func() any { return new(fastWriting) }}
 
 // fixedBuffer is memory that is as long as what is written to it. Room for all that could
 // come next may be more than is left of it, so that is taken beside it, and what came is
@@ -80,10 +90,13 @@ func (c Codec) FastRead(buf []byte, s Struct) (int, error) {
 	if end, err := thriftwire.Skip(buf, StructType, m.Depth, m.Depth); err == nil {
 		buf = buf[:end]
 	}
-	r := newReader(buf, m, c.Strings, copied)
-	p := s.ReadThrift(&r, 0)
-	if r.err != nil {
-		return 0, r.err
+	r := readers.Get().(*Reader)
+	*r = newReader(buf, m, c.Strings, copied)
+	p, err := s.ReadThrift(r, 0), r.err
+	*r = Reader{}
+	readers.Put(r)
+	if err != nil {
+		return 0, err
 	}
 	return p, nil
 }
