@@ -44,10 +44,9 @@ type governedCall struct {
 	// number is that of the attempt, before the error of the one before.
 	number int
 	before *Error
-	// hedges is how many attempts began beside others.
-	hedges int
-	// stream says that it is one.
-	stream bool
+	// policyTimeout is that of the policy, negative if there is none; 0 for calls that bring
+	// a time of their own, and for streams.
+	policyTimeout time.Duration
 }
 
 // attempted is a call, or a stream that is to be opened, while attempts of it are made.
@@ -142,9 +141,6 @@ func (c *Client) inTurn(ctx context.Context, it attempted, call *governedCall, n
 // begins notes that an attempt begins, and returns its place in the explanation.
 func (g *governedCall) begins(to destination, now time.Time, number int, hedged bool) (record int) {
 	g.number = number
-	if hedged {
-		g.hedges++
-	}
 	return explainAttempt(g.explained, to, now.Sub(g.start), hedged)
 }
 
@@ -211,7 +207,7 @@ func (u *unaryState) try(ctx context.Context, c *Client, to destination, now tim
 
 // attemptAt makes one attempt, and tells the balancer what it has shown.
 func (c *Client) attemptAt(ctx context.Context, state *unaryState, to destination, now time.Time) (err error) {
-	limit := state.limit
+	limit, call := state.limit, ctx
 	if timeout := state.held.Retry.AttemptTimeout; timeout > 0 && (limit <= 0 || timeout < limit) {
 		within := attemptContext(ctx, now.Add(timeout))
 		defer within.finish()
@@ -233,6 +229,9 @@ func (c *Client) attemptAt(ctx context.Context, state *unaryState, to destinatio
 	}()
 	err = c.attempt(ctx, to.peer, state, now, limit)
 	outcome = outcomeOf(err)
+	if outcome == cluster.Unknown && outran(call, state.number) {
+		outcome = cluster.Failed
+	}
 	if err == nil && state.method.Oneway && !to.choice.Trial() {
 		// It was written, which servers take that fail. In a trial it is what is asked.
 		outcome = cluster.Unknown

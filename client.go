@@ -317,6 +317,12 @@ func (c *Client) Call(ctx context.Context, method *MethodDesc, request, reply an
 	state.method, state.peer, state.protocol = method, c.target, c.protocol
 	state.chosen, state.request, state.reply = chosen, request, reply
 	state.governed, state.held = governed, held
+	if chosen.timeout == 0 {
+		state.policyTimeout = timeout
+		if timeout == 0 {
+			state.policyTimeout = -1
+		}
+	}
 	state.waits = chosen.ready.waits(c.config.WaitForReady)
 	c.explainBegin(&state.governedCall, method, chosen.explained)
 	state.fresh = len(c.config.Interceptors) == 0

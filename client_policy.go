@@ -250,7 +250,7 @@ func (g *governor) leave(call *governedCall, now time.Time, err error) {
 	g.target.Done(p.target, now, ofTarget)
 	call.governed.circuit.Done(p.method, now, ofMethod)
 	if p.trial != nil {
-		p.tried.Stream, p.tried.Hedges = call.stream, call.hedges
+		p.tried.Start, p.tried.Timeout = call.start, call.policyTimeout
 		p.trial.End(p.tried, code, silent, now)
 	}
 }

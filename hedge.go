@@ -20,6 +20,8 @@ type race struct {
 	tried  []*cluster.Member
 	// started is how many attempts have begun, running how many go on.
 	started, running int
+	// outrun is the cause with which the others end when one has answered.
+	outrun error
 	// last is the attempt that ended last. alone: no further one begins beside another, because
 	// a server has said that there shall be none.
 	last  *runner
@@ -40,12 +42,12 @@ type runner struct {
 // hedged makes the attempts of a call of which another one begins beside it if one takes
 // long. The first answer counts.
 func (c *Client) hedged(ctx context.Context, state *unaryState, now time.Time) (address string, err error) {
-	within, cancel := context.WithCancel(ctx)
+	within, cancel := context.WithCancelCause(ctx)
 	p := &state.held.Method
 	r := &race{client: c, call: state, ctx: within, ended: make(chan *runner)}
 	defer func() {
 		// Encoding reads the request, which is the caller's again when this returns.
-		cancel()
+		cancel(r.outrun)
 		for ; r.running > 0; r.running-- {
 			it := <-r.ended
 			explainOutcome(state.explained, it.record, it.err, policy.Decision{}, time.Since(state.start))
@@ -131,6 +133,20 @@ func (r *race) start(now time.Time, hedged bool) error {
 	return nil
 }
 
+// outrun ends attempts of a race: that of a number has answered.
+type outrun struct{ by int }
+
+// Error says it in words.
+func (outrun) Error() string { return "another attempt has answered" }
+
+// outran reports whether an attempt has ended because one that began later has answered: it
+// had all of Hedge.After more. One in twenty is outrun if After is what it should be, so a
+// few in a row say what timeouts would say, which hedged calls hardly have.
+func outran(ctx context.Context, number int) bool {
+	won, ok := context.Cause(ctx).(outrun)
+	return ok && number < won.by
+}
+
 // won reports whether an attempt ended in an answer that counts.
 func (it *runner) won() bool {
 	_, failed := it.err.(*Error)
@@ -157,6 +173,7 @@ func (r *race) judge(it *runner) policy.Decision {
 // finish makes the outcome of an attempt that of the call.
 func (r *race) finish(it *runner) (address string, err error) {
 	if it.err == nil || it.won() {
+		r.outrun = outrun{it.state.number}
 		if r.call.reply != nil {
 			reflect.ValueOf(r.call.reply).Elem().Set(reflect.ValueOf(it.state.reply).Elem())
 		}

@@ -176,7 +176,9 @@ func refusedWith(err error) Code {
 // does not answer in time, or loses the connection. Whose fault it is that something went
 // wrong within it only a comparison with other instances tells. All else that a server says
 // about the call is an answer: if it has too much to do, leaving it alone would give its
-// calls to others, which have as much.
+// calls to others, which have as much. An attempt that was given up on this side, by its caller
+// or because another one had won, shows nothing: as an answer it acquitted an instance that
+// hangs, which with hedging, or callers that cancel, then never was ejected.
 func outcomeOf(err error) cluster.Outcome {
 	e, ok := err.(*Error)
 	switch failed := transportFailure(err); {
@@ -199,10 +201,7 @@ func outcomeOf(err error) cluster.Outcome {
 		return cluster.Unknown
 	case failed.Refused:
 		return cluster.Refused
-	case failed.Phase >= transport.PhaseWrite:
-		if e.code == Canceled {
-			return cluster.Reached
-		}
+	case failed.Phase >= transport.PhaseWrite && e.code != Canceled:
 		return cluster.Failed
 	}
 	return cluster.Unknown

@@ -139,3 +139,62 @@ func TestExplain_NamesTheLimit(t *testing.T) {
 		})
 	}
 }
+
+// TestClient_TryThePolicyThatHolds: it differs from itself in nothing, with what takes its
+// time before a call is made, with deadlines that are the caller's, and with hedges.
+func TestClient_TryThePolicyThatHolds(t *testing.T) {
+	slowly := func(ctx context.Context, call fulmar.Unary, next fulmar.UnaryNext) error {
+		time.Sleep(5 * time.Millisecond)
+		return next(ctx, call)
+	}
+	within := func(d time.Duration) func(testservice.EchoClient) error {
+		return func(api testservice.EchoClient) error {
+			ctx, cancel := context.WithTimeout(context.Background(), d)
+			defer cancel()
+			_, err := api.Add(ctx, 1, 2)
+			return err
+		}
+	}
+	option := func(d time.Duration) func(testservice.EchoClient) error {
+		return func(api testservice.EchoClient) error {
+			_, err := api.Add(context.Background(), 1, 2, fulmar.Timeout(d))
+			return err
+		}
+	}
+	for name, test := range map[string]struct {
+		call     func(testservice.EchoClient) error
+		timedOut uint64
+	}{
+		"its own timeout":    {within(time.Hour), 10},
+		"an earlier one":     {within(30 * time.Millisecond), 0},
+		"an option":          {option(30 * time.Millisecond), 0},
+		"a longer option":    {option(300 * time.Millisecond), 0},
+		"no time, by option": {option(-1), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config := fulmar.ClientConfig{Interceptors: []fulmar.UnaryInterceptor{slowly}, Policy: policy.Client{
+				Method: policy.Method{Timeout: 100 * time.Millisecond, Retry: policy.Retry{Idempotent: true}, Hedge: policy.Hedge{After: 20 * time.Millisecond}},
+			}}
+			withSeveral(t, 2, config, func(s *several) {
+				s.serve(&testservice.Stub{OnAdd: func(ctx context.Context, _, _ int32) (int32, error) {
+					select {
+					case <-ctx.Done():
+					case <-time.After(time.Second):
+					}
+					return 3, nil
+				}}, s.addresses...)
+				trial, err := policy.NewTrial(config.Policy, time.Now())
+				if err != nil {
+					t.Fatal(err)
+				}
+				s.client.Try(trial)
+				for range 10 {
+					_ = test.call(s.api)
+				}
+				if got := trial.Show(); got.Calls != 10 || got.Differs != 0 || got.TimedOut != test.timedOut || got.TimedOutLive != test.timedOut {
+					t.Errorf("%+v", got)
+				}
+			})
+		})
+	}
+}

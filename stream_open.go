@@ -29,7 +29,6 @@ func (c *Client) openStream(ctx context.Context, call Stream) error {
 // afterwards nothing is tried again, because messages may have been seen.
 func (c *Client) openGoverned(ctx context.Context, s *clientStream) error {
 	now := time.Now()
-	s.stream = true
 	if err := c.enter(&s.governedCall, now); err != nil {
 		return err
 	}

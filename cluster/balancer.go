@@ -403,6 +403,8 @@ func (b *Balancer) learn(choice Choice, outcome Outcome, found suspicion, at int
 	case choice.trial && (outcome == Reached || outcome == Erred || outcome == Busy):
 		m.ejection = before.reached()
 		m.window.reset()
+	case choice.trial && before.ejected():
+		m.ejection = before.undecided(at, r)
 	}
 	changed := m.ejection.ejected() != before.ejected() || m.ejection.fault != before.fault
 	switch {

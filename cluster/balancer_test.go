@@ -233,6 +233,8 @@ func TestBalancer_EjectsWhatRefuses(t *testing.T) {
 	if i := b.call(now, cluster.Unknown); i != bad {
 		t.Fatalf("the call went to %d", i)
 	}
+	none("behind a trial that showed nothing")
+	now = now.Add(limits.EjectPauseMin)
 	if i := b.call(now, cluster.Reached); i != bad || b.Ejected() != 0 {
 		t.Errorf("a trial that showed nothing was followed by a call to %d; %d are ejected", i, b.Ejected())
 	}

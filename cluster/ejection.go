@@ -84,6 +84,14 @@ func (e ejection) failed(why fault, at int64, r *rules) ejection {
 // reached returns what follows when a trial has shown that the instance is back.
 func (e ejection) reached() ejection { return ejection{trials: e.trials} }
 
+// undecided returns what follows when a trial has shown nothing, because its call was given
+// up: another one comes after the shortest pause, and not with the next call, which would have
+// as little to show where the instance hangs and callers do not wait.
+func (e ejection) undecided(at int64, r *rules) ejection {
+	e.until = at + int64(r.pauseMin)
+	return e
+}
+
 // nextDue returns the ejected member whose pause has ended first at a time, of
 // those that no call is trying; nil if there is none.
 func nextDue(ejected []*Member, at int64) (found *Member) {

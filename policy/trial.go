@@ -21,8 +21,7 @@ type Trial struct {
 	budget   *Budget
 	target   *Circuit
 
-	calls, refused, refusedLive, failures, retries, retriesLive, differs atomic.Uint64
-	timedOut, timedOutLive, hedges, hedgesLive                           atomic.Uint64
+	calls, refused, refusedLive, failures, retries, retriesLive, timedOut, timedOutLive, differs atomic.Uint64
 
 	mu      sync.Mutex
 	methods map[string]*trialMethod
@@ -68,13 +67,13 @@ func (t *Trial) method(service, method string, now time.Time) *trialMethod {
 
 // TrialCall is a call that a Trial was told of.
 type TrialCall struct {
-	// Stream says that how long it lasts is up to its two sides, Hedges how many attempts
-	// began beside others. They are looked at when it ends.
-	Stream bool
-	Hedges int
+	// Start is when it began, and Timeout is that of the policy that holds, negative if there
+	// is none. They are looked at when it ends. 0: no policy limits it, as of streams, and of
+	// calls that bring a time of their own; then timeouts are not compared.
+	Start   time.Time
+	Timeout time.Duration
 
 	method       *trialMethod
-	began        time.Time
 	target, own  Pass
 	refusedTrial bool
 }
@@ -82,14 +81,16 @@ type TrialCall struct {
 // Begin tells that a call begins, and whether the policy that holds refuses it. End must
 // follow.
 func (t *Trial) Begin(service, method string, now time.Time, refused bool) TrialCall {
-	call := TrialCall{method: t.method(service, method, now), began: now}
+	call := TrialCall{method: t.method(service, method, now)}
 	t.calls.Add(1)
-	t.budget.Call()
 	var ok bool
 	if call.target, ok = t.target.Allow(now); ok {
 		if call.own, ok = call.method.circuit.Allow(now); !ok {
 			t.target.Done(call.target, now, Silent)
 		}
+	}
+	if ok {
+		t.budget.Call()
 	}
 	call.refusedTrial = !ok
 	t.differ(call.refusedTrial, refused, &t.refused, &t.refusedLive)
@@ -113,28 +114,20 @@ func (t *Trial) End(call TrialCall, code observe.Code, silent bool, now time.Tim
 	target, own := t.document.TargetBreaker.Judge(code), call.method.policy.Breaker.Judge(code)
 	if silent {
 		target, own = Silent, Silent
-	} else if !call.Stream {
-		t.judgeTime(&call, code, now)
+	} else {
+		t.judgeTime(&call, now)
 	}
 	t.target.Done(call.target, now, target)
 	call.method.circuit.Done(call.own, now, own)
 }
 
-// judgeTime compares how long a call took with how long it might have taken, and with when
-// another attempt would have begun beside it.
-func (t *Trial) judgeTime(call *TrialCall, code observe.Code, now time.Time) {
-	policy, took := &call.method.policy, now.Sub(call.began)
-	if policy.Timeout != 0 {
-		late, lateLive := policy.Timeout > 0 && took > policy.Timeout, code == codeDeadlineExceeded
-		t.differ(late, lateLive, &t.timedOut, &t.timedOutLive)
+// judgeTime compares how long a call took with how long it might have taken under either
+// policy.
+func (t *Trial) judgeTime(call *TrialCall, now time.Time) {
+	took, timeout := now.Sub(call.Start), call.method.policy.Timeout
+	if timeout != 0 && call.Timeout != 0 {
+		t.differ(timeout > 0 && took >= timeout, call.Timeout > 0 && took >= call.Timeout, &t.timedOut, &t.timedOutLive)
 	}
-	hedges := 0
-	for hedges+1 < policy.Hedge.AttemptsBeside() && took > time.Duration(hedges+1)*policy.Hedge.After && t.budget.Take(now) {
-		hedges++
-	}
-	t.hedges.Add(uint64(hedges))
-	t.hedgesLive.Add(uint64(call.Hedges))
-	t.differs.Add(uint64(max(hedges-call.Hedges, call.Hedges-hedges)))
 }
 
 // differ counts a decision of both policies.
@@ -161,13 +154,10 @@ type TrialState struct {
 	// Retries is how many attempts the policy on trial would have tried again, RetriesLive
 	// how many the one that holds has.
 	Retries, RetriesLive uint64
-	// TimedOut is how many calls took longer than the timeout on trial, TimedOutLive how
-	// many of the same methods failed with deadline_exceeded. Methods for which the policy
-	// on trial sets no timeout count in neither.
+	// TimedOut is how many calls took as long as the timeout on trial, TimedOutLive how many
+	// took as long as that of the policy that holds. Methods for which the policy on trial
+	// sets none count in neither.
 	TimedOut, TimedOutLive uint64
-	// Hedges is how many attempts the policy on trial would have begun beside others, by how
-	// long calls took, HedgesLive how many the one that holds has.
-	Hedges, HedgesLive uint64
 	// Differs is how many decisions differ.
 	Differs uint64
 	// Limits are those of a ServerTrial, as Server.Stats has those that hold, and nil of a
@@ -182,11 +172,10 @@ func (t *Trial) Show() TrialState {
 		Refused: t.refused.Load(), RefusedLive: t.refusedLive.Load(),
 		Retries: t.retries.Load(), RetriesLive: t.retriesLive.Load(),
 		TimedOut: t.timedOut.Load(), TimedOutLive: t.timedOutLive.Load(),
-		Hedges: t.hedges.Load(), HedgesLive: t.hedgesLive.Load(),
 	}
 }
 
-// String says it in a line, of attempts, timeouts and hedges only where there were any.
+// String says it in a line, of attempts and timeouts only where there were any.
 func (s TrialState) String() string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "of %d calls it would have refused %d (%d were)", s.Calls, s.Refused, s.RefusedLive)
@@ -195,9 +184,6 @@ func (s TrialState) String() string {
 	}
 	if s.TimedOut+s.TimedOutLive > 0 {
 		fmt.Fprintf(&out, ", ended %d calls at their timeout (%d were)", s.TimedOut, s.TimedOutLive)
-	}
-	if s.Hedges+s.HedgesLive > 0 {
-		fmt.Fprintf(&out, ", begun %d attempts beside others (%d were)", s.Hedges, s.HedgesLive)
 	}
 	fmt.Fprintf(&out, ": %d decisions differ", s.Differs)
 	return out.String()

@@ -106,66 +106,80 @@ func TestTrial_OfThePolicyThatHolds(t *testing.T) {
 	}
 }
 
-// TestTrial_OfTimeoutsAndHedges goes by how long calls took under the policy that holds.
-func TestTrial_OfTimeoutsAndHedges(t *testing.T) {
-	const deadlineExceeded = observe.Code(4)
-	second := policy.Method{Timeout: time.Second}
-	hedged := policy.Method{Retry: policy.Retry{Idempotent: true}, Hedge: policy.Hedge{After: 100 * time.Millisecond, Attempts: 3}}
+// TestTrial_OfTimeouts goes by how long calls took under the policy that holds.
+func TestTrial_OfTimeouts(t *testing.T) {
 	for name, test := range map[string]struct {
-		policy policy.Method
-		took   time.Duration
-		code   observe.Code
-		silent bool
-		stream bool
-		hedges int
-		want   policy.TrialState
+		trial, holds, took time.Duration
+		silent             bool
+		want               policy.TrialState
 	}{
-		"in time":                    {second, time.Second, 0, false, false, 0, policy.TrialState{}},
-		"late":                       {second, time.Second + 1, 0, false, false, 0, policy.TrialState{TimedOut: 1, Differs: 1}},
-		"both late":                  {second, 2 * time.Second, deadlineExceeded, false, false, 0, policy.TrialState{TimedOut: 1, TimedOutLive: 1}},
-		"late only where it is live": {second, time.Millisecond, deadlineExceeded, false, false, 0, policy.TrialState{TimedOutLive: 1, Differs: 1}},
-		"no timeout":                 {policy.Method{Timeout: -1}, time.Hour, deadlineExceeded, false, false, 0, policy.TrialState{TimedOutLive: 1, Differs: 1}},
-		"nothing said":               {policy.Method{}, time.Hour, deadlineExceeded, false, false, 0, policy.TrialState{}},
-		"a stream":                   {second, time.Hour, 0, false, true, 0, policy.TrialState{}},
-		"nothing to be learned":      {second, time.Hour, 0, true, false, 0, policy.TrialState{}},
-		"quick":                      {hedged, 100 * time.Millisecond, 0, false, false, 0, policy.TrialState{}},
-		"slow":                       {hedged, 101 * time.Millisecond, 0, false, false, 0, policy.TrialState{Hedges: 1, Differs: 1}},
-		"slower":                     {hedged, time.Second, 0, false, false, 1, policy.TrialState{Hedges: 2, HedgesLive: 1, Differs: 1}},
-		"hedged only where live":     {policy.Method{}, time.Second, 0, false, false, 2, policy.TrialState{HedgesLive: 2, Differs: 2}},
+		"in time":               {2 * time.Second, 3 * time.Second, time.Second, false, policy.TrialState{}},
+		"late":                  {time.Second, 3 * time.Second, time.Second, false, policy.TrialState{TimedOut: 1, Differs: 1}},
+		"both late":             {time.Second, 2 * time.Second, 2 * time.Second, false, policy.TrialState{TimedOut: 1, TimedOutLive: 1}},
+		"late where it is live": {3 * time.Second, time.Second, time.Second, false, policy.TrialState{TimedOutLive: 1, Differs: 1}},
+		"no timeout on trial":   {-1, time.Second, time.Hour, false, policy.TrialState{TimedOutLive: 1, Differs: 1}},
+		"no timeout holds":      {time.Second, -1, time.Hour, false, policy.TrialState{TimedOut: 1, Differs: 1}},
+		"the same":              {time.Second, time.Second, time.Hour, false, policy.TrialState{TimedOut: 1, TimedOutLive: 1}},
+		"nothing on trial":      {0, time.Second, time.Hour, false, policy.TrialState{}},
+		"a stream":              {time.Second, 0, time.Hour, false, policy.TrialState{}},
+		"nothing to be learned": {time.Second, time.Second, time.Hour, true, policy.TrialState{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			trial, err := policy.NewTrial(policy.Client{Method: test.policy}, epoch())
+			trial, err := policy.NewTrial(policy.Client{Method: policy.Method{Timeout: test.trial}}, epoch())
 			if err != nil {
 				t.Fatal(err)
 			}
-			call := trial.Begin("Orders", "place", epoch(), false)
-			call.Stream, call.Hedges = test.stream, test.hedges
-			trial.End(call, test.code, test.silent, epoch().Add(test.took))
+			call := trial.Begin("Orders", "place", epoch().Add(time.Minute), false) // behind interceptors
+			call.Start, call.Timeout = epoch(), test.holds
+			trial.End(call, 0, test.silent, epoch().Add(test.took))
 			test.want.Calls = 1
 			if got := trial.Show(); got != test.want {
 				t.Errorf("it shows %+v, want %+v", got, test.want)
 			}
 		})
 	}
+	text := policy.TrialState{Calls: 5, TimedOut: 2, TimedOutLive: 1, Differs: 1}.String()
+	if text != "of 5 calls it would have refused 0 (0 were), ended 2 calls at their timeout (1 were): 1 decisions differ" {
+		t.Error(text)
+	}
 }
 
-// TestTrial_HedgesWithinTheBudget of the policy on trial.
-func TestTrial_HedgesWithinTheBudget(t *testing.T) {
+// TestTrial_RefusedCallsEarnNoRetries: the budget of the policy that holds does not count
+// calls that are refused, so neither does that of the one on trial.
+func TestTrial_RefusedCallsEarnNoRetries(t *testing.T) {
 	trial, err := policy.NewTrial(policy.Client{
-		Method:      policy.Method{Retry: policy.Retry{Idempotent: true}, Hedge: policy.Hedge{After: time.Millisecond}},
-		RetryBudget: policy.RetryBudget{Percent: 10, PerSecond: -1},
+		Method:        policy.Method{Retry: policy.Retry{Idempotent: true, Attempts: 2}},
+		TargetBreaker: policy.Breaker{FailurePercent: 1, MinCalls: 1, Pause: time.Second},
+		RetryBudget:   policy.RetryBudget{Percent: 10, PerSecond: -1},
 	}, epoch())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 1000 {
-		trial.End(trial.Begin("Orders", "place", epoch(), false), 0, false, epoch().Add(time.Second))
+	failure := policy.Failure{Attempt: 1, Code: 14, Executed: policy.ExecutedYes, Sent: true, Left: -1}
+	now := epoch()
+	fail := func() {
+		call := trial.Begin("Orders", "place", now, false)
+		trial.Failed(call, failure, policy.Decision{}, now)
+		trial.End(call, 14, false, now)
 	}
-	if got := trial.Show(); got.Hedges < 100 || got.Hedges > 100+64 {
-		t.Errorf("%d attempts beside others of 1,000 calls with a budget of 10 in a hundred", got.Hedges)
+	for range 100 { // what a quiet time leaves is used up
+		fail()
+		now = now.Add(time.Second)
 	}
-	if text := trial.Show().String(); !strings.Contains(text, "attempts beside others (0 were)") || strings.Contains(text, "timeout") {
-		t.Error(text)
+	before := trial.Show()
+	for range 100 {
+		now = now.Add(time.Millisecond)
+		fail()
+	}
+	if got := trial.Show(); got.Refused-before.Refused < 99 {
+		t.Fatalf("%+v", got)
+	}
+	for range 10 {
+		now = now.Add(time.Second)
+		fail()
+	}
+	if n := trial.Show().Retries - before.Retries; n > 2 {
+		t.Errorf("%d attempts were tried again of 11 calls that were not refused, with a budget of one in ten", n)
 	}
 }
 
