@@ -1,4 +1,4 @@
-//go:build !(gc && go1.26 && !go1.27 && (amd64 || arm64))
+//go:build !(!purego && gc && go1.26 && !go1.27 && (amd64 || arm64))
 
 package thrift
 

@@ -30,7 +30,7 @@ type Reader struct {
 	// reuse: what is read takes the memory of what the struct was before.
 	reuse bool
 	// singles and singleMaps are how many structs and small maps have been made one by
-	// one; see Structs.
+	// one; see Structs and sharesPiece.
 	singles, singleMaps uint8
 	// views is how long views may refer to the message, nil if for ever or not at all.
 	views *Lease
@@ -52,6 +52,8 @@ type memory struct {
 	words     []uint64
 	// structs is for structs that are pointed to; see Structs.
 	structs *structSlabs
+	// maps is for small maps; see smallMap.
+	maps *structSlabs
 	// kitex is for code in the shape of Kitex, and for sets; see forKitex.
 	kitex *kitexMemory
 }
@@ -369,8 +371,8 @@ func MakeMap[K comparable, V any](r *Reader, p, n int, old map[K]V) map[K]V {
 		clear(old)
 		return old
 	}
-	if fitsSmallMap[K, V](n) {
-		return newSingle[smallMap[K, V]](r, p, &r.singleMaps).use()
+	if sharesPiece[K, V](r, n) {
+		return mapInPiece[K, V](r, p)
 	}
 	if !r.charge(p, mapBytes[K, V](n)) {
 		return map[K]V{}

@@ -9,7 +9,8 @@ const slabSingles = 4
 // Structs makes structs of type T for a container of pointers to them, such as a map, in
 // pieces of memory that those of a message share: one of many structs takes a few
 // allocations, however they are nested. What is kept keeps its piece, of at most
-// slabBytes, in memory. The zero value is ready for use.
+// slabBytes, in memory, with all that the others in it refer to. The zero value is ready for
+// use.
 type Structs[T any] struct {
 	// own is what is left of a piece of the container's own. The first one of a message
 	// has that: many messages have no other.
@@ -29,8 +30,9 @@ type structSlab struct {
 	// memory is a slice of made structs, of which used have been handed out.
 	memory     unsafe.Pointer
 	used, made int
-	// next is for how many the next piece is.
-	next int
+	// next is for how many the next piece is, and most for how many one may be, 0 for as many
+	// as slabBytes allow.
+	next, most int
 }
 
 // of returns the piece for a type; nil if there are too many types.
@@ -84,14 +86,14 @@ func (s *Structs[T]) New(r *Reader, p int) *T {
 	if s.slab != nil {
 		return newInSlab[T](r, p, s.slab)
 	}
-	return newSingle[T](r, p, &r.singles)
+	return newSingle[T](r, p)
 }
 
 // newSingle is New for a struct of a short container, or of none, and for one that was not
-// expected. singles is how many have been made so.
-func newSingle[T any](r *Reader, p int, singles *uint8) *T {
-	if *singles < slabSingles {
-		*singles++
+// expected.
+func newSingle[T any](r *Reader, p int) *T {
+	if r.singles < slabSingles {
+		r.singles++
 		return Allocate[T](r, p)
 	}
 	slab := slabOf[T](r)
@@ -114,6 +116,9 @@ func newInSlab[T any](r *Reader, p int, slab *structSlab) *T {
 // budget is not enough for one struct.
 func newPiece[T any](r *Reader, p int, slab *structSlab) bool {
 	made := max(1, min(slab.next, pieceMost[T](r)))
+	if slab.most > 0 {
+		made = min(made, slab.most)
+	}
 	if !r.charge(p, madeBytes(int64(made)*int64(unsafe.Sizeof(*new(T))))) {
 		return false
 	}

@@ -86,7 +86,7 @@ func TestStructs_AreZeroAndApart(t *testing.T) {
 			t.Fatalf("struct %d is not new", i)
 		}
 		all[i].next = all[i]
-		if newSingle[nothing](&r, 0, &r.singles) == nil {
+		if newSingle[nothing](&r, 0) == nil {
 			t.Fatal("there is no empty struct")
 		}
 	}
