@@ -43,6 +43,51 @@ func TestPolicy_CallersWithoutTimeSayNothing(t *testing.T) {
 	}
 }
 
+// TestPolicy_CallsWithoutAListSayNothing to breakers, nor do streams, whether no list has come
+// within their time or one that is empty: they have asked nobody.
+func TestPolicy_CallsWithoutAListSayNothing(t *testing.T) {
+	for name, set := range map[string]func(document *policy.Client, breaker policy.Breaker){
+		"target": func(document *policy.Client, breaker policy.Breaker) { document.TargetBreaker = breaker },
+		"method": func(document *policy.Client, breaker policy.Breaker) { document.Breaker = breaker },
+	} {
+		t.Run(name, func(t *testing.T) {
+			config := fulmar.ClientConfig{WaitForReady: true}
+			set(&config.Policy, policy.Breaker{FailurePercent: 50, MinCalls: 10})
+			withLists(t, 2, config, func(s *several, p *pushes) {
+				stub, _ := whoServes()
+				s.serveAny(func(registrar fulmar.Registrar) {
+					testservice.RegisterEchoServer(registrar, stub)
+					testservice.RegisterFeedServer(registrar, &feed{})
+				}, s.addresses...)
+				feeds := testservice.NewFeedClient(s.client)
+				fail := func(want fulmar.Code) {
+					t.Helper()
+					for range 20 {
+						_, call := s.api.Add(context.Background(), 1, 2, fulmar.Timeout(50*time.Millisecond))
+						_, stream := feeds.List(context.Background(), &testservice.Item{}, fulmar.Timeout(50*time.Millisecond))
+						for _, err := range []error{call, stream} {
+							if e := asError(t, err); e.Code() != want || e.Phase() != fulmar.PhaseResolve {
+								t.Errorf("%v, want the code %v", err, want)
+								return
+							}
+						}
+					}
+				}
+				fail(fulmar.Unavailable)
+				p.push()
+				fail(fulmar.DeadlineExceeded)
+				p.push(s.addresses...)
+				if _, err := s.api.Add(context.Background(), 1, 2); err != nil {
+					t.Error(err)
+				}
+				if _, err := feeds.List(context.Background(), &testservice.Item{}); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
 // TestPolicy_CallsWithoutAnAnswerInTimeCount for the breaker, other than those.
 func TestPolicy_CallsWithoutAnAnswerInTimeCount(t *testing.T) {
 	config := fulmar.ClientConfig{Timeout: 10 * time.Millisecond}

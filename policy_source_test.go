@@ -160,6 +160,53 @@ func TestPolicySource_TroubleIsSaidOnce(t *testing.T) {
 	})
 }
 
+// TestPolicySource_PausesAreShortBehindADelivery: one that fails and fails is called after
+// pauses that grow, and as soon as it has delivered something after short ones again.
+func TestPolicySource_PausesAreShortBehindADelivery(t *testing.T) {
+	const least = limits.ResolvePauseMin
+	synctest.Test(t, func(t *testing.T) {
+		calls := []struct {
+			delivers bool
+			// pause is that behind the call.
+			pause time.Duration
+		}{
+			{true, least}, {true, least}, {true, least}, {true, least}, {true, least},
+			{false, 2 * least}, {false, 4 * least}, {false, 8 * least},
+			{true, least}, {true, least}, {false, 2 * least},
+		}
+		var called []time.Time
+		client, err := fulmar.NewClient(fulmar.ClientConfig{
+			Target: "10.0.0.1:1", Logger: slog.New(slog.DiscardHandler),
+			PolicySource: func(ctx context.Context, deliver func([]byte, string)) error {
+				n := len(called)
+				if called = append(called, time.Now()); n == len(calls) {
+					<-ctx.Done()
+					return ctx.Err()
+				}
+				if calls[n].delivers {
+					deliver([]byte(`{}`), fmt.Sprint(n))
+				}
+				return errors.New("connection lost")
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		if err := client.Close(); err != nil {
+			t.Error(err)
+		}
+		if len(called) != len(calls)+1 {
+			t.Fatalf("called %d times", len(called))
+		}
+		for i, call := range calls {
+			if pause := called[i+1].Sub(called[i]); pause != call.pause {
+				t.Errorf("pause of %v behind call %d, want %v", pause, i, call.pause)
+			}
+		}
+	})
+}
+
 // TestServerPolicy_UnknownNames: limits for what a server does not have are one warning of
 // each document, when it is known what the server has.
 func TestServerPolicy_UnknownNames(t *testing.T) {

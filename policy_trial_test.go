@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fulmar-rpc/fulmar"
+	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/simnet"
 	"github.com/fulmar-rpc/fulmar/internal/testservice"
 	"github.com/fulmar-rpc/fulmar/policy"
@@ -115,6 +116,171 @@ func TestServer_TryStreams(t *testing.T) {
 			}
 			cancel()
 			eventually(t, func() bool { return trial.Show(time.Now()).Limits.Limit.Running == 0 })
+		})
+	}
+}
+
+// TestServer_TryLearnsFromCallsThatRan: to an adaptive limit on trial it says nothing how long
+// streams last, nor how long calls waited that the server then refused.
+func TestServer_TryLearnsFromCallsThatRan(t *testing.T) {
+	const took, times = 50 * time.Millisecond, 2 * limits.AdaptiveCalls
+	for name, test := range map[string]struct {
+		call   func(t *testing.T, s *streaming)
+		lately time.Duration
+	}{
+		"calls": {func(t *testing.T, s *streaming) {
+			if _, err := testservice.NewEchoClient(s.client).Add(context.Background(), 1, 2); err != nil {
+				t.Error(err)
+			}
+		}, took},
+		"streams": {func(t *testing.T, s *streaming) {
+			list, err := s.api.List(t.Context(), &testservice.Item{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			elapse(took)
+			list.Cancel()
+			synctest.Wait()
+		}, 0},
+		"refused calls": {func(t *testing.T, s *streaming) {
+			if err := testservice.NewEchoClient(s.client).Nothing(context.Background()); !isRefusal(err) {
+				t.Errorf("%v, want a refusal", err)
+			}
+		}, 0},
+	} {
+		for _, way := range directWays {
+			t.Run(name+" "+way, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					var held holder
+					stub := held.stub()
+					stub.OnAdd = func(context.Context, int32, int32) (int32, error) { elapse(took); return 3, nil }
+					config := fulmar.ServerConfig{MaxRunningCalls: 1, MaxQueueTime: took}
+					s := newStreamingOf(t, way, func(server *fulmar.Server) {
+						testservice.RegisterEchoServer(server, stub)
+						testservice.RegisterFeedServer(server, lasting())
+					}, config, fulmar.ClientConfig{Timeout: -1})
+					trial, err := policy.NewServerTrial(policy.Server{Adaptive: policy.Adaptive{Enabled: true}}, time.Now())
+					if err != nil {
+						t.Fatal(err)
+					}
+					if release := held.begin(); name == "refused calls" {
+						ended := make(chan error, 1)
+						go func() { ended <- testservice.NewEchoClient(s.client).Nothing(context.Background()) }()
+						synctest.Wait()
+						defer func() {
+							release()
+							if err := <-ended; err != nil {
+								t.Error(err)
+							}
+							synctest.Wait() // until the server knows that the answer has left
+						}()
+					}
+					s.server.Try(trial)
+					for range times {
+						test.call(t, s)
+					}
+					synctest.Wait()
+					state := trial.Show(time.Now())
+					if state.Calls != times || state.Refused != 0 || state.Limits.Adaptive.Running != 0 || state.Limits.Adaptive.Lately.Round(time.Millisecond) != test.lately {
+						t.Errorf("%v, and %+v; want calls to have taken %v", state, state.Limits.Adaptive, test.lately)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestClient_TryHandsProbesBack: a call that a breaker on trial would have let through to find
+// out whether its target works, but that the policy that holds refuses, finds nothing out. The
+// next one does.
+func TestClient_TryHandsProbesBack(t *testing.T) {
+	const pause, longer = time.Second, 3 * time.Second // both shorter than a probe may take
+	breaker := func(pause time.Duration) policy.Breaker {
+		return policy.Breaker{FailurePercent: 50, MinCalls: 10, Pause: pause}
+	}
+	target := func(pause time.Duration) policy.Client { return policy.Client{TargetBreaker: breaker(pause)} }
+	method := func(pause time.Duration) policy.Client {
+		return policy.Client{Method: policy.Method{Breaker: breaker(pause)}}
+	}
+	both := func(pause time.Duration) policy.Client {
+		return policy.Client{TargetBreaker: breaker(pause), Method: policy.Method{Breaker: breaker(pause)}}
+	}
+	for name, test := range map[string]struct{ holds, tried policy.Client }{
+		"target":                   {target(longer), target(pause)},
+		"method":                   {method(longer), method(pause)},
+		"target on trial":          {method(longer), target(pause)},
+		"method on trial":          {target(longer), method(pause)},
+		"both":                     {both(longer), both(pause)},
+		"both on trial, of target": {target(longer), both(pause)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withSeveral(t, 1, fulmar.ClientConfig{Policy: test.holds}, func(s *several) {
+				stub, _ := failingCalls(fulmar.Internal, 10)
+				s.serve(stub, s.addresses...)
+				trial, err := policy.NewTrial(test.tried, time.Now())
+				if err != nil {
+					t.Fatal(err)
+				}
+				s.client.Try(trial)
+				call := func(times int, want fulmar.Code) {
+					t.Helper()
+					for range times {
+						if _, err := s.api.Add(context.Background(), 1, 2); fulmar.CodeOf(err) != want {
+							t.Errorf("%v, want the code %v", err, want)
+						}
+					}
+				}
+				call(10, fulmar.Internal)
+				elapse(pause)
+				call(5, fulmar.Unavailable)
+				elapse(longer - pause)
+				call(5, 0)
+				want := policy.TrialState{Calls: 20, Failures: 10, RefusedLive: 5, Differs: 5}
+				if got := trial.Show(); got != want {
+					t.Errorf("it shows %+v, want %+v", got, want)
+				}
+			})
+		})
+	}
+}
+
+// TestClient_TryInAChain: whether the caller of a handler tries again himself is told to a
+// policy on trial as it is, whether or not the one that holds ignores it.
+func TestClient_TryInAChain(t *testing.T) {
+	for name, test := range map[string]struct {
+		holds, tried bool // whether it ignores the chain
+		want         policy.TrialState
+	}{
+		"neither ignores it":    {false, false, policy.TrialState{Calls: 2, Failures: 3, Retries: 1, RetriesLive: 1}},
+		"both do":               {true, true, policy.TrialState{Calls: 2, Failures: 4, Retries: 2, RetriesLive: 2}},
+		"the one that holds":    {true, false, policy.TrialState{Calls: 2, Failures: 4, Retries: 1, RetriesLive: 2, Differs: 1}},
+		"the one that is tried": {false, true, policy.TrialState{Calls: 2, Failures: 3, Retries: 2, RetriesLive: 1, Differs: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, protocol := range []fulmar.Protocol{fulmar.TTHeader, fulmar.GRPC} {
+				stub, _ := failingCalls(fulmar.Unavailable, -1)
+				retry := policy.Retry{Attempts: 2, BackoffMin: -1, IgnoreChain: test.holds}
+				inner, outer := retries(retry), retries(retry)
+				inner.Target, inner.Protocol = serve(t, fulmar.ServerConfig{}, stub).address, protocol
+				client := dialAny(t, inner)
+				retry.Idempotent, retry.IgnoreChain = true, test.tried
+				trial, err := policy.NewTrial(policy.Client{Method: policy.Method{Retry: retry}}, time.Now())
+				if err != nil {
+					t.Fatal(err)
+				}
+				client.Try(trial)
+				middle := serve(t, fulmar.ServerConfig{}, &testservice.Stub{OnAdd: func(ctx context.Context, left, right int32) (int32, error) {
+					_, err := testservice.NewEchoClient(client).Add(ctx, left, right)
+					return 0, fulmar.Errorf(fulmar.Unavailable, "behind: %w", err)
+				}})
+				outer.Target, outer.Protocol = middle.address, protocol
+				if _, err := dial(t, outer).Add(context.Background(), 1, 2); fulmar.CodeOf(err) != fulmar.Unavailable {
+					t.Fatal(err)
+				}
+				if got := trial.Show(); got != test.want {
+					t.Errorf("%v: it shows %+v, want %+v", protocol, got, test.want)
+				}
+			}
 		})
 	}
 }

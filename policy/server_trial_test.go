@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/policy"
 )
 
@@ -111,6 +112,35 @@ func TestServerTrial_RefusedCallsTakeNothing(t *testing.T) {
 		if limiter.Running != 0 {
 			t.Errorf("%s: %d run", name, limiter.Running)
 		}
+	}
+}
+
+// TestServerTrial_LearnsFromCallsThatRan: how long streams last says nothing about how busy
+// the server is, nor how long it took to refuse a call.
+func TestServerTrial_LearnsFromCallsThatRan(t *testing.T) {
+	const took = 40 * time.Millisecond
+	for name, test := range map[string]struct {
+		refused, stream bool
+		lately          time.Duration
+	}{
+		"calls":           {false, false, took},
+		"streams":         {false, true, 0},
+		"refused calls":   {true, false, 0},
+		"refused streams": {true, true, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			trial := newServerTrial(t, policy.Server{Adaptive: policy.Adaptive{Enabled: true}})
+			now := epoch()
+			for range 4 * limits.AdaptiveCalls {
+				end := trial.Begin("a", "Orders", "place", now)
+				now = now.Add(took)
+				end(now, test.refused, test.stream)
+			}
+			state := trial.Show(now).Limits.Adaptive
+			if state.Lately.Round(time.Millisecond) != test.lately || state.Undisturbed.Round(time.Millisecond) != test.lately || state.Running != 0 {
+				t.Errorf("%+v, want calls to have taken %v", state, test.lately)
+			}
+		})
 	}
 }
 
