@@ -13,6 +13,7 @@ import (
 	"github.com/fulmar-rpc/fulmar/gen/schema"
 	"github.com/fulmar-rpc/fulmar/internal/emit"
 	"github.com/fulmar-rpc/fulmar/internal/idl"
+	"github.com/fulmar-rpc/fulmar/internal/limits"
 )
 
 func load(t *testing.T, files idl.Memory) *schema.Program {
@@ -310,6 +311,33 @@ func TestGenerate_RefusesStructsOfAnySize(t *testing.T) {
 	wantDiagnostics(t, program, emit.Options{}, "/main.thrift:20:8: struct S18: takes about ")
 	optional := doubling(60, "1: optional S%d a, 2: list<S%d> b")
 	generateText(t, optional)
+}
+
+// TestGenerate_RefusesDefaultsOfAnySize has defaults that double with each struct. The
+// first that takes too much is to blame for all behind it, however large they are.
+func TestGenerate_RefusesDefaultsOfAnySize(t *testing.T) {
+	tripling := func(count int, extra string) *schema.Program {
+		text := "namespace go x\nstruct S0 { 1: list<i64> a = [1, 2, 3, 4] }\n"
+		for i := range count {
+			text += fmt.Sprintf("struct S%d { 1: list<S%d> a = [{}, {}], 2: S%[2]d b }\n", i+1, i)
+		}
+		return load(t, idl.Memory{"/main.thrift": text + extra})
+	}
+	refusal := fmt.Sprintf("/main.thrift:16:8: struct S14: its defaults take about 422096808 bytes in Go with those of the structs in them (limit %d)", limits.GoDefaultBytes)
+	wantDiagnostics(t, tripling(60, ""), emit.Options{}, refusal)
+	wantDiagnostics(t, tripling(60, ""), emit.Options{Reuse: true}, refusal)
+	wantDiagnostics(t, tripling(12, "service V { void m(1: list<S12> a = [{}, {}, {}], 2: list<S12> b = [{}, {}, {}]) }"), emit.Options{},
+		"/main.thrift:15:18: method m: the defaults of its arguments take about 281")
+	if _, diagnostics := emit.Generate(tripling(13, ""), emit.Options{}); len(diagnostics) > 0 {
+		t.Errorf("what can be decoded: %s", diagnostics)
+	}
+	// In the shape of Kitex defaults of defaults are not made, so these only add up.
+	if _, diagnostics := emit.Generate(tripling(60, ""), emit.Options{Kitex: true}); len(diagnostics) > 0 {
+		t.Errorf("in the shape of Kitex: %s", diagnostics)
+	}
+	structs := "namespace go x\nstruct Large {" + numbered(7000, "%d: i64 f%[1]d,") + "}\n"
+	large := structs + "struct S { 1: list<Large> a = [" + strings.Repeat("{},", 5000) + "] }"
+	wantDiagnostics(t, load(t, idl.Memory{"/main.thrift": large}), emit.Options{Kitex: true}, "/main.thrift:3:8: struct S: its defaults take about ")
 }
 
 // TestGenerate_RefusesDeclarationsOfAnySize has a definition of 6 MB whose codec
