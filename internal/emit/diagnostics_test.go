@@ -109,6 +109,38 @@ exception P {}
 	mustCheck(t, newChecker(t), files, "example.com/gen")
 }
 
+// TestGenerate_WarnsOfAnnotationsThatAreReplaced has annotations of which the last one
+// counts, at each kind of declaration, and others, of which all count.
+func TestGenerate_WarnsOfAnnotationsThatAreReplaced(t *testing.T) {
+	program := load(t, idl.Memory{"/main.thrift": `namespace go x
+const i32 C = 1 (go.name = "C1", go.name = "C2")
+enum E { A (go.name = "A1", go.name = "A2", other = "x", other = "y") } (deprecated = "a", deprecated = "b")
+struct S { 1: i64 a (go.type = "time.Duration", go.type = "time.Month", go.type = "time.Weekday"), 2: i32 b (go.tag = 'a:"b"', go.tag = 'a:"b"') } (go.unknown = "keep", go.unknown = "drop")
+service V { void m(1: i32 a (go.name = "b", go.name = "C")) (go.encoding = "canonical", go.encoding = "plain") } (go.strings = "own", go.strings = "auto")
+`})
+	files, diagnostics := emit.Generate(program, emit.Options{})
+	const want = `/main.thrift:2:18: warning: annotation go.name: is given again, and the last one counts
+/main.thrift:3:13: warning: annotation go.name: is given again, and the last one counts
+/main.thrift:3:74: warning: annotation deprecated: is given again, and the last one counts
+/main.thrift:4:22: warning: annotation go.type: is given again, and the last one counts
+/main.thrift:4:49: warning: annotation go.type: is given again, and the last one counts
+/main.thrift:4:110: warning: annotation go.tag: is given again, and the last one counts
+/main.thrift:4:149: warning: annotation go.unknown: is given again, and the last one counts
+/main.thrift:5:30: warning: annotation go.name: is given again, and the last one counts
+/main.thrift:5:62: warning: annotation go.encoding: is given again, and the last one counts
+/main.thrift:5:115: warning: annotation go.strings: is given again, and the last one counts
+`
+	if got := diagnostics.String(); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	types := string(files[0].Content())
+	for _, text := range []string{"C2 int32", "A2 E = 0", "A time.Weekday", "Deprecated: b"} {
+		if !strings.Contains(types, text) {
+			t.Errorf("without %q:\n%s", text, types)
+		}
+	}
+}
+
 // TestGenerate_ShowsErrorsBesideManyWarnings has more warnings than are shown.
 func TestGenerate_ShowsErrorsBesideManyWarnings(t *testing.T) {
 	text := "namespace go x\nstruct S {\n" + numbered(150, "%d: i32 f%[1]d (go.pkg = 'x')\n") +
