@@ -123,6 +123,30 @@ func TestBusinessError_ThatIsNone(t *testing.T) {
 	}
 }
 
+// TestException_ThatIsNil: a handler that returns a nil pointer to a declared exception has
+// failed, without anything to send.
+func TestException_ThatIsNil(t *testing.T) {
+	for name, err := range map[string]error{
+		"typed nil":          (*testservice.Refused)(nil),
+		"wrapped, typed nil": fmt.Errorf("outer: %w", (*testservice.Refused)(nil)),
+	} {
+		server := serve(t, fulmar.ServerConfig{}, &testservice.Stub{OnEcho: func(context.Context, *testservice.Message) (*testservice.Message, error) {
+			return nil, err
+		}})
+		eachHeaded(t, func(t *testing.T, protocol fulmar.Protocol) {
+			api := dial(t, fulmar.ClientConfig{Target: server.address, Protocol: protocol})
+			_, err := api.Echo(context.Background(), &testservice.Message{})
+			e := asError(t, err)
+			if e.Code() != fulmar.Unknown || e.Executed() != fulmar.ExecutedYes || strings.Contains(e.Message(), "panic") {
+				t.Errorf("%s: %v: code %v, %v", name, e, e.Code(), e.Executed())
+			}
+			if refused := (*testservice.Refused)(nil); errors.As(err, &refused) {
+				t.Errorf("%s: arrived as %v", name, refused)
+			}
+		})
+	}
+}
+
 // TestBusinessError_OnTheWire: the keys that Kitex has for it, on a reply without
 // a result.
 func TestBusinessError_OnTheWire(t *testing.T) {

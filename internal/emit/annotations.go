@@ -159,11 +159,17 @@ func (g *generator) followedByServices() []string {
 }
 
 // checkEffects warns of annotations that change nothing where they stand, for
-// others than followed.
+// others than followed, and of those that a later one replaces. Others, which are for
+// others to read, may have several values.
 func (g *generator) checkEffects(annotations schema.Annotations, followed ...string) {
-	for _, annotation := range annotations {
-		if changesGo(annotation.Key) && !slices.Contains(followed, annotation.Key) {
+	for i := range annotations {
+		annotation := &annotations[i]
+		switch {
+		case annotation.Key != annotationDeprecated && !changesGo(annotation.Key):
+		case annotation.Key != annotationDeprecated && !slices.Contains(followed, annotation.Key):
 			g.warningf(annotation.Position, "annotation %s: has no effect here", annotation.Key)
+		case annotation != findAnnotation(annotations, annotation.Key):
+			g.warningf(annotation.Position, "annotation %s: is given again, and the last one counts", annotation.Key)
 		}
 	}
 }

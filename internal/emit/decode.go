@@ -67,12 +67,27 @@ func (p *printer) readMethod(r *record, s *schema.Struct) {
 	p.checkRequired(required)
 	for _, m := range r.members {
 		if m.filled {
-			p.P("if s.", m.GoName, " == nil {")
-			p.P("s.", m.GoName, " = ", p.constructor(m.Type.Struct), "()")
-			p.P("}")
+			p.fillStruct(m)
 		}
 	}
 	p.P("return r.EndStruct(p, field, ", strconv.Quote(r.wireName), ")")
+	p.P("}")
+}
+
+// fillStruct prints what makes the struct of a member that did not arrive. An empty
+// message asks for as many as there are such members, so they are charged as well.
+func (p *printer) fillStruct(m member) {
+	n := p.defaultBytes(m.Type.Struct)
+	if n > 0 {
+		p.P("if s.", m.GoName, " == nil && !r.Failed() {")
+		p.P("if p, field = r.ChargeDefaults(p, ", n, "), ", keyText(m.Field), "; !r.Failed() {")
+	} else {
+		p.P("if s.", m.GoName, " == nil {")
+	}
+	p.P("s.", m.GoName, " = ", p.constructor(m.Type.Struct), "()")
+	if n > 0 {
+		p.P("}")
+	}
 	p.P("}")
 }
 
@@ -216,24 +231,29 @@ func (p *printer) readPlainList(t *schema.Type, target, place, old string) {
 // readStruct prints what reads a struct at p into target, which operator assigns to
 // or declares, and moves p.
 func (p *printer) readStruct(t *schema.Type, target, operator string) {
-	if p.options.Reuse && p.hasDefaults(t.Struct) {
+	if p.options.Reuse && p.hasDefaults(t.Struct) || p.defaultBytes(t.Struct) > 0 {
 		if operator == ":=" {
 			p.P("var ", target, " ", p.goType(t))
 		}
 		p.unlessReused(t, true, target)
 	} else {
-		p.chargeDefaults(t.Struct)
 		p.P(target, " ", operator, " ", p.newStruct(t))
 	}
 	p.P("p = ", target, ".ReadThrift(r, p)")
 }
 
-// chargeDefaults prints what charges for the memory of a struct's defaults, before one is
-// made for what is at p: a byte on the wire can stand for a long list.
-func (p *printer) chargeDefaults(s *schema.Struct) {
-	if n := p.defaultBytes(s); n > 0 {
-		p.P("p = r.ChargeDefaults(p, ", n, ")")
+// chargeDefaults prints what charges for the memory of a struct's defaults, and makes one
+// for what is at p only if there was enough: a byte on the wire can stand for a long list.
+// Without it the struct stays zero, and as reading has failed nothing is read into it.
+func (p *printer) chargeDefaults(s *schema.Struct, printMake func()) {
+	n := p.defaultBytes(s)
+	if n == 0 {
+		printMake()
+		return
 	}
+	p.P("if p = r.ChargeDefaults(p, ", n, "); !r.Failed() {")
+	printMake()
+	p.P("}")
 }
 
 func (p *printer) newStruct(t *schema.Type) string {

@@ -13,6 +13,7 @@ import (
 	"github.com/fulmar-rpc/fulmar/gen/schema"
 	"github.com/fulmar-rpc/fulmar/internal/emit"
 	"github.com/fulmar-rpc/fulmar/internal/idl"
+	"github.com/fulmar-rpc/fulmar/internal/limits"
 )
 
 func load(t *testing.T, files idl.Memory) *schema.Program {
@@ -106,6 +107,38 @@ exception P {}
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 	mustCheck(t, newChecker(t), files, "example.com/gen")
+}
+
+// TestGenerate_WarnsOfAnnotationsThatAreReplaced has annotations of which the last one
+// counts, at each kind of declaration, and others, of which all count.
+func TestGenerate_WarnsOfAnnotationsThatAreReplaced(t *testing.T) {
+	program := load(t, idl.Memory{"/main.thrift": `namespace go x
+const i32 C = 1 (go.name = "C1", go.name = "C2")
+enum E { A (go.name = "A1", go.name = "A2", other = "x", other = "y") } (deprecated = "a", deprecated = "b")
+struct S { 1: i64 a (go.type = "time.Duration", go.type = "time.Month", go.type = "time.Weekday"), 2: i32 b (go.tag = 'a:"b"', go.tag = 'a:"b"') } (go.unknown = "keep", go.unknown = "drop")
+service V { void m(1: i32 a (go.name = "b", go.name = "C")) (go.encoding = "canonical", go.encoding = "plain") } (go.strings = "own", go.strings = "auto")
+`})
+	files, diagnostics := emit.Generate(program, emit.Options{})
+	const want = `/main.thrift:2:18: warning: annotation go.name: is given again, and the last one counts
+/main.thrift:3:13: warning: annotation go.name: is given again, and the last one counts
+/main.thrift:3:74: warning: annotation deprecated: is given again, and the last one counts
+/main.thrift:4:22: warning: annotation go.type: is given again, and the last one counts
+/main.thrift:4:49: warning: annotation go.type: is given again, and the last one counts
+/main.thrift:4:110: warning: annotation go.tag: is given again, and the last one counts
+/main.thrift:4:149: warning: annotation go.unknown: is given again, and the last one counts
+/main.thrift:5:30: warning: annotation go.name: is given again, and the last one counts
+/main.thrift:5:62: warning: annotation go.encoding: is given again, and the last one counts
+/main.thrift:5:115: warning: annotation go.strings: is given again, and the last one counts
+`
+	if got := diagnostics.String(); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	types := string(files[0].Content())
+	for _, text := range []string{"C2 int32", "A2 E = 0", "A time.Weekday", "Deprecated: b"} {
+		if !strings.Contains(types, text) {
+			t.Errorf("without %q:\n%s", text, types)
+		}
+	}
 }
 
 // TestGenerate_ShowsErrorsBesideManyWarnings has more warnings than are shown.
@@ -310,6 +343,33 @@ func TestGenerate_RefusesStructsOfAnySize(t *testing.T) {
 	wantDiagnostics(t, program, emit.Options{}, "/main.thrift:20:8: struct S18: takes about ")
 	optional := doubling(60, "1: optional S%d a, 2: list<S%d> b")
 	generateText(t, optional)
+}
+
+// TestGenerate_RefusesDefaultsOfAnySize has defaults that double with each struct. The
+// first that takes too much is to blame for all behind it, however large they are.
+func TestGenerate_RefusesDefaultsOfAnySize(t *testing.T) {
+	tripling := func(count int, extra string) *schema.Program {
+		text := "namespace go x\nstruct S0 { 1: list<i64> a = [1, 2, 3, 4] }\n"
+		for i := range count {
+			text += fmt.Sprintf("struct S%d { 1: list<S%d> a = [{}, {}], 2: S%[2]d b }\n", i+1, i)
+		}
+		return load(t, idl.Memory{"/main.thrift": text + extra})
+	}
+	refusal := fmt.Sprintf("/main.thrift:16:8: struct S14: its defaults take about 422096808 bytes in Go with those of the structs in them (limit %d)", limits.GoDefaultBytes)
+	wantDiagnostics(t, tripling(60, ""), emit.Options{}, refusal)
+	wantDiagnostics(t, tripling(60, ""), emit.Options{Reuse: true}, refusal)
+	wantDiagnostics(t, tripling(12, "service V { void m(1: list<S12> a = [{}, {}, {}], 2: list<S12> b = [{}, {}, {}]) }"), emit.Options{},
+		"/main.thrift:15:18: method m: the defaults of its arguments take about 281")
+	if _, diagnostics := emit.Generate(tripling(13, ""), emit.Options{}); len(diagnostics) > 0 {
+		t.Errorf("what can be decoded: %s", diagnostics)
+	}
+	// In the shape of Kitex defaults of defaults are not made, so these only add up.
+	if _, diagnostics := emit.Generate(tripling(60, ""), emit.Options{Kitex: true}); len(diagnostics) > 0 {
+		t.Errorf("in the shape of Kitex: %s", diagnostics)
+	}
+	structs := "namespace go x\nstruct Large {" + numbered(7000, "%d: i64 f%[1]d,") + "}\n"
+	large := structs + "struct S { 1: list<Large> a = [" + strings.Repeat("{},", 5000) + "] }"
+	wantDiagnostics(t, load(t, idl.Memory{"/main.thrift": large}), emit.Options{Kitex: true}, "/main.thrift:3:8: struct S: its defaults take about ")
 }
 
 // TestGenerate_RefusesDeclarationsOfAnySize has a definition of 6 MB whose codec

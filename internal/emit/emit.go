@@ -137,6 +137,7 @@ func Prepare(program *schema.Program, options Options) (*Prepared, idl.Diagnosti
 	g.viewed = g.viewedStructs()
 	g.names = g.nameProgram()
 	g.checkSizes()
+	g.checkDefaults()
 	return &Prepared{g}, nil
 }
 

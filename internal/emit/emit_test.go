@@ -29,7 +29,7 @@ const goldenPrefix = "github.com/fulmar-rpc/fulmar/internal/emit/testdata/"
 
 // cases are the folders of testdata with a definition of the same name, which
 // is what is generated; it may include others.
-var cases = []string{"bounds", "enumtext", "fieldtypes", "hostile", "ids", "inherit", "kitex", "kitexnested", "kitexown", "names", "nested", "orders", "recursion", "retention", "reuse", "sets", "shapes", "streams", "unknown", "values", "viewmethods", "views"}
+var cases = []string{"bounds", "deep", "deepreuse", "enumtext", "fieldtypes", "hostile", "ids", "inherit", "kitex", "kitexnested", "kitexown", "names", "nested", "orders", "recursion", "retention", "reuse", "sets", "shapes", "streams", "unknown", "values", "viewmethods", "views"}
 
 func TestGenerate_MatchesGoldenFiles(t *testing.T) {
 	for _, name := range cases {
@@ -374,7 +374,7 @@ func generate(t testing.TB, options idl.Options, prefix string) []emit.File {
 	of := func(name string) bool {
 		return slices.Contains(options.Files, filepath.Join("testdata", name, name+".thrift"))
 	}
-	files, diagnostics := emit.Generate(program, emit.Options{ImportPrefix: prefix, Kitex: of("kitex") || of("kitexown") || of("kitexnested"), KitexNested: of("kitexnested"), EnumText: of("enumtext"), Reuse: of("reuse"), Views: of("views")})
+	files, diagnostics := emit.Generate(program, emit.Options{ImportPrefix: prefix, Kitex: of("kitex") || of("kitexown") || of("kitexnested"), KitexNested: of("kitexnested"), EnumText: of("enumtext"), Reuse: of("reuse") || of("deepreuse"), Views: of("views")})
 	if len(diagnostics) > 0 {
 		t.Fatalf("generating:\n%s", diagnostics)
 	}

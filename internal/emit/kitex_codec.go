@@ -165,16 +165,16 @@ func (p *printer) emptyUnion(r *record, next *schema.Field) {
 	}
 	p.P("*s = ", r.goName, "{", m.GoName, ": s.", m.GoName, "}")
 	p.P("if ", p.holds(m), " {")
-	p.P("r.ChargeDefaults(p, ", p.valueBytes(m.Default), ")")
+	p.P("if r.ChargeDefaults(p, ", p.valueBytes(m.Default), "); !r.Failed() {")
 	p.P("s.", m.GoName, " = ", p.memberValue(m, m.Default))
+	p.P("}")
 	p.P("}")
 }
 
 // initKitex prints what gives a new struct its defaults.
 func (p *printer) initKitex(t *schema.Type, target string) {
 	if p.hasDefaults(t.Struct) {
-		p.chargeDefaults(t.Struct)
-		p.P(target, ".InitDefault()")
+		p.chargeDefaults(t.Struct, func() { p.P(target, ".InitDefault()") })
 	}
 }
 

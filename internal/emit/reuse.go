@@ -18,11 +18,11 @@ func (p *printer) beginReuse(r *record, s *schema.Struct) {
 	if r.takesOld() {
 		p.P("old = *s")
 	}
-	if p.hasDefaults(s) {
-		p.chargeDefaults(s)
-		p.P("*s = *", p.constructor(s), "()")
-	} else {
+	if !p.hasDefaults(s) || p.defaultBytes(s) > 0 {
 		p.P("*s = ", r.goName, "{}")
+	}
+	if p.hasDefaults(s) {
+		p.chargeDefaults(s, func() { p.P("*s = *", p.constructor(s), "()") })
 	}
 	p.P("}")
 }
@@ -78,8 +78,7 @@ func (p *printer) makeStruct(r *record, m member, field string) {
 
 // extendStructs prints what adds a new struct to list.
 func (p *printer) extendStructs(t *schema.Type, list string) {
-	if p.hasDefaults(t.Struct) && !p.options.Reuse {
-		p.chargeDefaults(t.Struct)
+	if p.hasDefaults(t.Struct) && p.defaultBytes(t.Struct) == 0 && !p.options.Reuse {
 		p.P(list, " = append(", list, ", ", p.newStruct(t), ")")
 		return
 	}
@@ -96,8 +95,7 @@ func (p *printer) unlessReused(t *schema.Type, needed bool, target string) {
 	if p.options.Reuse {
 		p.P("if !r.Reuses() {")
 	}
-	p.chargeDefaults(t.Struct)
-	p.P(target, " = ", p.newStruct(t))
+	p.chargeDefaults(t.Struct, func() { p.P(target, " = ", p.newStruct(t)) })
 	if p.options.Reuse {
 		p.P("}")
 	}

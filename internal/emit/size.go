@@ -1,6 +1,9 @@
 package emit
 
 import (
+	"math"
+	"slices"
+
 	"github.com/fulmar-rpc/fulmar/gen/schema"
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 )
@@ -16,6 +19,58 @@ func (g *generator) checkSizes() {
 			}
 		}
 	}
+}
+
+// checkDefaults reports structs, and arguments, whose defaults take more memory than
+// decoding any message may.
+func (g *generator) checkDefaults() {
+	for _, file := range g.program.Files {
+		for _, s := range file.Structs {
+			if n := g.defaultBytes(s); n > limits.GoDefaultBytes && !g.holdsLongDefaults(s, n) {
+				g.errorf(s.Position, "%s %s: its defaults take about %d bytes in Go with those of the structs in them (limit %d); leave some of them out",
+					s.Category, s.Name, n, limits.GoDefaultBytes)
+			}
+		}
+		for _, service := range file.Services {
+			for _, method := range service.Methods {
+				n := 0
+				for _, argument := range method.Arguments {
+					if argument.Default != nil {
+						n = sum(n, g.valueBytes(argument.Default))
+					}
+				}
+				if n > limits.GoDefaultBytes {
+					g.errorf(method.Position, "method %s: the defaults of its arguments take about %d bytes in Go (limit %d); leave some of them out",
+						method.Name, n, limits.GoDefaultBytes)
+				}
+			}
+		}
+	}
+}
+
+// holdsLongDefaults says that a struct in s, whose defaults take n bytes, or in its
+// defaults, is to blame. That one's take less, unless nobody counted so far: two structs
+// can be in defaults of each other.
+func (g *generator) holdsLongDefaults(s *schema.Struct, n int) bool {
+	toBlame := func(inner *schema.Struct) bool {
+		bytes := g.defaultBytes(inner)
+		return bytes > limits.GoDefaultBytes && (bytes < n || n == memoryMost && inner != s)
+	}
+	for _, field := range s.Fields {
+		if field.Default != nil && holdsStruct(field.Default, toBlame) || g.isValueStruct(field) && toBlame(field.Type.Struct) {
+			return true
+		}
+	}
+	return false
+}
+
+// holdsStruct says that a value is of such a struct, or has one in it.
+func holdsStruct(v *schema.Value, such func(*schema.Struct) bool) bool {
+	inner := func(v *schema.Value) bool { return holdsStruct(v, such) }
+	return v.Kind == schema.ValueStruct && such(v.Type.Struct) ||
+		slices.ContainsFunc(v.List, inner) ||
+		slices.ContainsFunc(v.Entries, func(entry schema.ValueEntry) bool { return inner(entry.Key) || inner(entry.Value) }) ||
+		slices.ContainsFunc(v.Fields, func(field schema.ValueField) bool { return inner(field.Value) })
 }
 
 // pointerBytes is how many bytes a pointer takes.
@@ -75,11 +130,12 @@ func (g *generator) defaultBytes(s *schema.Struct) int {
 	return n
 }
 
-// sum is a + b, unless that is more than any message may take.
-func sum(a, b int) int { return min(a+b, limits.DecodeBytesMax+1) }
+// memoryMost is what more memory counts as: with room for sums, and far more than is allowed.
+const memoryMost = math.MaxInt / 4
 
-// product is a * b in the same way.
-func product(a, b int) int { return int(min(int64(a)*int64(b), limits.DecodeBytesMax+1)) }
+func sum(a, b int) int { return min(a+b, memoryMost) }
+
+func product(a, b int) int { return int(min(int64(a)*int64(b), memoryMost)) }
 
 // fieldDefaultBytes is what one field of a new struct adds to that.
 func (g *generator) fieldDefaultBytes(s *schema.Struct, field *schema.Field) int {

@@ -100,11 +100,19 @@ func checkPackageName(name string) string {
 }
 
 // warnOfPackageNames warns where the Go package is given a name and the namespace is not
-// the one with this index, which is that of the package.
+// the one with this index, which is that of the package, or gives it another one behind.
 func (r *resolver) warnOfPackageNames(u *unit, index int) {
 	for i := range u.tree.Namespaces {
-		if called := findPackageName(&u.tree.Namespaces[i]); called != nil && i != index {
-			r.found.warningf(u.at(called.Key.Place), "annotation %s: has no effect here", annotationPackage)
+		namespace := &u.tree.Namespaces[i]
+		called := findPackageName(namespace)
+		for j := range namespace.Annotations {
+			switch annotation := &namespace.Annotations[j]; {
+			case annotation.Key.Text != annotationPackage:
+			case i != index:
+				r.found.warningf(u.at(annotation.Key.Place), "annotation %s: has no effect here", annotationPackage)
+			case annotation != called:
+				r.found.warningf(u.at(annotation.Key.Place), "annotation %s: is given again, and the last one counts", annotationPackage)
+			}
 		}
 	}
 }

@@ -754,6 +754,9 @@ const (
 	// that it holds by value: two fields of the next type each, 30 times over,
 	// would be a gigabyte, and the Go compiler would not finish.
 	GoStructBytes = 1 << 20
+	// GoDefaultBytes is how much memory the defaults of a generated Go struct may
+	// take: what needs more than DecodeBytesMax could never be decoded.
+	GoDefaultBytes = DecodeBytesMax
 	// GoDeclarationBytes is how long one declaration of generated code may be, or
 	// one group of constants: go/format takes 30 times as much memory. An enum
 	// with 300,000 values takes 12 MiB.

@@ -12,6 +12,8 @@ import (
 
 	"github.com/fulmar-rpc/fulmar/gen/schema"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/bounds/golden/bounds"
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/deep/golden/deep"
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/deepreuse/golden/deepreuse"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/enumtext/golden/enumtext"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/fieldtypes/golden/fieldtypes"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/hostile/golden/hostile"
@@ -52,6 +54,8 @@ import (
 func described() map[string]*descriptor.File {
 	return map[string]*descriptor.File{
 		"bounds/bounds.thrift":           &bounds.BoundsDescriptor,
+		"deep/deep.thrift":               &deep.DeepDescriptor,
+		"deepreuse/deepreuse.thrift":     &deepreuse.DeepreuseDescriptor,
 		"enumtext/enumtext.thrift":       &enumtext.EnumtextDescriptor,
 		"fieldtypes/fieldtypes.thrift":   &fieldtypes.FieldtypesDescriptor,
 		"hostile/hostile.thrift":         &hostile.HostileDescriptor,

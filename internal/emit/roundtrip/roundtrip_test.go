@@ -92,8 +92,11 @@ func TestDeclared_IsComplete(t *testing.T) {
 	}
 	constructor := regexp.MustCompile(`(?m)^func New\w+\(\) \*(\w+) \{`)
 	for _, file := range files {
-		if strings.Contains(filepath.ToSlash(file), "/kitex") {
+		switch path := filepath.ToSlash(file); {
+		case strings.Contains(path, "/kitex"):
 			continue // which package roundtripkitex has
+		case strings.Contains(path, "/deep"):
+			continue // which cannot be read
 		}
 		content, err := os.ReadFile(file)
 		if err != nil {

@@ -237,6 +237,20 @@ func TestDefaults_AreChargedForWhatTheyTake(t *testing.T) {
 	}
 }
 
+// TestDefaults_AreNotMadeBeforeTheyArePaid: the struct that was too much has no defaults.
+func TestDefaults_AreNotMadeBeforeTheyArePaid(t *testing.T) {
+	const n = 20_000
+	message := field(thrift.List, 2) + list(thrift.StructType, n) + strings.Repeat(stop, n) + stop
+	items := own.NewItems()
+	if err := read(items, message); err == nil || !strings.Contains(err.Error(), "bytes more memory than a message of") {
+		t.Fatal(err)
+	}
+	last := len(items.Filled) - 1
+	if last < 1 || items.Filled[last].Heavy != nil || items.Filled[last-1].Heavy == nil {
+		t.Errorf("of %d structs the last is %v", last+1, items.Filled[max(last, 0)])
+	}
+}
+
 func TestFastWrite_PanicsWhereItCannotWrite(t *testing.T) {
 	circle := &shape.Tree{}
 	circle.Right = circle

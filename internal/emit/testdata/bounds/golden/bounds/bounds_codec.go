@@ -99,8 +99,9 @@ func (s *Around) ReadThrift(r *thrift.Reader, p int) int {
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0001: // 1: Preset preset
-			p = r.ChargeDefaults(p, 1019)
-			s.Preset = *NewPreset()
+			if p = r.ChargeDefaults(p, 1019); !r.Failed() {
+				s.Preset = *NewPreset()
+			}
 			p = s.Preset.ReadThrift(r, p+3)
 		case 0x000b0002: // 2: binary blob
 			s.Blob, p = r.Binary(p + 3)
@@ -278,8 +279,10 @@ func (s *Presets) ReadThrift(r *thrift.Reader, p int) int {
 			if ok {
 				list := thrift.MakeSlice[Preset](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
-					p = r.ChargeDefaults(p, 1019)
-					list = append(list, *NewPreset())
+					list = thrift.Extend(list)
+					if p = r.ChargeDefaults(p, 1019); !r.Failed() {
+						list[i] = *NewPreset()
+					}
 					p = list[i].ReadThrift(r, p)
 				}
 				p = r.EndList(p)
@@ -296,8 +299,9 @@ func (s *Presets) ReadThrift(r *thrift.Reader, p int) int {
 					var key int32
 					key, p = r.I32(p)
 					value := structs.New(r, p)
-					p = r.ChargeDefaults(p, 1019)
-					*value = *NewPreset()
+					if p = r.ChargeDefaults(p, 1019); !r.Failed() {
+						*value = *NewPreset()
+					}
 					p = value.ReadThrift(r, p)
 					entries[key] = value
 				}
@@ -317,8 +321,9 @@ func (s *Presets) ReadThrift(r *thrift.Reader, p int) int {
 						pair.Key, p = r.I32List(p, nil)
 					}
 					pair.Value = structs.New(r, p)
-					p = r.ChargeDefaults(p, 1019)
-					*pair.Value = *NewPreset()
+					if p = r.ChargeDefaults(p, 1019); !r.Failed() {
+						*pair.Value = *NewPreset()
+					}
 					p = pair.Value.ReadThrift(r, p)
 					entries = append(entries, pair)
 				}
@@ -326,13 +331,15 @@ func (s *Presets) ReadThrift(r *thrift.Reader, p int) int {
 				s.Pairs = entries
 			}
 		case 0x000c0004: // 4: Preset one
-			p = r.ChargeDefaults(p, 1019)
-			s.One = *NewPreset()
+			if p = r.ChargeDefaults(p, 1019); !r.Failed() {
+				s.One = *NewPreset()
+			}
 			p = s.One.ReadThrift(r, p+3)
 		case 0x000c0005: // 5: Preset maybe
 			value := thrift.Allocate[Preset](r, p)
-			p = r.ChargeDefaults(p, 1019)
-			*value = *NewPreset()
+			if p = r.ChargeDefaults(p, 1019); !r.Failed() {
+				*value = *NewPreset()
+			}
 			p = value.ReadThrift(r, p+3)
 			s.Maybe = value
 		case 0x000f0006: // 6: list<Around> around
@@ -341,8 +348,10 @@ func (s *Presets) ReadThrift(r *thrift.Reader, p int) int {
 			if ok {
 				list := thrift.MakeSlice[Around](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
-					p = r.ChargeDefaults(p, 1447)
-					list = append(list, *NewAround())
+					list = thrift.Extend(list)
+					if p = r.ChargeDefaults(p, 1447); !r.Failed() {
+						list[i] = *NewAround()
+					}
 					p = list[i].ReadThrift(r, p)
 				}
 				p = r.EndList(p)

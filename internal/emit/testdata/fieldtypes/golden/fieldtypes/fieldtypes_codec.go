@@ -473,13 +473,15 @@ func (s *Container) ReadThrift(r *thrift.Reader, p int) int {
 				s.Optional = list
 			}
 		case 0x000c0003: // 3: Defaults defaults
-			p = r.ChargeDefaults(p, 110)
-			s.Defaults = *NewDefaults()
+			if p = r.ChargeDefaults(p, 110); !r.Failed() {
+				s.Defaults = *NewDefaults()
+			}
 			p = s.Defaults.ReadThrift(r, p+3)
 		case 0x000c0004: // 4: Container inner
 			value := thrift.Allocate[Container](r, p)
-			p = r.ChargeDefaults(p, 282)
-			*value = *NewContainer()
+			if p = r.ChargeDefaults(p, 282); !r.Failed() {
+				*value = *NewContainer()
+			}
 			p = value.ReadThrift(r, p+3)
 			s.Inner = value
 		case 0x000a0005: // 5: i64 time

@@ -691,8 +691,9 @@ func (s *KeepsPreset) ReadThrift(r *thrift.Reader, p int) int {
 			}
 			*s = KeepsPreset{Bytes: s.Bytes}
 			if string(s.Bytes) != string(KeepsPreset_Bytes_DEFAULT) {
-				r.ChargeDefaults(p, 3)
-				s.Bytes = []byte("bin")
+				if r.ChargeDefaults(p, 3); !r.Failed() {
+					s.Bytes = []byte("bin")
+				}
 			}
 			s.Number = r.NewI32(p, thrift.I32At(b, p+3))
 			p += 7
@@ -707,8 +708,9 @@ func (s *KeepsPreset) ReadThrift(r *thrift.Reader, p int) int {
 			}
 			*s = KeepsPreset{Bytes: s.Bytes}
 			if string(s.Bytes) != string(KeepsPreset_Bytes_DEFAULT) {
-				r.ChargeDefaults(p, 3)
-				s.Bytes = []byte("bin")
+				if r.ChargeDefaults(p, 3); !r.Failed() {
+					s.Bytes = []byte("bin")
+				}
 			}
 			p = r.KeepUnknownArm(p, field, &s.UnknownFields)
 		}
@@ -1072,8 +1074,9 @@ func (s *Item) ReadThrift(r *thrift.Reader, p int) int {
 			p += 7
 		case 0x000c0002: // 2: Heavy heavy
 			value := new(thrift.Structs[Heavy]).New(r, p)
-			p = r.ChargeDefaults(p, 256)
-			value.InitDefault()
+			if p = r.ChargeDefaults(p, 256); !r.Failed() {
+				value.InitDefault()
+			}
 			p = value.ReadThrift(r, p+3)
 			s.Heavy = value
 		default:
@@ -1129,8 +1132,9 @@ func (s *Filled) ReadThrift(r *thrift.Reader, p int) int {
 			p += 7
 		case 0x000c0002: // 2: Heavy heavy
 			value := new(thrift.Structs[Heavy]).New(r, p)
-			p = r.ChargeDefaults(p, 256)
-			value.InitDefault()
+			if p = r.ChargeDefaults(p, 256); !r.Failed() {
+				value.InitDefault()
+			}
 			p = value.ReadThrift(r, p+3)
 			s.Heavy = value
 		case 0x000f0003: // 3: list<Inner> inner
@@ -1279,8 +1283,9 @@ func (s *Items) ReadThrift(r *thrift.Reader, p int) int {
 				list := structs.List(r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
 					element := structs.New(r, p)
-					p = r.ChargeDefaults(p, 25)
-					element.InitDefault()
+					if p = r.ChargeDefaults(p, 25); !r.Failed() {
+						element.InitDefault()
+					}
 					p = element.ReadThrift(r, p)
 					list = append(list, element)
 				}
@@ -1295,8 +1300,9 @@ func (s *Items) ReadThrift(r *thrift.Reader, p int) int {
 				list := structs.List(r, p, n)
 				for i := 0; i < n && !r.Failed(); i++ {
 					element := structs.New(r, p)
-					p = r.ChargeDefaults(p, 430)
-					element.InitDefault()
+					if p = r.ChargeDefaults(p, 430); !r.Failed() {
+						element.InitDefault()
+					}
 					p = element.ReadThrift(r, p)
 					list = append(list, element)
 				}

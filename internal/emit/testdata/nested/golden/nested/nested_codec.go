@@ -111,8 +111,9 @@ fields:
 			s.ID = thrift.I64At(b, p+3)
 			p += 11
 		case 0x000c0002: // 2: Size size
-			p = r.ChargeDefaults(p, 41)
-			s.Size = *NewSize()
+			if p = r.ChargeDefaults(p, 41); !r.Failed() {
+				s.Size = *NewSize()
+			}
 			p = s.Size.ReadThrift(r, p+3)
 		case 0x000c0003: // 3: Keyed keyed
 			value := thrift.Allocate[common.Keyed](r, p)
@@ -124,8 +125,9 @@ fields:
 			seen |= 1 << 0
 		case 0x000c0005: // 5: Size plain
 			value := thrift.Allocate[Size](r, p)
-			p = r.ChargeDefaults(p, 41)
-			*value = *NewSize()
+			if p = r.ChargeDefaults(p, 41); !r.Failed() {
+				*value = *NewSize()
+			}
 			p = value.ReadThrift(r, p+3)
 			s.Plain = value
 		default:
@@ -251,8 +253,9 @@ func (s *Aliased) ReadThrift(r *thrift.Reader, p int) int {
 			p = s.Origin.ReadThrift(r, p+3)
 		case 0x000c0002: // 2: Format format
 			value := thrift.Allocate[Format](r, p)
-			p = r.ChargeDefaults(p, 41)
-			*value = *NewSize()
+			if p = r.ChargeDefaults(p, 41); !r.Failed() {
+				*value = *NewSize()
+			}
 			p = value.ReadThrift(r, p+3)
 			s.Format = value
 		default:
@@ -479,8 +482,10 @@ func (s *Holder) ReadThrift(r *thrift.Reader, p int) int {
 			if ok {
 				list := thrift.MakeSlice[Request](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
-					p = r.ChargeDefaults(p, 149)
-					list = append(list, *NewRequest())
+					list = thrift.Extend(list)
+					if p = r.ChargeDefaults(p, 149); !r.Failed() {
+						list[i] = *NewRequest()
+					}
 					p = list[i].ReadThrift(r, p)
 				}
 				p = r.EndList(p)

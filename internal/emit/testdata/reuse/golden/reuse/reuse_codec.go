@@ -166,8 +166,10 @@ func (s *Preset) ReadThrift(r *thrift.Reader, p int) int {
 	var old Preset
 	if r.Reuses() {
 		old = *s
-		p = r.ChargeDefaults(p, 375)
-		*s = *NewPreset()
+		*s = Preset{}
+		if p = r.ChargeDefaults(p, 375); !r.Failed() {
+			*s = *NewPreset()
+		}
 	}
 	b := r.BeginStruct()
 	var field thrift.FieldKey
@@ -557,8 +559,9 @@ func (s *Keyed) ReadThrift(r *thrift.Reader, p int) int {
 					p = key.ReadThrift(r, p)
 					value := structs.New(r, p)
 					if !r.Reuses() {
-						p = r.ChargeDefaults(p, 375)
-						*value = *NewPreset()
+						if p = r.ChargeDefaults(p, 375); !r.Failed() {
+							*value = *NewPreset()
+						}
 					}
 					p = value.ReadThrift(r, p)
 					entries[key] = value
@@ -576,8 +579,9 @@ func (s *Keyed) ReadThrift(r *thrift.Reader, p int) int {
 				for i := 0; i < n && !r.Failed(); i++ {
 					var pair thrift.Pair[Preset, *Corner]
 					if !r.Reuses() {
-						p = r.ChargeDefaults(p, 375)
-						pair.Key = *NewPreset()
+						if p = r.ChargeDefaults(p, 375); !r.Failed() {
+							pair.Key = *NewPreset()
+						}
 					}
 					p = pair.Key.ReadThrift(r, p)
 					pair.Value = structs.New(r, p)
@@ -761,8 +765,10 @@ func (s *Node) ReadThrift(r *thrift.Reader, p int) int {
 	var old Node
 	if r.Reuses() {
 		old = *s
-		p = r.ChargeDefaults(p, 1011)
-		*s = *NewNode()
+		*s = Node{}
+		if p = r.ChargeDefaults(p, 1011); !r.Failed() {
+			*s = *NewNode()
+		}
 	}
 	b := r.BeginStruct()
 	var field thrift.FieldKey
@@ -804,8 +810,9 @@ fields:
 				for i := 0; i < n && !r.Failed(); i++ {
 					list = thrift.Extend(list)
 					if !r.Reuses() {
-						p = r.ChargeDefaults(p, 1011)
-						list[i] = *NewNode()
+						if p = r.ChargeDefaults(p, 1011); !r.Failed() {
+							list[i] = *NewNode()
+						}
 					}
 					p = list[i].ReadThrift(r, p)
 				}
@@ -863,8 +870,9 @@ fields:
 		case 0x000c000b: // 11: Preset preset
 			s.Preset = old.Preset
 			if !r.Reuses() {
-				p = r.ChargeDefaults(p, 375)
-				s.Preset = *NewPreset()
+				if p = r.ChargeDefaults(p, 375); !r.Failed() {
+					s.Preset = *NewPreset()
+				}
 			}
 			p = s.Preset.ReadThrift(r, p+3)
 		case 0x000f000c: // 12: list<Preset> presets
@@ -875,8 +883,9 @@ fields:
 				for i := 0; i < n && !r.Failed(); i++ {
 					list = thrift.Extend(list)
 					if !r.Reuses() {
-						p = r.ChargeDefaults(p, 375)
-						list[i] = *NewPreset()
+						if p = r.ChargeDefaults(p, 375); !r.Failed() {
+							list[i] = *NewPreset()
+						}
 					}
 					p = list[i].ReadThrift(r, p)
 				}
@@ -908,8 +917,9 @@ fields:
 				value = thrift.Allocate[Node](r, p)
 			}
 			if !r.Reuses() {
-				p = r.ChargeDefaults(p, 1011)
-				*value = *NewNode()
+				if p = r.ChargeDefaults(p, 1011); !r.Failed() {
+					*value = *NewNode()
+				}
 			}
 			p = value.ReadThrift(r, p+3)
 			s.Next = value
@@ -919,8 +929,9 @@ fields:
 				value = thrift.Allocate[Preset](r, p)
 			}
 			if !r.Reuses() {
-				p = r.ChargeDefaults(p, 375)
-				*value = *NewPreset()
+				if p = r.ChargeDefaults(p, 375); !r.Failed() {
+					*value = *NewPreset()
+				}
 			}
 			p = value.ReadThrift(r, p+3)
 			s.Other = value
@@ -973,8 +984,9 @@ fields:
 					}
 					pair.Value = structs.New(r, p)
 					if !r.Reuses() {
-						p = r.ChargeDefaults(p, 375)
-						*pair.Value = *NewPreset()
+						if p = r.ChargeDefaults(p, 375); !r.Failed() {
+							*pair.Value = *NewPreset()
+						}
 					}
 					p = pair.Value.ReadThrift(r, p)
 					entries = append(entries, pair)
@@ -1036,8 +1048,9 @@ fields:
 					key, p = r.String(p)
 					value := structs.New(r, p)
 					if !r.Reuses() {
-						p = r.ChargeDefaults(p, 375)
-						*value = *NewPreset()
+						if p = r.ChargeDefaults(p, 375); !r.Failed() {
+							*value = *NewPreset()
+						}
 					}
 					p = value.ReadThrift(r, p)
 					entries[key] = value
@@ -1165,8 +1178,9 @@ fields:
 		case 0x000c0001: // 1: Node node
 			value := thrift.Allocate[Node](r, p)
 			if !r.Reuses() {
-				p = r.ChargeDefaults(p, 1011)
-				*value = *NewNode()
+				if p = r.ChargeDefaults(p, 1011); !r.Failed() {
+					*value = *NewNode()
+				}
 			}
 			p = value.ReadThrift(r, p+3)
 			s.Node = value
@@ -1178,8 +1192,9 @@ fields:
 				for i := 0; i < n && !r.Failed(); i++ {
 					list = thrift.Extend(list)
 					if !r.Reuses() {
-						p = r.ChargeDefaults(p, 1011)
-						list[i] = *NewNode()
+						if p = r.ChargeDefaults(p, 1011); !r.Failed() {
+							list[i] = *NewNode()
+						}
 					}
 					p = list[i].ReadThrift(r, p)
 				}
@@ -1193,8 +1208,10 @@ fields:
 			p = r.Skip(p, field)
 		}
 	}
-	if s.Node == nil {
-		s.Node = NewNode()
+	if s.Node == nil && !r.Failed() {
+		if p, field = r.ChargeDefaults(p, 1011), 0x000c0001; !r.Failed() {
+			s.Node = NewNode()
+		}
 	}
 	return r.EndStruct(p, field, "Nodes.swap arguments")
 }
@@ -1220,8 +1237,9 @@ func (s *NodesSwapResult) ReadThrift(r *thrift.Reader, p int) int {
 		case 0x000c0000: // 0: Node success
 			value := thrift.Allocate[Node](r, p)
 			if !r.Reuses() {
-				p = r.ChargeDefaults(p, 1011)
-				*value = *NewNode()
+				if p = r.ChargeDefaults(p, 1011); !r.Failed() {
+					*value = *NewNode()
+				}
 			}
 			p = value.ReadThrift(r, p+3)
 			s.Success = value

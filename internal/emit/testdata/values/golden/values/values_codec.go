@@ -443,8 +443,9 @@ func (s *Optionals) ReadThrift(r *thrift.Reader, p int) int {
 			p += 7
 		case 0x000c000c: // 12: Settings settings
 			value := thrift.Allocate[Settings](r, p)
-			p = r.ChargeDefaults(p, 706)
-			*value = *NewSettings()
+			if p = r.ChargeDefaults(p, 706); !r.Failed() {
+				*value = *NewSettings()
+			}
 			p = value.ReadThrift(r, p+3)
 			s.Settings = value
 		case 0x000b000d: // 13: binary plain
@@ -509,8 +510,9 @@ func (s *Holder) ReadThrift(r *thrift.Reader, p int) int {
 	for len(b)-p >= 4 {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0001: // 1: Settings settings
-			p = r.ChargeDefaults(p, 706)
-			s.Settings = *NewSettings()
+			if p = r.ChargeDefaults(p, 706); !r.Failed() {
+				s.Settings = *NewSettings()
+			}
 			p = s.Settings.ReadThrift(r, p+3)
 		case 0x000f0002: // 2: list<Settings> list
 			n, next, ok := r.BeginList(p+3, thrift.StructType)
@@ -518,8 +520,10 @@ func (s *Holder) ReadThrift(r *thrift.Reader, p int) int {
 			if ok {
 				list := thrift.MakeSlice[Settings](r, p, n, nil)
 				for i := 0; i < n && !r.Failed(); i++ {
-					p = r.ChargeDefaults(p, 706)
-					list = append(list, *NewSettings())
+					list = thrift.Extend(list)
+					if p = r.ChargeDefaults(p, 706); !r.Failed() {
+						list[i] = *NewSettings()
+					}
 					p = list[i].ReadThrift(r, p)
 				}
 				p = r.EndList(p)
@@ -536,8 +540,9 @@ func (s *Holder) ReadThrift(r *thrift.Reader, p int) int {
 					var key int32
 					key, p = r.I32(p)
 					value := structs.New(r, p)
-					p = r.ChargeDefaults(p, 706)
-					*value = *NewSettings()
+					if p = r.ChargeDefaults(p, 706); !r.Failed() {
+						*value = *NewSettings()
+					}
 					p = value.ReadThrift(r, p)
 					entries[key] = value
 				}
@@ -546,8 +551,9 @@ func (s *Holder) ReadThrift(r *thrift.Reader, p int) int {
 			}
 		case 0x000c0004: // 4: Settings maybe
 			value := thrift.Allocate[Settings](r, p)
-			p = r.ChargeDefaults(p, 706)
-			*value = *NewSettings()
+			if p = r.ChargeDefaults(p, 706); !r.Failed() {
+				*value = *NewSettings()
+			}
 			p = value.ReadThrift(r, p+3)
 			s.Maybe = value
 		case 0x000d0005: // 5: map<list<i32>, Settings> pairs
@@ -563,8 +569,9 @@ func (s *Holder) ReadThrift(r *thrift.Reader, p int) int {
 						pair.Key, p = r.I32List(p, nil)
 					}
 					pair.Value = structs.New(r, p)
-					p = r.ChargeDefaults(p, 706)
-					*pair.Value = *NewSettings()
+					if p = r.ChargeDefaults(p, 706); !r.Failed() {
+						*pair.Value = *NewSettings()
+					}
 					p = pair.Value.ReadThrift(r, p)
 					entries = append(entries, pair)
 				}
@@ -853,8 +860,9 @@ fields:
 			p += 7
 		case 0x000c0003: // 3: Settings settings
 			value := thrift.Allocate[Settings](r, p)
-			p = r.ChargeDefaults(p, 706)
-			*value = *NewSettings()
+			if p = r.ChargeDefaults(p, 706); !r.Failed() {
+				*value = *NewSettings()
+			}
 			p = value.ReadThrift(r, p+3)
 			s.Settings = value
 		case 0x000f0004: // 4: list<string> names
@@ -871,8 +879,10 @@ fields:
 			p = r.Skip(p, field)
 		}
 	}
-	if s.Settings == nil {
-		s.Settings = NewSettings()
+	if s.Settings == nil && !r.Failed() {
+		if p, field = r.ChargeDefaults(p, 706), 0x000c0003; !r.Failed() {
+			s.Settings = NewSettings()
+		}
 	}
 	if s.Point == nil {
 		s.Point = NewPoint()
@@ -904,8 +914,9 @@ func (s *DefaultsGetResult) ReadThrift(r *thrift.Reader, p int) int {
 		switch field = thrift.KeyAt(b, p); field {
 		case 0x000c0000: // 0: Settings success
 			value := thrift.Allocate[Settings](r, p)
-			p = r.ChargeDefaults(p, 706)
-			*value = *NewSettings()
+			if p = r.ChargeDefaults(p, 706); !r.Failed() {
+				*value = *NewSettings()
+			}
 			p = value.ReadThrift(r, p+3)
 			s.Success = value
 		case 0x000c0001: // 1: Refused refused
