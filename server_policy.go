@@ -173,7 +173,7 @@ type permits struct {
 	caller          policy.CallerPass
 	began           time.Time
 	// tried tells a trial that the call has ended; nil if there was none.
-	tried func(now time.Time, refused, stream bool)
+	tried func(took time.Duration, refused bool)
 }
 
 // permit takes a call's share of each limit, or says which of them refuses it. Those that
@@ -190,7 +190,7 @@ func (g *serverGovernor) permit(in *transport.Inbound, entry *methodEntry) (p pe
 	if trial := g.trial.Load(); trial != nil {
 		p.tried = trial.Begin(caller, entry.method.Service, entry.method.Name, now)
 		if err != nil {
-			p.tried(now, true, false)
+			p.tried(0, true)
 		}
 	}
 	return p, err
@@ -266,7 +266,7 @@ func (p *permits) giveBack(took time.Duration) {
 	p.governor.adaptive.Done(p.began.Add(took), took)
 	p.giveBackLimits()
 	if p.tried != nil {
-		p.tried(p.began.Add(took), false, took == 0)
+		p.tried(took, false)
 	}
 }
 

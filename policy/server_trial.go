@@ -76,10 +76,10 @@ type trialPass struct {
 }
 
 // Begin tells that a call has come, and returns what is to be called once when it has ended,
-// or was refused by the limits that hold; stream says that how long it took tells nothing
-// about how busy the server is. Limits are asked in the order of a server, from those that
-// the fewest calls share to that of all.
-func (t *ServerTrial) Begin(caller, service, method string, now time.Time) (end func(now time.Time, refused, stream bool)) {
+// with how long it took, or was refused by the limits that hold. A time of 0 says nothing
+// about how busy the server is: that of a stream, or of a call that did not run. Limits are
+// asked in the order of a server, from those that the fewest calls share to that of all.
+func (t *ServerTrial) Begin(caller, service, method string, now time.Time) (end func(took time.Duration, refused bool)) {
 	t.calls.Add(1)
 	var pass trialPass
 	pass.method, pass.service = t.limiters(service, method, now)
@@ -87,8 +87,7 @@ func (t *ServerTrial) Begin(caller, service, method string, now time.Time) (end 
 	if would {
 		t.refused.Add(1)
 	}
-	began := now
-	return func(now time.Time, refused, stream bool) {
+	return func(took time.Duration, refused bool) {
 		if refused {
 			t.refusedLive.Add(1)
 		}
@@ -98,11 +97,10 @@ func (t *ServerTrial) Begin(caller, service, method string, now time.Time) (end 
 		if would {
 			return
 		}
-		took := now.Sub(began)
-		if refused || stream {
+		if refused {
 			took = 0
 		}
-		t.adaptive.Done(now, took)
+		t.adaptive.Done(now.Add(took), took)
 		t.giveBack(&pass, t.ofCall(&pass))
 	}
 }
