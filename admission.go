@@ -395,7 +395,7 @@ func (a *admission) nextLocked() {
 // have. The text is put together without package fmt, which took 1 of the 11 us of a
 // refusal.
 func overloaded(message string) *Error {
-	return &Error{code: ResourceExhausted, message: message, executed: ExecutedNo}
+	return &Error{code: ResourceExhausted, message: message, executed: ExecutedNo, refused: policy.RefusedByLoad}
 }
 
 // shedding counts refusals. Refusing takes 10 us of a processor, so if there are

@@ -525,11 +525,11 @@ func (c *Client) readReply(message *transport.Response, state *unaryState) error
 			return bad
 		}
 		state.tell(observe.PhaseDecoded, len(message.Body))
-		return withPushBack(remoteFailure(exception, message.Head), message.Head)
+		return withWishes(remoteFailure(exception, message.Head), message.Head)
 	}
 	if message.Status != nil {
 		state.tell(observe.PhaseDecoded, 0)
-		return withPushBack(statusFailure(message.Status, message.Head), message.Head)
+		return withWishes(statusFailure(message.Status, message.Head), message.Head)
 	}
 	if business := message.Head.Business; business != nil {
 		return &BusinessError{status: business.Status, message: business.Message, extra: business.Extra}

@@ -11,6 +11,7 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/transport"
 	"github.com/fulmar-rpc/fulmar/internal/wire"
 	"github.com/fulmar-rpc/fulmar/internal/wire/grpc"
+	"github.com/fulmar-rpc/fulmar/policy"
 )
 
 // Origin says where an Error arose.
@@ -99,6 +100,8 @@ type Error struct {
 	// pushBack is how long the server asks to wait before another attempt; negative says
 	// that there should be none.
 	pushBack time.Duration
+	// refused is why a server has refused the call, if it says so.
+	refused policy.Refusal
 	// details is a google.rpc.Status that came with the error.
 	details []byte
 	// forwarded: executed is about the call in which a handler returns the error.

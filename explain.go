@@ -67,7 +67,7 @@ func explainOutcome(e *policy.Explanation, record int, err error, decision polic
 	attempt.Duration, attempt.Decision = end-attempt.Start, decision
 	if failed, ok := err.(*Error); ok {
 		attempt.Code, attempt.Executed = observe.Code(failed.code), policy.Executed(failed.executed)
-		attempt.Detail = failed.message
+		attempt.Refused, attempt.Detail = failed.refused, failed.message
 	}
 }
 

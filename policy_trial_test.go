@@ -3,6 +3,7 @@ package fulmar_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -285,24 +286,54 @@ func TestClient_TryInAChain(t *testing.T) {
 	}
 }
 
-// TestExplain_NamesTheLimit of a server that has refused a call.
+// TestExplain_NamesTheLimit of a server that has refused a call: as data where the protocol
+// has a place for it, and as text.
 func TestExplain_NamesTheLimit(t *testing.T) {
-	limit := policy.Server{Methods: map[string]policy.Limit{"Echo.add": {PerSecond: 1, Burst: 1}}}
-	for _, protocol := range []fulmar.Protocol{fulmar.TTHeader, fulmar.GRPC, fulmar.Framed} {
-		t.Run(protocol.String(), func(t *testing.T) {
-			_, api, _ := limited(t, limit, protocol)
-			var explained policy.Explanation
-			for range 2 {
-				_, _ = api.Add(context.Background(), 1, 2, fulmar.Explain(&explained))
-			}
-			if explained.Len() != 1 || !strings.HasPrefix(explained.At(0).Detail, "limit of Echo.add: 1 calls in a second") ||
-				!strings.Contains(explained.String(), `: "limit of Echo.add: 1 calls in a second`) {
-				t.Errorf("%s", &explained)
-			}
-			if encoded, err := json.Marshal(&explained); err != nil || !strings.Contains(string(encoded), `"Detail":"limit of Echo.add: 1 calls in a second`) {
-				t.Errorf("%s, %v", encoded, err)
-			}
-		})
+	rate := policy.Limit{PerSecond: 1, Burst: 1}
+	one := policy.Limit{Running: 1}
+	for name, test := range map[string]struct {
+		config  fulmar.ServerConfig
+		refused policy.Refusal
+		text    string
+	}{
+		"rate":     {fulmar.ServerConfig{Policy: policy.Server{Methods: map[string]policy.Limit{"Echo.echo": rate}}}, policy.RefusedByRate, "limit of Echo.echo: 1 calls in a second"},
+		"running":  {fulmar.ServerConfig{Policy: policy.Server{Limit: one}}, policy.RefusedByRunning, "limit of the server: too many at once (limit 1)"},
+		"adaptive": {fulmar.ServerConfig{Policy: policy.Server{Adaptive: policy.Adaptive{Enabled: true, MinRunning: 1, MaxRunning: 1}}}, policy.RefusedByAdaptive, "limit of the server: too many for their latency (limit 1)"},
+		"load":     {fulmar.ServerConfig{MaxCalls: 1}, policy.RefusedByLoad, "1 calls are running (limit 1)"},
+	} {
+		for _, protocol := range []fulmar.Protocol{fulmar.TTHeader, fulmar.GRPC, fulmar.Framed} {
+			t.Run(name+" "+protocol.String(), func(t *testing.T) {
+				release := make(chan struct{})
+				r := serve(t, test.config, &testservice.Stub{OnEcho: func(_ context.Context, m *testservice.Message) (*testservice.Message, error) {
+					<-release
+					return m, nil
+				}})
+				api := dial(t, fulmar.ClientConfig{Target: r.address, Protocol: protocol})
+				ended := make(chan error, 1)
+				go func() {
+					_, err := api.Echo(context.Background(), &testservice.Message{})
+					ended <- err
+				}()
+				eventually(t, func() bool { return r.server.Stats().Calls == 1 })
+				var explained policy.Explanation
+				_, _ = api.Echo(context.Background(), &testservice.Message{}, fulmar.Explain(&explained))
+				close(release)
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+				refused := test.refused
+				if protocol == fulmar.Framed {
+					refused = policy.NotRefused // it has no place for it
+				}
+				if explained.Len() != 1 || explained.At(0).Refused != refused || !strings.HasPrefix(explained.At(0).Detail, test.text) ||
+					!strings.Contains(explained.String(), `: "`+test.text) {
+					t.Errorf("%s", &explained)
+				}
+				if encoded, err := json.Marshal(&explained); err != nil || !strings.Contains(string(encoded), fmt.Sprintf(`"Refused":%d,"Detail":"%s`, refused, test.text)) {
+					t.Errorf("%s, %v", encoded, err)
+				}
+			})
+		}
 	}
 }
 

@@ -49,6 +49,8 @@ type Attempt struct {
 	// Code is its outcome, and Executed whether the handler ran.
 	Code     observe.Code
 	Executed Executed
+	// Refused is what of a server has refused it, as it says with gRPC and TTHeader.
+	Refused Refusal
 	// Detail is what its error says besides, which may be a peer's text: which limit of a
 	// server has refused it, say.
 	Detail string
@@ -147,6 +149,9 @@ func (a *Attempt) String() string {
 	fmt.Fprintf(&out, ": %v in %v", a.Code, a.Duration)
 	if a.Code != 0 {
 		fmt.Fprintf(&out, ", executed %v", a.Executed)
+	}
+	if a.Refused != NotRefused {
+		fmt.Fprintf(&out, ", refused: %v", a.Refused)
 	}
 	if a.Detail != "" {
 		out.WriteString(": " + quoted(a.Detail))

@@ -31,6 +31,8 @@ const (
 	// to the target, fail.
 	RefusedByMethodBreaker
 	RefusedByTargetBreaker
+	// RefusedByLoad: the server has no room for it, whatever its policy.
+	RefusedByLoad
 )
 
 // String says it in words.
@@ -48,6 +50,8 @@ func (r Refusal) String() string {
 		return "too many of the method fail"
 	case RefusedByTargetBreaker:
 		return "too many to the target fail"
+	case RefusedByLoad:
+		return "too much to do"
 	}
 	return fmt.Sprintf("refusal %d", uint8(r))
 }

@@ -109,6 +109,10 @@ const (
 	// with what is no such number, that there should be none. It is gRPC's (proposal A6),
 	// and means the same with TTHeader.
 	PushBack = "grpc-retry-pushback-ms"
+	// Refused on a failure says in a word why a server has refused the call unexecuted:
+	// "rate", "running" or "adaptive" for a limit of its policy, "load" for all else that it
+	// has no room for.
+	Refused = "fulmar-refused"
 
 	// StreamCancelPath is who cancelled a stream.
 	StreamCancelPath = "ttscp"
