@@ -30,6 +30,8 @@ type lists struct {
 
 	applied, keptOut, failures atomic.Uint64
 
+	trouble trouble
+
 	mu     sync.Mutex
 	closed bool
 	// next is a list that waits until it may be used, waiting if there is one.
@@ -101,7 +103,9 @@ func (l *lists) report(err error) {
 		return
 	}
 	l.failures.Add(1)
-	l.log.Warn("instances cannot be looked up", "target", l.owner.target, "error", err.Error())
+	if l.trouble.isNews(err) {
+		l.log.Warn("instances cannot be looked up", "target", l.owner.target, "error", err.Error())
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.problem = err
@@ -116,6 +120,7 @@ func (l *lists) deliver(list []cluster.Instance) {
 			return
 		}
 	}
+	l.trouble.end()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {

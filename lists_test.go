@@ -384,6 +384,29 @@ func TestLists_TheRegistryIsAway(t *testing.T) {
 	})
 }
 
+// TestLists_TroubleIsSaidOnce however often it is met: one line until it is another, or
+// until there was a list in between.
+func TestLists_TroubleIsSaidOnce(t *testing.T) {
+	log := &logRecorder{}
+	withLists(t, 1, fulmar.ClientConfig{Logger: slog.New(slog.NewTextHandler(log, nil))}, func(_ *several, p *pushes) {
+		fail := func(times int, text string) {
+			for range times {
+				p.next <- func(context.Context, func([]cluster.Instance)) error { return errors.New(text) }
+			}
+			time.Sleep(time.Minute)
+		}
+		fail(5, "the registry is away")
+		fail(2, "the registry has no leader")
+		p.push("a:1")
+		fail(2, "the registry has no leader")
+	})
+	for text, want := range map[string]int{"the registry is away": 1, "the registry has no leader": 2} {
+		if lines := strings.Count(log.String(), text); lines != want {
+			t.Errorf("%q is in %d lines, want %d", text, lines, want)
+		}
+	}
+}
+
 // TestLists_Nonsense is left out, or kept out if nothing else is in the list.
 func TestLists_Nonsense(t *testing.T) {
 	withLists(t, 1, fulmar.ClientConfig{}, func(s *several, p *pushes) {

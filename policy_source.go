@@ -36,10 +36,7 @@ type policySource struct {
 	cancel context.CancelFunc
 	wait   sync.WaitGroup
 
-	troubleMu sync.Mutex
-	// trouble is what was last wrong, "" if something has come since, and troubleAt when.
-	trouble   string
-	troubleAt time.Time
+	trouble trouble
 }
 
 // policyWatch is a source of policies: deliver is called, one call at a time, with a
@@ -119,30 +116,12 @@ func (s *policySource) set(document policy.Document, source string) {
 	s.log.Info("policy changed", "source", source, "version", version)
 }
 
-// troubleGap is after how long without trouble the same trouble is news: what goes on is
-// seen again within the longest pause.
-const troubleGap = 6 * limits.ResolvePauseMax
-
 // failed notes that there is no document to be had, if that is news.
 func (s *policySource) failed(message string, err error, attributes ...any) {
-	now := time.Now()
-	s.troubleMu.Lock()
-	news := s.trouble != err.Error() || now.Sub(s.troubleAt) > troubleGap
-	s.trouble, s.troubleAt = err.Error(), now
-	s.troubleMu.Unlock()
-	if news {
+	if s.trouble.isNews(err) {
 		s.refused.Add(1)
 		s.log.Warn(message, append(attributes, "error", err.Error())...)
 	}
-}
-
-// came notes that there is something again, and reports whether it was missed.
-func (s *policySource) came() (missed bool) {
-	s.troubleMu.Lock()
-	defer s.troubleMu.Unlock()
-	missed = s.trouble != ""
-	s.trouble = ""
-	return missed
 }
 
 // watchFile looks at a file again and again. What it looked like last time says whether it
@@ -169,7 +148,7 @@ func (s *policySource) watchFile(ctx context.Context, file string, content []byt
 			continue
 		}
 		seen = info
-		if s.came() {
+		if s.trouble.end() {
 			s.log.Info("policy file can be read again", "file", file)
 		}
 		if bytes.Equal(next, content) {
@@ -262,7 +241,7 @@ func (s *policySource) callWatch(ctx context.Context, watch policyWatch) (err er
 		if ctx.Err() != nil {
 			return
 		}
-		s.came()
+		s.trouble.end()
 		if err := s.take(document, "source, version "+version); err != nil {
 			s.log.Warn("policy refused; the last one stays", "version", version, "error", err.Error())
 		}

@@ -15,9 +15,10 @@ import (
 // serverGovernor is what policies make of the calls of a server. Calls and streams of all
 // protocols go through it before anything of them is decoded. Safe for concurrent use.
 type serverGovernor struct {
-	// active is whether any limit is set, or on trial. Without one a call costs a look at it, and does not
-	// count: two additions for each of server, service and method, which all processors share,
-	// cost more than what they are for, a limit that comes while calls run that began without.
+	// active is whether any limit is set, or on trial. Without one a call costs a look at it,
+	// and does not count: two additions for each of server, service and method, which all
+	// processors share, cost more than what they are for, a limit that comes while calls run
+	// that began without.
 	active   atomic.Bool
 	current  atomic.Pointer[heldServerPolicy]
 	all      *policy.Limiter

@@ -24,7 +24,7 @@ const wholeDocument = `{
 			"Orders.list": {"retry": {"idempotent": true}, "hedge": {"after": "30ms", "attempts": 3}},
 			"shop.v1.Orders/Place": {"retry": {"attempts": -1}}
 		},
-		"balancing": {"method": "consistent_hash", "hash_key": "user", "zone": "a", "subset": 10, "slow_start": "30s"},
+		"balancing": {"method": "consistent_hash", "hash_key": "user", "zone": "a", "slow_start": "30s"},
 		"ejection": {"failure_percent": 40, "min_calls": 10, "window": "20s", "pause_min": "2s", "pause_max": "1m0s", "max_ejected_percent": 30},
 		"retry_budget": {"percent": 20, "per_second": 5},
 		"target_breaker": {"failure_percent": 80}
@@ -59,7 +59,7 @@ func TestParseJSON_ReadsEveryField(t *testing.T) {
 				"Orders.list":          {Retry: policy.Retry{Idempotent: true}, Hedge: policy.Hedge{After: 30 * time.Millisecond, Attempts: 3}},
 				"shop.v1.Orders/Place": {Retry: policy.Retry{Attempts: -1}},
 			},
-			Balancing:     cluster.Balancing{Method: cluster.ConsistentHash, HashKey: "user", Zone: "a", Subset: 10, SlowStart: 30 * time.Second},
+			Balancing:     cluster.Balancing{Method: cluster.ConsistentHash, HashKey: "user", Zone: "a", SlowStart: 30 * time.Second},
 			Ejection:      cluster.Ejection{FailurePercent: 40, MinCalls: 10, Window: 20 * time.Second, PauseMin: 2 * time.Second, PauseMax: time.Minute, MaxEjectedPercent: 30},
 			RetryBudget:   policy.RetryBudget{Percent: 20, PerSecond: 5},
 			TargetBreaker: policy.Breaker{FailurePercent: 80},
@@ -203,7 +203,7 @@ func problemsOfMethods() []problemTest {
 		{"hedge of a service with dots", `{"client":{"methods":{"shop.v1":{"retry":{"idempotent":true}},"shop.v1.Orders":{"hedge":{"after":"50ms"}}}}}`, []string{
 			`client.methods["shop.v1.Orders"].hedge.after: 50ms without retry.idempotent: "shop.v1" holds for a service of that name only (name a method of it "shop.v1/Orders", or set it here)`,
 		}},
-		{"limits", `{"server":{"limit":{"per_second":10000001,"burst":-1},"caller_limit":{"burst":5},"adaptive":{"min_running":2000}}}`, []string{
+		{"limits", `{"server":{"limit":{"per_second":10000001,"burst":-1},"caller_limit":{"burst":5},"adaptive":{"enabled":true,"min_running":2000}}}`, []string{
 			`server.limit.per_second: 10000001 (at most 10000000)`, `server.limit.burst: -1 (at least 1, and 0 is the default)`,
 			`server.caller_limit.burst: 5 without per_second`,
 			`server.adaptive.min_running: 2000 is above max_running (1000, the default)`,
@@ -223,8 +223,34 @@ func problemsOfMethods() []problemTest {
 	}
 }
 
+// problemsOfNoEffect are of settings that another one is missing for, or makes useless.
+func problemsOfNoEffect() []problemTest {
+	return []problemTest{
+		{"times that never pass", `{"client":{"timeout":"2s","retry":{"idempotent":true,"attempt_timeout":"3s"},"hedge":{"after":"2s"},"methods":{"A":{"timeout":"1s"},"A.b":{"retry":{"attempt_timeout":"1500ms"},"hedge":{"after":"1s"}},"C":{"timeout":"-1s","hedge":{"after":"5s"}}}}}`, []string{
+			`client.retry.attempt_timeout: 3s is above timeout (2s)`,
+			`client.hedge.after: 2s is not below timeout (2s)`,
+			`client.methods["A.b"].retry.attempt_timeout: 1.5s is above timeout (1s)`,
+			`client.methods["A.b"].hedge.after: 1s is not below timeout (1s)`,
+		}},
+		{"hedges that are none", `{"client":{"hedge":{"attempts":3},"methods":{"A":{"hedge":{"attempts":4}}}}}`, []string{
+			`client.hedge.attempts: 3 without after: there is no hedge`,
+			`client.methods["A"].hedge.attempts: 4 without after: there is no hedge`,
+		}},
+		{"hedge of another", `{"client":{"retry":{"idempotent":true},"hedge":{"attempts":3},"methods":{"A":{"hedge":{"attempts":4}},"A.b":{"hedge":{"after":"1s"}},"C":{"hedge":{"attempts":5}},"D":{"hedge":{"after":"-1s","attempts":6}}}}}`, []string{
+			`client.methods["C"].hedge.attempts: 5 without after: there is no hedge`,
+		}},
+		{"adaptive limit that is none", `{"server":{"adaptive":{"max_running":20}}}`, []string{`server.adaptive.max_running: 20 without enabled: there is no such limit`}},
+		{"subset of a hash", `{"client":{"balancing":{"method":"consistent_hash","hash_key":"user","subset":10}}}`, []string{
+			`client.balancing.subset: 10 with consistent_hash, which uses all instances`,
+		}},
+		{"hash key of another", `{"client":{"balancing":{"method":"round_robin","hash_key":"user"}}}`, []string{
+			`client.balancing.hash_key: "user" without the method consistent_hash: nothing asks for it`,
+		}},
+	}
+}
+
 func TestParseJSON_NamesEachProblem(t *testing.T) {
-	for _, test := range slices.Concat(problemsOfValues(), problemsOfMethods()) {
+	for _, test := range slices.Concat(problemsOfValues(), problemsOfMethods(), problemsOfNoEffect()) {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := policy.ParseJSON([]byte(test.text))
 			if err == nil {

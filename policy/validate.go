@@ -27,17 +27,21 @@ func (d Document) validate(p *problems) {
 func (c Client) validate(p *problems) {
 	c.Method.validate(p, "client", c.Method)
 	checkNames(p, "client.methods", c.Methods)
-	broken := c.withBreaker()
-	if len(broken) == 0 {
+	broken, hedged := c.setFor(hasBreaker), c.setFor(isHedged)
+	if !broken[""] {
 		c.Method.Breaker.checkOn(p, "client.breaker")
 	}
+	c.Method.checkTimes(p, "client", c.Method)
+	c.Method.Hedge.checkOn(p, "client.hedge", hedged[""])
 	for _, name := range slices.Sorted(maps.Keys(c.Methods)) {
 		m, path := c.Methods[name], entry("client.methods", name)
 		m.validate(p, path, c.scope(name))
+		m.checkTimes(p, path, c.scope(name))
 		c.checkHedge(p, path, name)
-		if c.scope(name).Breaker.FailurePercent == 0 && !broken[name] {
+		if merged := c.scope(name); !hasBreaker(merged) && !broken[name] {
 			m.Breaker.checkOn(p, path+".breaker")
 		}
+		m.Hedge.checkOn(p, path+".hedge", hedged[name] || isHedged(c.scope(name)))
 	}
 	validateBalancing(p, "client.balancing", c.Balancing)
 	validateEjection(p, "client.ejection", c.Ejection)
@@ -62,15 +66,19 @@ func (c Client) checkHedge(p *problems, path, name string) {
 	}
 }
 
-// withBreaker returns the names under which, or for a method of which, it is said whether
-// there is a breaker, and that of all, which is "".
-func (c Client) withBreaker() map[string]bool {
+func hasBreaker(m Method) bool { return m.Breaker.FailurePercent != 0 }
+
+func isHedged(m Method) bool { return m.Hedge.After != 0 }
+
+// setFor returns the names under which, or for a method of which, something is set, and ""
+// if it is anywhere.
+func (c Client) setFor(isSet func(Method) bool) map[string]bool {
 	names := map[string]bool{}
-	if c.Method.Breaker.FailurePercent != 0 {
+	if isSet(c.Method) {
 		names[""] = true
 	}
 	for name, m := range c.Methods {
-		if m.Breaker.FailurePercent != 0 {
+		if isSet(m) {
 			names[""], names[name], names[serviceOf(name)] = true, true, true
 		}
 	}
@@ -97,6 +105,27 @@ func (m Method) validate(p *problems, path string, merged Method) {
 		p.add(path+".hedge.after", "%v without retry.idempotent: the method would be executed twice", m.Hedge.After)
 	}
 	m.Breaker.validate(p, path+".breaker")
+}
+
+// checkTimes finds a time that never passes within a shorter one. A method whose timeout is
+// shorter than the times that are set for more methods is none of that.
+func (m Method) checkTimes(p *problems, path string, merged Method) {
+	if merged.Timeout <= 0 {
+		return
+	}
+	if m.Retry.AttemptTimeout > merged.Timeout {
+		p.add(path+".retry.attempt_timeout", "%v is above timeout (%v)", m.Retry.AttemptTimeout, merged.Timeout)
+	}
+	if m.Hedge.After >= merged.Timeout {
+		p.add(path+".hedge.after", "%v is not below timeout (%v)", m.Hedge.After, merged.Timeout)
+	}
+}
+
+// checkOn finds a hedge of which something is set, and that never begins.
+func (h Hedge) checkOn(p *problems, path string, begins bool) {
+	if h.Attempts > 0 && !begins {
+		p.add(path+".attempts", "%d without after: there is no hedge", h.Attempts)
+	}
 }
 
 func (r Retry) validate(p *problems, path string, merged Retry) {
@@ -168,7 +197,14 @@ func (l Limit) validate(p *problems, path string) {
 func (a Adaptive) validate(p *problems, path string) {
 	p.positive(path+".min_running", a.MinRunning, limits.PolicyCountMax)
 	p.positive(path+".max_running", a.MaxRunning, limits.PolicyCountMax)
-	if a.MinRunning == 0 && a.MaxRunning == 0 {
+	if !a.Enabled {
+		const why = "%d without enabled: there is no such limit"
+		switch {
+		case a.MinRunning > 0:
+			p.add(path+".min_running", why, a.MinRunning)
+		case a.MaxRunning > 0:
+			p.add(path+".max_running", why, a.MaxRunning)
+		}
 		return
 	}
 	if least, most := a.bounds(); least > most {
@@ -187,6 +223,12 @@ func validateBalancing(p *problems, path string, b cluster.Balancing) {
 	}
 	if b.Method == cluster.ConsistentHash && b.HashKey == "" {
 		p.add(path+".hash_key", "nothing, and consistent_hash needs it")
+	}
+	if b.Method != cluster.ConsistentHash && b.HashKey != "" {
+		p.add(path+".hash_key", "%s without the method consistent_hash: nothing asks for it", quoted(b.HashKey))
+	}
+	if b.Method == cluster.ConsistentHash && b.Subset > 0 {
+		p.add(path+".subset", "%d with consistent_hash, which uses all instances", b.Subset)
 	}
 	p.text(path+".hash_key", b.HashKey)
 	p.text(path+".zone", b.Zone)
