@@ -365,14 +365,21 @@ func MakeSlice[T any](r *Reader, p, n int, old []T) []T {
 func Extend[T any](list []T) []T { return list[:len(list)+1] }
 
 // MakeMap returns an empty map for n entries that BeginMap announced; see
-// MakeSlice. The memory of old is enough if it had as many entries.
+// MakeSlice. The memory of old is enough if it had as many entries, or had any and n is at
+// most eight. One that is not enough is empty afterwards: it may share its piece of memory
+// with a map that is reused, which would keep what is in it with every further message.
 func MakeMap[K comparable, V any](r *Reader, p, n int, old map[K]V) map[K]V {
-	if r.reuse && old != nil && n <= len(old) {
+	if r.reuse && old != nil {
+		had := len(old)
 		clear(old)
-		return old
+		if n <= had || n <= mapGroupSlots && takesEight(old, had) {
+			return old
+		}
 	}
 	if sharesPiece[K, V](r, n) {
-		return mapInPiece[K, V](r, p)
+		if entries := mapInPiece[K, V](r, p); entries != nil {
+			return entries
+		}
 	}
 	if !r.charge(p, mapBytes[K, V](n)) {
 		return map[K]V{}

@@ -50,37 +50,62 @@ const mapsOfPiece = 32
 
 // hasSmallMaps tells whether smallMap is what the runtime has. Toolchains may be patched:
 // maps of the runtime's are looked at, before it is given one of ours.
-var hasSmallMaps = knownMapLayout && looksSmall(map[string]string{"key": "value"}) && endsWithHeader()
+var hasSmallMaps = knownMapLayout && looksSmall("key", "value") && looksSmall(longestPart{1}, longestPart{2}) && endsWithHeader()
 
-// looksSmall tells whether a map of "key" and "value" is a smallMap.
-func looksSmall(entries map[string]string) bool {
+// longestPart is a key, or a value, that is still in a slot.
+type longestPart [mapSlotBytesMax]byte
+
+// looksSmall tells whether the runtime's map of a key and a value is a smallMap.
+func looksSmall[K, V comparable](key K, value V) bool {
+	return isSmall(map[K]V{key: value}, key, value)
+}
+
+func isSmall[K, V comparable](entries map[K]V, key K, value V) bool {
 	header := headerOf(&entries)
 	if header == nil || header.used != 1 || header.tables != 0 || header.group == nil {
 		return false
 	}
-	group := (*mapGroup[string, string])(header.group)
+	group := (*mapGroup[K, V])(header.group)
 	return group.control>>8 == emptySlots>>8 && group.control&emptySlot == 0 &&
-		group.slots[0].key == "key" && group.slots[0].value == "value"
+		group.slots[0].key == key && group.slots[0].value == value
 }
 
-// endsWithHeader tells whether the runtime leaves alone what is behind a header, with all
-// that it does to a map. Only a map that looks as it should gets here.
+// endsWithHeader tells whether the runtime leaves alone what is behind a header and behind
+// a group while a map grows beyond it, and when it has. Only what looks as it should gets
+// here.
 func endsWithHeader() bool {
 	guarded := &struct {
-		header mapHeader
-		behind [8]uint64
-		small  smallMap[int, int]
+		header       mapHeader
+		behindHeader [8]uint64
+		group        mapGroup[int, int]
+		behindGroup  [8]uint64
 	}{}
-	guarded.header.group = unsafe.Pointer(&guarded.small.group)
-	guarded.small.group.control = emptySlots
+	guarded.header.group = unsafe.Pointer(&guarded.group)
+	guarded.group.control = emptySlots
 	header := &guarded.header
 	entries := *(*map[int]int)(unsafe.Pointer(&header))
-	for i := range 2 * mapGroupSlots {
-		entries[i] = i
-		delete(entries, i/2)
+	for n := 1; n <= 4*mapGroupSlots; n++ {
+		entries[n] = n
+		sum := 0
+		for key, value := range entries {
+			sum += key + value
+		}
+		if len(entries) != n || entries[n] != n || sum != n*(n+1) {
+			return false
+		}
+	}
+	if header.tables == 0 {
+		return false
+	}
+	for n := range 2 * mapGroupSlots {
+		delete(entries, n+1)
+	}
+	if len(entries) != 2*mapGroupSlots || entries[1] != 0 || entries[4*mapGroupSlots] != 4*mapGroupSlots {
+		return false
 	}
 	clear(entries)
-	return guarded.behind == [8]uint64{} && len(entries) == 0
+	entries[1] = 1
+	return guarded.behindHeader == [8]uint64{} && guarded.behindGroup == [8]uint64{} && len(entries) == 1 && entries[1] == 1
 }
 
 func headerOf[K comparable, V any](entries *map[K]V) *mapHeader {
@@ -102,7 +127,14 @@ func sharesPiece[K comparable, V any](r *Reader, n int) bool {
 	return true
 }
 
-// mapInPiece returns an empty map that is part of a piece.
+// takesEight tells whether a map that had some entries, and is cleared, has memory for
+// mapGroupSlots: one that has a group has, and one that had entries.
+func takesEight[K comparable, V any](entries map[K]V, had int) bool {
+	return had > 0 || hasSmallMaps && headerOf(&entries).group != nil
+}
+
+// mapInPiece returns an empty map that is part of a piece; nil if the message has maps of
+// too many types.
 func mapInPiece[K comparable, V any](r *Reader, p int) map[K]V {
 	memory := r.more()
 	if memory.maps == nil {
@@ -110,8 +142,7 @@ func mapInPiece[K comparable, V any](r *Reader, p int) map[K]V {
 	}
 	slab := memory.maps.of((*smallMap[K, V])(nil))
 	if slab == nil {
-		r.charge(p, mapBytes[K, V](mapGroupSlots))
-		return make(map[K]V)
+		return nil
 	}
 	slab.most = mapsOfPiece
 	m := newInSlab[smallMap[K, V]](r, p, slab)

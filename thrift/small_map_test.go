@@ -40,11 +40,11 @@ func TestSmallMap_LooksAtMaps(t *testing.T) {
 		many[fmt.Sprint(i)] = ""
 	}
 	for _, entries := range []map[string]string{nil, {}, {"key": "other"}, {"other": "value"}, {"key": "value", "more": ""}, many} {
-		if looksSmall(entries) {
+		if isSmall(entries, "key", "value") {
 			t.Errorf("%v looks as if it were the map that was asked for", entries)
 		}
 	}
-	if !looksSmall(map[string]string{"key": "value"}) {
+	if !isSmall(map[string]string{"key": "value"}, "key", "value") {
 		t.Error("the map that was asked for does not look like it")
 	}
 }
@@ -262,6 +262,59 @@ func TestSmallMap_KeepsLittle(t *testing.T) {
 			runtime.KeepAlive(entries)
 		})
 	}
+}
+
+// TestSmallMap_OfATree: maps near the root are in the pieces of leaves, so that a leaf may
+// keep most of a tree. ADR-0075 says so; what this finds is how it is, and that a clone keeps
+// nothing.
+func TestSmallMap_OfATree(t *testing.T) {
+	if !hasSmallMaps {
+		t.Skipf("maps of %s for %s are left to the runtime", runtime.Version(), runtime.GOARCH)
+	}
+	type node struct {
+		inner map[int]*node
+		text  *[64]byte
+	}
+	const depth = 10
+	const all = 1<<depth - 1
+	freed := make(chan struct{}, all)
+	var leaf, cloned map[int]*node
+	grown := 0
+	var r Reader
+	var grow func(depth int) *node
+	grow = func(depth int) *node {
+		grown++
+		n := &node{text: new([64]byte)}
+		runtime.AddCleanup(n.text, func(struct{}) { freed <- struct{}{} }, struct{}{})
+		n.inner = madeMap[int, *node](&r, 2)
+		if depth > 1 {
+			n.inner[0], n.inner[1] = grow(depth-1), grow(depth-1)
+		} else if grown > all/2 && leaf == nil { // in the piece of the root's second child
+			leaf = n.inner
+		}
+		return n
+	}
+	wait := func(least int) int {
+		for range 100 {
+			if len(freed) < least {
+				runtime.GC()
+				runtime.Gosched() // cleanups have a goroutine of their own
+			}
+		}
+		return len(freed)
+	}
+	grow(depth)
+	r = Reader{}
+	cloned = maps.Clone(leaf)
+	if alive := all - wait(all); alive < all/4 {
+		t.Errorf("a leaf keeps %d of %d nodes: ADR-0075 says most of them", alive, all)
+	}
+	runtime.KeepAlive(leaf)
+	leaf = nil
+	if got := wait(all); got < all {
+		t.Errorf("a clone of a leaf keeps %d of %d nodes", all-got, all)
+	}
+	runtime.KeepAlive(cloned)
 }
 
 // TestSmallMap_IsCharged: a message that may take no memory gets none.

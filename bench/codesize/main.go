@@ -129,6 +129,7 @@ func contestants() []contestant {
 	return []contestant{
 		fulmar("fulmar"),
 		fulmar("fulmar-lean", "--no-methods", "--no-descriptors"),
+		fulmar("fulmar-kitexshape", "--shape=kitex"),
 		{name: "kitex", module: "peers", folder: generated + "/many", generate: func(ctx context.Context, definition string) error {
 			return command(ctx, "peers", "tool", "kitex", "-type", "thrift", "-module", "github.com/fulmar-rpc/fulmar/bench/peers", "-gen-path", generated, definition)
 		}},

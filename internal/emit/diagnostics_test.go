@@ -325,14 +325,14 @@ func doubling(count int, format string) string {
 }
 
 // TestGenerate_DefaultsDoNotMultiply writes defaults that, written out, would
-// be a megabyte of code.
+// be half a megabyte of code.
 func TestGenerate_DefaultsDoNotMultiply(t *testing.T) {
-	files := generateText(t, doubling(14, "1: S%d a = {'m': 2}, 2: S%d b = {'m': 3}, 3: i32 m"))
+	files := generateText(t, doubling(11, "1: S%d a = {'m': 2}, 2: S%d b = {'m': 3}, 3: i32 m"))
 	total := 0
 	for _, file := range files {
 		total += len(file.Content())
 	}
-	if total > 100<<10 {
+	if total > 80<<10 {
 		t.Errorf("%d bytes of code", total)
 	}
 	mustCheck(t, newChecker(t), files, "example.com/gen")
@@ -343,6 +343,19 @@ func TestGenerate_RefusesStructsOfAnySize(t *testing.T) {
 	wantDiagnostics(t, program, emit.Options{}, "/main.thrift:20:8: struct S18: takes about ")
 	optional := doubling(60, "1: optional S%d a, 2: list<S%d> b")
 	generateText(t, optional)
+}
+
+// TestGenerate_RefusesStructsOfAnyDepth has structs that are there always, each in the next:
+// 64 of them can be written, and only the first that cannot is to blame.
+func TestGenerate_RefusesStructsOfAnyDepth(t *testing.T) {
+	const always, sometimes = "1: S%d a, 2: list<S%d> b", "1: optional S%d a, 2: list<S%d> b"
+	generateText(t, doubling(limits.Depth-1, always))
+	program := load(t, idl.Memory{"/main.thrift": doubling(1000, always)})
+	wantDiagnostics(t, program, emit.Options{}, fmt.Sprintf("/main.thrift:66:8: struct S64: nests 65 deep with the structs in its fields, and no message may (limit %d)", limits.Depth))
+	generateText(t, doubling(1000, sometimes))
+	if _, diagnostics := emit.Generate(program, emit.Options{Kitex: true}); len(diagnostics) > 0 {
+		t.Errorf("behind pointers: %s", diagnostics)
+	}
 }
 
 // TestGenerate_RefusesDefaultsOfAnySize has defaults that double with each struct. The
@@ -356,12 +369,19 @@ func TestGenerate_RefusesDefaultsOfAnySize(t *testing.T) {
 		return load(t, idl.Memory{"/main.thrift": text + extra})
 	}
 	refusal := fmt.Sprintf("/main.thrift:16:8: struct S14: its defaults take about 422096808 bytes in Go with those of the structs in them (limit %d)", limits.GoDefaultBytes)
-	wantDiagnostics(t, tripling(60, ""), emit.Options{}, refusal)
-	wantDiagnostics(t, tripling(60, ""), emit.Options{Reuse: true}, refusal)
+	const warning = "/main.thrift:9:8: warning: struct S7: its defaults take about 192884 bytes in Go: messages of less than 1990 bytes that have one"
+	wantDiagnostics(t, tripling(60, ""), emit.Options{}, warning, refusal)
+	wantDiagnostics(t, tripling(60, ""), emit.Options{Reuse: true}, warning, refusal)
 	wantDiagnostics(t, tripling(12, "service V { void m(1: list<S12> a = [{}, {}, {}], 2: list<S12> b = [{}, {}, {}]) }"), emit.Options{},
-		"/main.thrift:15:18: method m: the defaults of its arguments take about 281")
-	if _, diagnostics := emit.Generate(tripling(13, ""), emit.Options{}); len(diagnostics) > 0 {
-		t.Errorf("what can be decoded: %s", diagnostics)
+		warning, "/main.thrift:15:18: method m: the defaults of its arguments take about 281")
+	// A request without arguments asks for the defaults of the structs that it lacks.
+	files, diagnostics := emit.Generate(tripling(6, "service V { void m(1: S6 a), void n(1: S6 a, 2: S0 b), void o(1: S5 a, 2: S6 b) }"), emit.Options{})
+	text := "/main.thrift:9:61: warning: method o: the defaults of the structs in its arguments take about 85579 bytes in Go: requests of less than 314 bytes cannot be decoded (65536 bytes, and 64 for each byte of the message)\n"
+	if got := diagnostics.String(); len(files) == 0 || got != text {
+		t.Errorf("%d files, got\n%swant\n%s", len(files), got, text)
+	}
+	if files, diagnostics := emit.Generate(tripling(13, ""), emit.Options{}); len(files) == 0 || len(diagnostics) != 1 {
+		t.Errorf("what can be decoded: %d files, %s", len(files), diagnostics)
 	}
 	// In the shape of Kitex defaults of defaults are not made, so these only add up.
 	if _, diagnostics := emit.Generate(tripling(60, ""), emit.Options{Kitex: true}); len(diagnostics) > 0 {

@@ -121,7 +121,7 @@ func Prepare(program *schema.Program, options Options) (*Prepared, idl.Diagnosti
 		pointers: closingFields(program),
 		cycles:   recursiveStructs(program),
 		defaults: map[*schema.Struct]bool{},
-		sizes:    map[*schema.Struct]int{}, defaultMemory: map[*schema.Struct]int{}, fieldDefaults: map[*schema.Field]int{},
+		sizes:    map[*schema.Struct]int{}, depths: map[*schema.Struct]int{}, defaultMemory: map[*schema.Struct]int{}, fieldDefaults: map[*schema.Field]int{},
 		records:  map[*schema.Struct]*record{},
 		pairKeys: map[*schema.Struct]bool{},
 		plain:    map[*schema.Struct]plainness{},
@@ -171,9 +171,9 @@ type generator struct {
 	cycles map[*schema.Struct]int
 	// defaults remembers what hasDefaults found.
 	defaults map[*schema.Struct]bool
-	// sizes remembers what structSize found, defaultMemory what defaultBytes, and
+	// sizes remembers what structSize found, depths what valueDepth, defaultMemory what defaultBytes, and
 	// fieldDefaults what fieldDefaultBytes.
-	sizes         map[*schema.Struct]int
+	sizes, depths map[*schema.Struct]int
 	defaultMemory map[*schema.Struct]int
 	fieldDefaults map[*schema.Field]int
 	// records remembers what declaredRecord found, pairKeys what isPairs found,

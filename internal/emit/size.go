@@ -8,11 +8,15 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 )
 
-// checkSizes reports structs that become too long because they hold others by
-// value.
+// checkSizes reports structs that become too long, or too deep, because they hold others
+// by value. Of those that are too deep the innermost: what holds it is as well.
 func (g *generator) checkSizes() {
 	for _, file := range g.program.Files {
 		for _, s := range file.Structs {
+			if g.valueDepth(s) == limits.Depth+1 {
+				g.errorf(s.Position, "%s %s: nests %d deep with the structs in its fields, and no message may (limit %d); make some of the fields optional",
+					s.Category, s.Name, limits.Depth+1, limits.Depth)
+			}
 			if size := g.structSize(s); size > limits.GoStructBytes && !g.holdsTooLong(s) {
 				g.errorf(s.Position, "%s %s: takes about %d bytes in Go with the structs in its fields (limit %d); make some of the fields optional",
 					s.Category, s.Name, size, limits.GoStructBytes)
@@ -22,39 +26,68 @@ func (g *generator) checkSizes() {
 }
 
 // checkDefaults reports structs, and arguments, whose defaults take more memory than
-// decoding any message may.
+// decoding a message may.
 func (g *generator) checkDefaults() {
 	for _, file := range g.program.Files {
 		for _, s := range file.Structs {
-			if n := g.defaultBytes(s); n > limits.GoDefaultBytes && !g.holdsLongDefaults(s, n) {
-				g.errorf(s.Position, "%s %s: its defaults take about %d bytes in Go with those of the structs in them (limit %d); leave some of them out",
-					s.Category, s.Name, n, limits.GoDefaultBytes)
-			}
+			g.checkStructDefaults(s)
 		}
 		for _, service := range file.Services {
 			for _, method := range service.Methods {
-				n := 0
-				for _, argument := range method.Arguments {
-					if argument.Default != nil {
-						n = sum(n, g.valueBytes(argument.Default))
-					}
-				}
-				if n > limits.GoDefaultBytes {
-					g.errorf(method.Position, "method %s: the defaults of its arguments take about %d bytes in Go (limit %d); leave some of them out",
-						method.Name, n, limits.GoDefaultBytes)
-				}
+				g.checkArgumentDefaults(method)
 			}
 		}
 	}
 }
 
+func (g *generator) checkStructDefaults(s *schema.Struct) {
+	n := g.defaultBytes(s)
+	switch {
+	case n > limits.GoDefaultBytes && !g.holdsLongDefaults(s, n, limits.GoDefaultBytes):
+		g.errorf(s.Position, "%s %s: its defaults take about %d bytes in Go with those of the structs in them (limit %d); leave some of them out",
+			s.Category, s.Name, n, limits.GoDefaultBytes)
+	case n > limits.DecodeBytesBase && n <= limits.GoDefaultBytes && !g.holdsLongDefaults(s, n, limits.DecodeBytesBase):
+		g.warningf(s.Position, "%s %s: its defaults take about %d bytes in Go: messages of less than %d bytes that have one in a field, list or map cannot be decoded (%d bytes, and %d for each byte of the message)",
+			s.Category, s.Name, n, shortestMessage(n), limits.DecodeBytesBase, limits.DecodeBytesPerWireByte)
+	}
+}
+
+// checkArgumentDefaults looks at what every request makes, and at what a request makes that
+// lacks structs, where none of them alone is too long: that is said of the struct.
+func (g *generator) checkArgumentDefaults(method *schema.Method) {
+	own, all, longest := 0, 0, 0
+	for _, argument := range method.Arguments {
+		switch {
+		case argument.Default != nil:
+			own = sum(own, g.valueBytes(argument.Default))
+		case argument.Type.Kind == schema.KindStruct:
+			n := g.defaultBytes(argument.Type.Struct)
+			all, longest = sum(all, n), max(longest, n)
+		}
+	}
+	all = sum(all, own)
+	switch {
+	case own > limits.DecodeBytesBase:
+		g.errorf(method.Position, "method %s: the defaults of its arguments take about %d bytes in Go, which every request makes (limit %d); leave some of them out",
+			method.Name, own, limits.DecodeBytesBase)
+	case all > limits.DecodeBytesBase && longest <= limits.DecodeBytesBase:
+		g.warningf(method.Position, "method %s: the defaults of the structs in its arguments take about %d bytes in Go: requests of less than %d bytes cannot be decoded (%d bytes, and %d for each byte of the message)",
+			method.Name, all, shortestMessage(all), limits.DecodeBytesBase, limits.DecodeBytesPerWireByte)
+	}
+}
+
+// shortestMessage returns how long a message must be that may take n bytes.
+func shortestMessage(n int) int {
+	return (n - limits.DecodeBytesBase + limits.DecodeBytesPerWireByte - 1) / limits.DecodeBytesPerWireByte
+}
+
 // holdsLongDefaults says that a struct in s, whose defaults take n bytes, or in its
-// defaults, is to blame. That one's take less, unless nobody counted so far: two structs
-// can be in defaults of each other.
-func (g *generator) holdsLongDefaults(s *schema.Struct, n int) bool {
+// defaults, is to blame for more than most. That one's take less, unless nobody counted so
+// far: two structs can be in defaults of each other.
+func (g *generator) holdsLongDefaults(s *schema.Struct, n, most int) bool {
 	toBlame := func(inner *schema.Struct) bool {
 		bytes := g.defaultBytes(inner)
-		return bytes > limits.GoDefaultBytes && (bytes < n || n == memoryMost && inner != s)
+		return bytes > most && (bytes < n || n == memoryMost && inner != s)
 	}
 	for _, field := range s.Fields {
 		if field.Default != nil && holdsStruct(field.Default, toBlame) || g.isValueStruct(field) && toBlame(field.Type.Struct) {
@@ -111,6 +144,23 @@ func (g *generator) structSize(s *schema.Struct) int {
 	// overflow.
 	g.sizes[s] = min(size, 2*limits.GoStructBytes)
 	return g.sizes[s]
+}
+
+// valueDepth returns how deep structs nest in every value of a struct, itself included: what
+// is there always is written always. It is remembered. The Go compiler, too, takes its time
+// for such structs: 63 s for 400 of them within each other.
+func (g *generator) valueDepth(s *schema.Struct) int {
+	if depth, known := g.depths[s]; known {
+		return depth
+	}
+	depth := 0
+	for _, m := range g.declaredRecord(s).members {
+		if m.form != formPointer && m.Type.Kind == schema.KindStruct {
+			depth = max(depth, g.valueDepth(m.Type.Struct))
+		}
+	}
+	g.depths[s] = depth + 1
+	return depth + 1
 }
 
 // defaultBytes returns how much memory a constructor allocates beside the struct, about:

@@ -182,6 +182,20 @@ func TestLoad_LimitsWhatIsWrittenOut(t *testing.T) {
 	}
 }
 
+// TestLoad_SaysOnceThatServicesInheritTooFar: of the first one that does.
+func TestLoad_SaysOnceThatServicesInheritTooFar(t *testing.T) {
+	var source strings.Builder
+	source.WriteString("service S0 {}\n")
+	for i := range 1000 {
+		fmt.Fprintf(&source, "service S%d extends S%d {}\n", i+1, i)
+	}
+	want := fmt.Sprintf("a.thrift:%d:9: service S%d: extends a chain of services that is too long (limit %d)\n",
+		limits.IDLTypeDepth+2, limits.IDLTypeDepth+1, limits.IDLTypeDepth)
+	if diagnostics := (hostile{name: "services"}).load(t, source.String()); diagnostics.String() != want {
+		t.Errorf("got\n%swant\n%s", diagnostics, want)
+	}
+}
+
 // TestLoad_SaysOnceThatThereIsTooMuch: what follows from types and values that
 // were given up half written out is not said.
 func TestLoad_SaysOnceThatThereIsTooMuch(t *testing.T) {

@@ -78,6 +78,9 @@ func (r *resolver) checkInherited(s *symbol) {
 	depth := 0
 	for ancestor := s.service.Extends; ancestor != nil; ancestor = ancestor.Extends {
 		if depth++; depth > limits.IDLTypeDepth {
+			if ancestor.Extends != nil {
+				return // it is said of the one that this extends
+			}
 			r.found.errorf(s.position, "service %s: extends a chain of services that is too long (limit %d)", s.name, limits.IDLTypeDepth)
 			return
 		}

@@ -755,7 +755,8 @@ const (
 	// would be a gigabyte, and the Go compiler would not finish.
 	GoStructBytes = 1 << 20
 	// GoDefaultBytes is how much memory the defaults of a generated Go struct may
-	// take: what needs more than DecodeBytesMax could never be decoded.
+	// take: what needs more than DecodeBytesMax could never be decoded, and what needs
+	// more than DecodeBytesBase not in a short message, so that is warned of.
 	GoDefaultBytes = DecodeBytesMax
 	// GoDeclarationBytes is how long one declaration of generated code may be, or
 	// one group of constants: go/format takes 30 times as much memory. An enum

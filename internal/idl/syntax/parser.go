@@ -11,6 +11,7 @@ package syntax
 import (
 	"fmt"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/fulmar-rpc/fulmar/internal/idl/ast"
@@ -219,7 +220,10 @@ func (t *token) describe() string {
 // were.
 func describeWord(word string) string {
 	for _, r := range word {
-		if r >= utf8.RuneSelf {
+		switch {
+		case unicode.IsLetter(r) && r >= utf8.RuneSelf:
+			return fmt.Sprintf("%s (%U, and names have ASCII letters only)", quote(word), r)
+		case r >= utf8.RuneSelf:
 			return fmt.Sprintf("%s (%U)", quote(word), r)
 		}
 	}
