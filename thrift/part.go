@@ -28,13 +28,10 @@ func (w *Writer) CheckLevels(value []byte, t Type, levels int) {
 	}
 }
 
-// linkedPartBytes is how long parts are at least that become a piece of the message of
-// their own. Copying less takes less time than a piece costs when it is sent.
-const linkedPartBytes = 4 << 10
-
-// Part writes bytes that nobody will change: long ones are not copied.
+// Part writes bytes that nobody will change: those of 4 KiB (LinkedPartBytes) and more
+// become pieces of the message and are not copied.
 func (w *Writer) Part(b, part []byte) []byte {
-	if cap(b)-len(b) >= len(part) && (len(part) < linkedPartBytes || w.out == nil) {
+	if cap(b)-len(b) >= len(part) && (len(part) < limits.LinkedPartBytes || w.out == nil) {
 		return append(b, part...)
 	}
 	if w.err == nil {
@@ -47,7 +44,7 @@ func (w *Writer) Part(b, part []byte) []byte {
 		return append(w.Room(b, len(part)), part...)
 	}
 	w.flush(b)
-	if len(part) < linkedPartBytes {
+	if len(part) < limits.LinkedPartBytes {
 		w.out.Append(part)
 	} else {
 		w.out.InsertString(textOf(part))

@@ -35,6 +35,10 @@ const (
 	// nothing of 8 KiB (suite paper-net). Who still sends it after its call keeps it.
 	LinkedStringBytes = 32 << 10
 
+	// LinkedPartBytes is the same for parts of a view's message, which nobody changes:
+	// copying less takes less time than a piece costs when it is sent.
+	LinkedPartBytes = 4 << 10
+
 	// ErrorMessageBytes bounds the text of an error that leaves for a peer.
 	ErrorMessageBytes = 4 << 10
 

@@ -357,27 +357,16 @@ const patchBytes = 3 + 8
 // It reports false where it takes one: other views are among the patches, or nobody knows
 // whether all of it is within the default limits.
 func (v *View) AppendTo(dst []byte, shape *Shape) (appended []byte, ok bool) {
-	patches := v.patches()
-	size := len(v.buf) + len(patches)*patchBytes
-	for i := range patches {
-		switch patches[i].form {
-		case patchText, patchEncoded:
-			size += int(patches[i].number)
-		case patchNested:
-			return dst, false
-		}
-	}
-	if v.buf == nil || v.depth == 0 || v.depth > limits.Depth || size > limits.MessageBytes {
+	patched, ok := v.patchedSize()
+	if !ok {
 		return dst, false
 	}
-	b := slices.Grow(dst, size)
+	b := slices.Grow(dst, len(v.buf)+patched)
 	at := 0
+	patches := v.patches()
 	for i := range patches {
 		patch := &patches[i]
-		next, after := len(v.buf)-1, len(v.buf)-1 // where the end mark is
-		if patch.from != behindAll {
-			next, after = int(patch.from), int(patch.to)
-		}
+		next, after := v.place(patch)
 		b = append(b, v.buf[at:next]...)
 		at = after
 		if patch.form != patchNone {
@@ -387,6 +376,77 @@ func (v *View) AppendTo(dst []byte, shape *Shape) (appended []byte, ok bool) {
 	b = append(b, v.buf[at:]...)
 	v.lease.Check()
 	return b, true
+}
+
+// AppendPieces is AppendTo that does not copy parts of 4 KiB (LinkedPartBytes) and more:
+// pieces refer to them, and to what memory has in between.
+func (v *View) AppendPieces(pieces [][]byte, memory []byte, shape *Shape) (appended [][]byte, copied []byte, ok bool) {
+	patched, ok := v.patchedSize()
+	if !ok {
+		return pieces, memory, false
+	}
+	patches := v.patches()
+	most := min(len(v.buf), (len(patches)+1)*limits.LinkedPartBytes)
+	b := slices.Grow(memory, patched+most)
+	at, begins := 0, len(b)
+	part := func(part []byte) {
+		if len(part) < limits.LinkedPartBytes {
+			b = append(b, part...)
+			return
+		}
+		if len(b) > begins {
+			pieces = append(pieces, b[begins:len(b):len(b)])
+		}
+		pieces, begins = append(pieces, part[:len(part):len(part)]), len(b)
+	}
+	for i := range patches {
+		patch := &patches[i]
+		next, after := v.place(patch)
+		part(v.buf[at:next])
+		at = after
+		if patch.form != patchNone {
+			b = patch.appendTo(b, shape.Fields[patch.of].Key)
+		}
+	}
+	if part(v.buf[at:]); len(b) > begins {
+		pieces = append(pieces, b[begins:len(b):len(b)])
+	}
+	v.lease.Check()
+	return pieces, b, true
+}
+
+// AppendPiece is AppendPieces for what takes a writer: one piece, which is a copy.
+func AppendPiece(pieces [][]byte, memory []byte, s thrift.Struct) (appended [][]byte, copied []byte, err error) {
+	b, err := thrift.Append(memory, s)
+	if err != nil {
+		return pieces, memory, err
+	}
+	return append(pieces, b[len(memory):len(b):len(b)]), b, nil
+}
+
+// patchedSize returns how many bytes patches add at most. It reports false where they take
+// a writer.
+func (v *View) patchedSize() (size int, ok bool) {
+	patches := v.patches()
+	size = len(patches) * patchBytes
+	for i := range patches {
+		switch patches[i].form {
+		case patchText, patchEncoded:
+			size += int(patches[i].number)
+		case patchNested:
+			return 0, false
+		}
+	}
+	return size, v.buf != nil && v.depth != 0 && v.depth <= limits.Depth && len(v.buf)+size <= limits.MessageBytes
+}
+
+// place returns where a patch begins and ends in what was loaded.
+func (v *View) place(patch *viewPatch) (from, to int) {
+	if patch.from == behindAll {
+		end := len(v.buf) - 1 // where the end mark is
+		return end, end
+	}
+	return int(patch.from), int(patch.to)
 }
 
 // appendTo appends a field to b, which has room for it.

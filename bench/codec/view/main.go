@@ -35,17 +35,11 @@ func repeat(name string) (contestant.Repeat, error) {
 	if err != nil {
 		return contestant.Repeat{}, err
 	}
-	var memory []byte
+	var out pieces
 	once := map[string]func(wire []byte) (int64, error){
-		"Small/forward": func(wire []byte) (read int64, err error) {
-			read, memory, err = forwardSmall(memory, wire)
-			return read, err
-		},
-		"Complex/forward": func(wire []byte) (read int64, err error) {
-			read, memory, err = forwardComplex(memory, wire)
-			return read, err
-		},
-		"Small/readone": readOneOfSmall, "Complex/readone": readOneOfComplex,
+		"Small/forward":   func(wire []byte) (int64, error) { return forwardSmall(&out, wire) },
+		"Complex/forward": func(wire []byte) (int64, error) { return forwardComplex(&out, wire) },
+		"Small/readone":   readOneOfSmall, "Complex/readone": readOneOfComplex,
 		"Small/readall": readSmall, "Complex/readall": readComplex,
 	}[c.Set.Struct+"/"+string(c.Operation)]
 	if once == nil {

@@ -7,26 +7,34 @@ import (
 	views "github.com/fulmar-rpc/fulmar/bench/gen/views/messages"
 )
 
-func forwardSmall(memory, wire []byte) (int64, []byte, error) {
+// pieces are a message that can be sent.
+type pieces struct {
+	list   [][]byte
+	memory []byte
+}
+
+func forwardSmall(out *pieces, wire []byte) (int64, error) {
 	var v views.SmallView
 	if err := v.Load(wire); err != nil {
-		return 0, memory, err
+		return 0, err
 	}
 	read := int64(len(v.Trace()))
 	v.SetTotal(codec.SetTotal)
-	memory, err := v.AppendTo(memory[:0])
-	return read, memory, err
+	var err error
+	out.list, out.memory, err = v.AppendPieces(out.list[:0], out.memory[:0])
+	return read, err
 }
 
-func forwardComplex(memory, wire []byte) (int64, []byte, error) {
+func forwardComplex(out *pieces, wire []byte) (int64, error) {
 	var v views.ComplexView
 	if err := v.Load(wire); err != nil {
-		return 0, memory, err
+		return 0, err
 	}
 	read := int64(len(v.Action()))
 	v.SetAction(codec.SetAction)
-	memory, err := v.AppendTo(memory[:0])
-	return read, memory, err
+	var err error
+	out.list, out.memory, err = v.AppendPieces(out.list[:0], out.memory[:0])
+	return read, err
 }
 
 func readOneOfSmall(wire []byte) (int64, error) {

@@ -152,6 +152,7 @@ func TestView_LentPanicsWhenItIsUsedTooLate(t *testing.T) {
 		uses := map[string]func(){
 			"number": func() { v.ID() }, "text": func() { v.Region() }, "binary": func() { v.Image() }, "list": func() { v.Parcels() },
 			"append": func() { v.AppendTo(nil) }, "append of a changed one": func() { changed.AppendTo(nil) },
+			"pieces": func() { v.AppendPieces(nil, nil) }, "pieces of a changed one": func() { changed.AppendPieces(nil, nil) },
 			"marshal": func() { thrift.Marshal(&v) }, "struct": func() { v.Struct() }, "string": func() { _ = v.String() },
 			"JSON": func() { v.MarshalJSON() }, "equal": func() { v.Equal(&fresh) }, "equal to": func() { fresh.Equal(&v) },
 			"set at": func() { v.SetParcelsAt(0, first) }, "remove at": func() { v.RemoveParcelsAt(0) }, "add": func() { v.AppendParcels(first) },

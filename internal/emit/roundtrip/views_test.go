@@ -22,6 +22,7 @@ type view interface {
 	thrift.Struct
 	Load(b []byte) error
 	AppendTo(b []byte) ([]byte, error)
+	AppendPieces(pieces [][]byte, memory []byte) ([][]byte, []byte, error)
 }
 
 // viewed are the structs that have views, and new views of them.
@@ -140,6 +141,10 @@ func editBoth(v view, s, donor thrift.Struct, random *rand.Rand) (ok bool, probl
 	}
 	if appended, err := v.AppendTo([]byte("front")); err != nil || string(appended) != "front"+string(got) {
 		return false, fmt.Sprintf("it appends %x, %v, and writes %x", appended, err, got)
+	}
+	pieces, memory, err := v.AppendPieces([][]byte{[]byte("front")}, []byte("before"))
+	if joined := string(bytes.Join(pieces, nil)); err != nil || joined != "front"+string(got) || !bytes.HasPrefix(memory, []byte("before")) {
+		return false, fmt.Sprintf("its pieces are %x, %v, behind %q, and it writes %x", pieces, err, memory, got)
 	}
 	expected, decoded := newZero(s), newZero(s)
 	if err := thrift.Unmarshal(want, expected); err != nil {

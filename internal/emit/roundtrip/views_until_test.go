@@ -116,6 +116,9 @@ func TestView_LoadedUntilAFieldDoesNotLookBehind(t *testing.T) {
 		if again, err := v.AppendTo(nil); err != nil || !bytes.Equal(again, message) {
 			t.Errorf("%s: appended it is %x, %v", name, again, err)
 		}
+		if pieces, _, err := v.AppendPieces(nil, nil); err != nil || !bytes.Equal(bytes.Join(pieces, nil), message) {
+			t.Errorf("%s: its pieces are %x, %v", name, pieces, err)
+		}
 		if again, err := thrift.Marshal(&v); (err == nil) != test.writes || err == nil && !bytes.Equal(again, message) {
 			t.Errorf("%s: written it is %x, %v, want it written: %v", name, again, err, test.writes)
 		}

@@ -68,6 +68,19 @@ func (v *PointView) AppendTo(b []byte) ([]byte, error) {
 	return thrift.Append(b, &c)
 }
 
+// AppendPieces is AppendTo for a vectored write: it appends pieces of the
+// message, one behind the other. Those of 4 KiB and more that came with the
+// message are not copied, the others are behind memory. It returns what both
+// are then; pieces are valid until that memory is used again, or the view's
+// message is.
+func (v *PointView) AppendPieces(pieces [][]byte, memory []byte) ([][]byte, []byte, error) {
+	if list, copied, ok := v.view.AppendPieces(pieces, memory, &pointViewShape); ok {
+		return list, copied, nil
+	}
+	c := *v // it goes to the heap, so that v need not
+	return view.AppendPiece(pieces, memory, &c)
+}
+
 // ReadThrift makes v a view of what is at p.
 func (v *PointView) ReadThrift(r *thrift.Reader, p int) int {
 	return v.view.Read(r, p, v.slots[:], &pointViewShape)
@@ -182,6 +195,19 @@ func (v *SeenView) AppendTo(b []byte) ([]byte, error) {
 	}
 	c := *v // it goes to the heap, so that v need not
 	return thrift.Append(b, &c)
+}
+
+// AppendPieces is AppendTo for a vectored write: it appends pieces of the
+// message, one behind the other. Those of 4 KiB and more that came with the
+// message are not copied, the others are behind memory. It returns what both
+// are then; pieces are valid until that memory is used again, or the view's
+// message is.
+func (v *SeenView) AppendPieces(pieces [][]byte, memory []byte) ([][]byte, []byte, error) {
+	if list, copied, ok := v.view.AppendPieces(pieces, memory, &seenViewShape); ok {
+		return list, copied, nil
+	}
+	c := *v // it goes to the heap, so that v need not
+	return view.AppendPiece(pieces, memory, &c)
 }
 
 // ReadThrift makes v a view of what is at p.

@@ -71,6 +71,19 @@ func (v *LeafView) AppendTo(b []byte) ([]byte, error) {
 	return thrift.Append(b, &c)
 }
 
+// AppendPieces is AppendTo for a vectored write: it appends pieces of the
+// message, one behind the other. Those of 4 KiB and more that came with the
+// message are not copied, the others are behind memory. It returns what both
+// are then; pieces are valid until that memory is used again, or the view's
+// message is.
+func (v *LeafView) AppendPieces(pieces [][]byte, memory []byte) ([][]byte, []byte, error) {
+	if list, copied, ok := v.view.AppendPieces(pieces, memory, &leafViewShape); ok {
+		return list, copied, nil
+	}
+	c := *v // it goes to the heap, so that v need not
+	return view.AppendPiece(pieces, memory, &c)
+}
+
 // ReadThrift makes v a view of what is at p.
 func (v *LeafView) ReadThrift(r *thrift.Reader, p int) int {
 	return v.view.Read(r, p, v.slots[:], &leafViewShape)
@@ -194,6 +207,19 @@ func (v *PlainView) AppendTo(b []byte) ([]byte, error) {
 	}
 	c := *v // it goes to the heap, so that v need not
 	return thrift.Append(b, &c)
+}
+
+// AppendPieces is AppendTo for a vectored write: it appends pieces of the
+// message, one behind the other. Those of 4 KiB and more that came with the
+// message are not copied, the others are behind memory. It returns what both
+// are then; pieces are valid until that memory is used again, or the view's
+// message is.
+func (v *PlainView) AppendPieces(pieces [][]byte, memory []byte) ([][]byte, []byte, error) {
+	if list, copied, ok := v.view.AppendPieces(pieces, memory, &plainViewShape); ok {
+		return list, copied, nil
+	}
+	c := *v // it goes to the heap, so that v need not
+	return view.AppendPiece(pieces, memory, &c)
 }
 
 // ReadThrift makes v a view of what is at p.
@@ -490,6 +516,19 @@ func (v *PresetView) AppendTo(b []byte) ([]byte, error) {
 	}
 	c := *v // it goes to the heap, so that v need not
 	return thrift.Append(b, &c)
+}
+
+// AppendPieces is AppendTo for a vectored write: it appends pieces of the
+// message, one behind the other. Those of 4 KiB and more that came with the
+// message are not copied, the others are behind memory. It returns what both
+// are then; pieces are valid until that memory is used again, or the view's
+// message is.
+func (v *PresetView) AppendPieces(pieces [][]byte, memory []byte) ([][]byte, []byte, error) {
+	if list, copied, ok := v.view.AppendPieces(pieces, memory, &presetViewShape); ok {
+		return list, copied, nil
+	}
+	c := *v // it goes to the heap, so that v need not
+	return view.AppendPiece(pieces, memory, &c)
 }
 
 // ReadThrift makes v a view of what is at p.
@@ -1020,6 +1059,19 @@ func (v *OptionalView) AppendTo(b []byte) ([]byte, error) {
 	return thrift.Append(b, &c)
 }
 
+// AppendPieces is AppendTo for a vectored write: it appends pieces of the
+// message, one behind the other. Those of 4 KiB and more that came with the
+// message are not copied, the others are behind memory. It returns what both
+// are then; pieces are valid until that memory is used again, or the view's
+// message is.
+func (v *OptionalView) AppendPieces(pieces [][]byte, memory []byte) ([][]byte, []byte, error) {
+	if list, copied, ok := v.view.AppendPieces(pieces, memory, &optionalViewShape); ok {
+		return list, copied, nil
+	}
+	c := *v // it goes to the heap, so that v need not
+	return view.AppendPiece(pieces, memory, &c)
+}
+
 // ReadThrift makes v a view of what is at p.
 func (v *OptionalView) ReadThrift(r *thrift.Reader, p int) int {
 	return v.view.Read(r, p, v.slots[:], &optionalViewShape)
@@ -1407,6 +1459,19 @@ func (v *StrictView) AppendTo(b []byte) ([]byte, error) {
 	return thrift.Append(b, &c)
 }
 
+// AppendPieces is AppendTo for a vectored write: it appends pieces of the
+// message, one behind the other. Those of 4 KiB and more that came with the
+// message are not copied, the others are behind memory. It returns what both
+// are then; pieces are valid until that memory is used again, or the view's
+// message is.
+func (v *StrictView) AppendPieces(pieces [][]byte, memory []byte) ([][]byte, []byte, error) {
+	if list, copied, ok := v.view.AppendPieces(pieces, memory, &strictViewShape); ok {
+		return list, copied, nil
+	}
+	c := *v // it goes to the heap, so that v need not
+	return view.AppendPiece(pieces, memory, &c)
+}
+
 // ReadThrift makes v a view of what is at p.
 func (v *StrictView) ReadThrift(r *thrift.Reader, p int) int {
 	return v.view.Read(r, p, v.slots[:], &strictViewShape)
@@ -1656,6 +1721,19 @@ func (v *ChoiceView) AppendTo(b []byte) ([]byte, error) {
 	return thrift.Append(b, &c)
 }
 
+// AppendPieces is AppendTo for a vectored write: it appends pieces of the
+// message, one behind the other. Those of 4 KiB and more that came with the
+// message are not copied, the others are behind memory. It returns what both
+// are then; pieces are valid until that memory is used again, or the view's
+// message is.
+func (v *ChoiceView) AppendPieces(pieces [][]byte, memory []byte) ([][]byte, []byte, error) {
+	if list, copied, ok := v.view.AppendPieces(pieces, memory, &choiceViewShape); ok {
+		return list, copied, nil
+	}
+	c := *v // it goes to the heap, so that v need not
+	return view.AppendPiece(pieces, memory, &c)
+}
+
 // ReadThrift makes v a view of what is at p.
 func (v *ChoiceView) ReadThrift(r *thrift.Reader, p int) int {
 	return v.view.Read(r, p, v.slots[:], &choiceViewShape)
@@ -1850,6 +1928,19 @@ func (v *FailureView) AppendTo(b []byte) ([]byte, error) {
 	return thrift.Append(b, &c)
 }
 
+// AppendPieces is AppendTo for a vectored write: it appends pieces of the
+// message, one behind the other. Those of 4 KiB and more that came with the
+// message are not copied, the others are behind memory. It returns what both
+// are then; pieces are valid until that memory is used again, or the view's
+// message is.
+func (v *FailureView) AppendPieces(pieces [][]byte, memory []byte) ([][]byte, []byte, error) {
+	if list, copied, ok := v.view.AppendPieces(pieces, memory, &failureViewShape); ok {
+		return list, copied, nil
+	}
+	c := *v // it goes to the heap, so that v need not
+	return view.AppendPiece(pieces, memory, &c)
+}
+
 // ReadThrift makes v a view of what is at p.
 func (v *FailureView) ReadThrift(r *thrift.Reader, p int) int {
 	return v.view.Read(r, p, v.slots[:], &failureViewShape)
@@ -1996,6 +2087,19 @@ func (v *ContainersView) AppendTo(b []byte) ([]byte, error) {
 	}
 	c := *v // it goes to the heap, so that v need not
 	return thrift.Append(b, &c)
+}
+
+// AppendPieces is AppendTo for a vectored write: it appends pieces of the
+// message, one behind the other. Those of 4 KiB and more that came with the
+// message are not copied, the others are behind memory. It returns what both
+// are then; pieces are valid until that memory is used again, or the view's
+// message is.
+func (v *ContainersView) AppendPieces(pieces [][]byte, memory []byte) ([][]byte, []byte, error) {
+	if list, copied, ok := v.view.AppendPieces(pieces, memory, &containersViewShape); ok {
+		return list, copied, nil
+	}
+	c := *v // it goes to the heap, so that v need not
+	return view.AppendPiece(pieces, memory, &c)
 }
 
 // ReadThrift makes v a view of what is at p.
@@ -2900,6 +3004,19 @@ func (v *NodeView) AppendTo(b []byte) ([]byte, error) {
 	return thrift.Append(b, &c)
 }
 
+// AppendPieces is AppendTo for a vectored write: it appends pieces of the
+// message, one behind the other. Those of 4 KiB and more that came with the
+// message are not copied, the others are behind memory. It returns what both
+// are then; pieces are valid until that memory is used again, or the view's
+// message is.
+func (v *NodeView) AppendPieces(pieces [][]byte, memory []byte) ([][]byte, []byte, error) {
+	if list, copied, ok := v.view.AppendPieces(pieces, memory, &nodeViewShape); ok {
+		return list, copied, nil
+	}
+	c := *v // it goes to the heap, so that v need not
+	return view.AppendPiece(pieces, memory, &c)
+}
+
 // ReadThrift makes v a view of what is at p.
 func (v *NodeView) ReadThrift(r *thrift.Reader, p int) int {
 	return v.view.Read(r, p, v.slots[:], &nodeViewShape)
@@ -3193,6 +3310,19 @@ func (v *NamesView_2) AppendTo(b []byte) ([]byte, error) {
 	}
 	c := *v // it goes to the heap, so that v need not
 	return thrift.Append(b, &c)
+}
+
+// AppendPieces is AppendTo for a vectored write: it appends pieces of the
+// message, one behind the other. Those of 4 KiB and more that came with the
+// message are not copied, the others are behind memory. It returns what both
+// are then; pieces are valid until that memory is used again, or the view's
+// message is.
+func (v *NamesView_2) AppendPieces(pieces [][]byte, memory []byte) ([][]byte, []byte, error) {
+	if list, copied, ok := v.view.AppendPieces(pieces, memory, &namesView_2Shape); ok {
+		return list, copied, nil
+	}
+	c := *v // it goes to the heap, so that v need not
+	return view.AppendPiece(pieces, memory, &c)
 }
 
 // ReadThrift makes v a view of what is at p.
@@ -3509,6 +3639,19 @@ func (v *NamesViewView) AppendTo(b []byte) ([]byte, error) {
 	return thrift.Append(b, &c)
 }
 
+// AppendPieces is AppendTo for a vectored write: it appends pieces of the
+// message, one behind the other. Those of 4 KiB and more that came with the
+// message are not copied, the others are behind memory. It returns what both
+// are then; pieces are valid until that memory is used again, or the view's
+// message is.
+func (v *NamesViewView) AppendPieces(pieces [][]byte, memory []byte) ([][]byte, []byte, error) {
+	if list, copied, ok := v.view.AppendPieces(pieces, memory, &namesViewViewShape); ok {
+		return list, copied, nil
+	}
+	c := *v // it goes to the heap, so that v need not
+	return view.AppendPiece(pieces, memory, &c)
+}
+
 // ReadThrift makes v a view of what is at p.
 func (v *NamesViewView) ReadThrift(r *thrift.Reader, p int) int {
 	return v.view.Read(r, p, v.slots[:], &namesViewViewShape)
@@ -3617,6 +3760,19 @@ func (v *NamesView_View) AppendTo(b []byte) ([]byte, error) {
 	return thrift.Append(b, &c)
 }
 
+// AppendPieces is AppendTo for a vectored write: it appends pieces of the
+// message, one behind the other. Those of 4 KiB and more that came with the
+// message are not copied, the others are behind memory. It returns what both
+// are then; pieces are valid until that memory is used again, or the view's
+// message is.
+func (v *NamesView_View) AppendPieces(pieces [][]byte, memory []byte) ([][]byte, []byte, error) {
+	if list, copied, ok := v.view.AppendPieces(pieces, memory, &namesView_ViewShape); ok {
+		return list, copied, nil
+	}
+	c := *v // it goes to the heap, so that v need not
+	return view.AppendPiece(pieces, memory, &c)
+}
+
 // ReadThrift makes v a view of what is at p.
 func (v *NamesView_View) ReadThrift(r *thrift.Reader, p int) int {
 	return v.view.Read(r, p, v.slots[:], &namesView_ViewShape)
@@ -3720,6 +3876,19 @@ func (v *EmptyView) AppendTo(b []byte) ([]byte, error) {
 	return thrift.Append(b, &c)
 }
 
+// AppendPieces is AppendTo for a vectored write: it appends pieces of the
+// message, one behind the other. Those of 4 KiB and more that came with the
+// message are not copied, the others are behind memory. It returns what both
+// are then; pieces are valid until that memory is used again, or the view's
+// message is.
+func (v *EmptyView) AppendPieces(pieces [][]byte, memory []byte) ([][]byte, []byte, error) {
+	if list, copied, ok := v.view.AppendPieces(pieces, memory, &emptyViewShape); ok {
+		return list, copied, nil
+	}
+	c := *v // it goes to the heap, so that v need not
+	return view.AppendPiece(pieces, memory, &c)
+}
+
 // ReadThrift makes v a view of what is at p.
 func (v *EmptyView) ReadThrift(r *thrift.Reader, p int) int {
 	return v.view.Read(r, p, v.slots[:], &emptyViewShape)
@@ -3809,6 +3978,19 @@ func (v *TypedView) AppendTo(b []byte) ([]byte, error) {
 	}
 	c := *v // it goes to the heap, so that v need not
 	return thrift.Append(b, &c)
+}
+
+// AppendPieces is AppendTo for a vectored write: it appends pieces of the
+// message, one behind the other. Those of 4 KiB and more that came with the
+// message are not copied, the others are behind memory. It returns what both
+// are then; pieces are valid until that memory is used again, or the view's
+// message is.
+func (v *TypedView) AppendPieces(pieces [][]byte, memory []byte) ([][]byte, []byte, error) {
+	if list, copied, ok := v.view.AppendPieces(pieces, memory, &typedViewShape); ok {
+		return list, copied, nil
+	}
+	c := *v // it goes to the heap, so that v need not
+	return view.AppendPiece(pieces, memory, &c)
 }
 
 // ReadThrift makes v a view of what is at p.
@@ -3942,6 +4124,19 @@ func (v *OctetsView) AppendTo(b []byte) ([]byte, error) {
 	}
 	c := *v // it goes to the heap, so that v need not
 	return thrift.Append(b, &c)
+}
+
+// AppendPieces is AppendTo for a vectored write: it appends pieces of the
+// message, one behind the other. Those of 4 KiB and more that came with the
+// message are not copied, the others are behind memory. It returns what both
+// are then; pieces are valid until that memory is used again, or the view's
+// message is.
+func (v *OctetsView) AppendPieces(pieces [][]byte, memory []byte) ([][]byte, []byte, error) {
+	if list, copied, ok := v.view.AppendPieces(pieces, memory, &octetsViewShape); ok {
+		return list, copied, nil
+	}
+	c := *v // it goes to the heap, so that v need not
+	return view.AppendPiece(pieces, memory, &c)
 }
 
 // ReadThrift makes v a view of what is at p.
@@ -4164,6 +4359,19 @@ func (v *DigestView) AppendTo(b []byte) ([]byte, error) {
 	}
 	c := *v // it goes to the heap, so that v need not
 	return thrift.Append(b, &c)
+}
+
+// AppendPieces is AppendTo for a vectored write: it appends pieces of the
+// message, one behind the other. Those of 4 KiB and more that came with the
+// message are not copied, the others are behind memory. It returns what both
+// are then; pieces are valid until that memory is used again, or the view's
+// message is.
+func (v *DigestView) AppendPieces(pieces [][]byte, memory []byte) ([][]byte, []byte, error) {
+	if list, copied, ok := v.view.AppendPieces(pieces, memory, &digestViewShape); ok {
+		return list, copied, nil
+	}
+	c := *v // it goes to the heap, so that v need not
+	return view.AppendPiece(pieces, memory, &c)
 }
 
 // ReadThrift makes v a view of what is at p.
