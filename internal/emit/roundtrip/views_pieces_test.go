@@ -89,25 +89,30 @@ func TestView_PiecesAreSent(t *testing.T) {
 	conn, peer := net.Pipe()
 	sent := make(chan error, 1)
 	go func() {
-		sent <- sendPieces(conn, &order)
+		sent <- sendPieces(conn, &order, &order)
 		_ = conn.Close()
 	}()
-	if got, err := io.ReadAll(peer); err != nil || !bytes.Equal(got, want) {
-		t.Errorf("%d bytes came, %v, want %d", len(got), err, len(want))
+	if got, err := io.ReadAll(peer); err != nil || !bytes.Equal(got, append(want, want...)) {
+		t.Errorf("%d bytes came, %v, want %d", len(got), err, 2*len(want))
 	}
 	if err := <-sent; err != nil {
 		t.Error(err)
 	}
 }
 
-func sendPieces(conn net.Conn, order *viewmethods.OrderView) (err error) {
+func sendPieces(conn net.Conn, orders ...*viewmethods.OrderView) (err error) {
 	var pieces [][]byte
 	var memory []byte
-	pieces, memory, err = order.AppendPieces(pieces[:0], memory[:0])
-	if err != nil {
-		return err
+	for _, order := range orders {
+		pieces, memory, err = order.AppendPieces(pieces[:0], memory[:0])
+		if err != nil {
+			return err
+		}
+		buffers := net.Buffers(pieces)
+		_, err = buffers.WriteTo(conn) // one vectored write
+		if err != nil {
+			return err
+		}
 	}
-	buffers := net.Buffers(pieces)
-	_, err = buffers.WriteTo(conn) // one vectored write
-	return err
+	return nil
 }
