@@ -379,17 +379,18 @@ func (v *View) AppendTo(dst []byte, shape *Shape) (appended []byte, ok bool) {
 }
 
 // AppendPieces is AppendTo that does not copy parts of 4 KiB (LinkedPartBytes) and more:
-// pieces refer to them, and to what memory has in between.
+// pieces refer to them, and to what memory has in between. It reports false also of what is
+// lent and will be used again: pieces can be kept for longer.
 func (v *View) AppendPieces(pieces [][]byte, memory []byte, shape *Shape) (appended [][]byte, copied []byte, ok bool) {
 	patched, ok := v.patchedSize()
-	if !ok {
+	if !ok || v.lease.Recycles() {
 		return pieces, memory, false
 	}
 	patches := v.patches()
 	most := min(len(v.buf), (len(patches)+1)*limits.LinkedPartBytes)
 	b := slices.Grow(memory, patched+most)
 	at, begins := 0, len(b)
-	part := func(part []byte) {
+	add := func(part []byte) {
 		if len(part) < limits.LinkedPartBytes {
 			b = append(b, part...)
 			return
@@ -402,13 +403,13 @@ func (v *View) AppendPieces(pieces [][]byte, memory []byte, shape *Shape) (appen
 	for i := range patches {
 		patch := &patches[i]
 		next, after := v.place(patch)
-		part(v.buf[at:next])
+		add(v.buf[at:next])
 		at = after
 		if patch.form != patchNone {
 			b = patch.appendTo(b, shape.Fields[patch.of].Key)
 		}
 	}
-	if part(v.buf[at:]); len(b) > begins {
+	if add(v.buf[at:]); len(b) > begins {
 		pieces = append(pieces, b[begins:len(b):len(b)])
 	}
 	v.lease.Check()
@@ -435,6 +436,9 @@ func (v *View) patchedSize() (size int, ok bool) {
 			size += int(patches[i].number)
 		case patchNested:
 			return 0, false
+		}
+		if size > limits.MessageBytes {
+			return 0, false // one text can be in many fields
 		}
 	}
 	return size, v.buf != nil && v.depth != 0 && v.depth <= limits.Depth && len(v.buf)+size <= limits.MessageBytes

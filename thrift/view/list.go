@@ -50,6 +50,9 @@ func (l Numbers[T]) Len() int { return len(l.wire) / int(unsafe.Sizeof(*new(T)))
 func (l Numbers[T]) At(i int) T {
 	var v T
 	size := int(unsafe.Sizeof(v))
+	if uint(i) >= uint(l.Len()) {
+		panic(fmt.Sprintf("thrift: index %d of a list of %d elements", i, l.Len())) // i*size may be that of another
+	}
 	switch wire := l.wire[i*size : (i+1)*size]; size {
 	case 1:
 		// A Go bool never holds anything but 0 or 1.

@@ -65,9 +65,17 @@ func useLent(v view, s, donor thrift.Struct, message []byte, random *rand.Rand) 
 	if _, problem := editBoth(edited.Interface().(view), newLoaded(s, message), donor, random); problem != "" {
 		return "lent: " + problem
 	}
+	pieces, _, err := v.AppendPieces(nil, nil)
+	appended, appendErr := v.AppendTo(nil)
+	if (err == nil) != (appendErr == nil) {
+		return fmt.Sprintf("lent: its pieces are %v, and appended it is %v", err, appendErr)
+	}
 	end()
 	for i := range message {
 		message[i] = 0xa5
+	}
+	if err == nil && !bytes.Equal(bytes.Join(pieces, nil), appended) {
+		return "lent: its pieces have changed with the memory"
 	}
 	for i, value := range values {
 		want := reflect.ValueOf(s).Elem().Field(i)

@@ -3,6 +3,7 @@ package roundtrip_test
 import (
 	"bytes"
 	"io"
+	"math"
 	"net"
 	"strings"
 	"testing"
@@ -71,6 +72,57 @@ func TestView_PiecesOfWhatCannotBeWritten(t *testing.T) {
 	}
 	if _, err := thrift.Marshal(&place); err == nil {
 		t.Error("it can be written")
+	}
+}
+
+// TestView_PiecesOfWhatIsLent are copies: whoever has them may have them for longer than the
+// message is lent.
+func TestView_PiecesOfWhatIsLent(t *testing.T) {
+	message := marshal(t, orderOf("north", 200))
+	if len(message) < 2*limits.LinkedPartBytes || len(message) >= limits.LinkedStringBytes {
+		t.Fatalf("%d bytes are not lent, or have no long part", len(message))
+	}
+	var order viewmethods.OrderView
+	end, err := readLent(&order, message)
+	if err != nil {
+		t.Fatal(err)
+	}
+	order.SetID(8)
+	want, err := order.AppendTo(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pieces, _, err := order.AppendPieces(nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end()
+	for i := range message {
+		message[i] = 0xa5 // the next request
+	}
+	if !bytes.Equal(bytes.Join(pieces, nil), want) {
+		t.Error("the pieces have changed with the memory that was lent")
+	}
+}
+
+// TestNumbers_AtPanicsBeyondTheEnd also where the offset of an element is no number any more.
+func TestNumbers_AtPanicsBeyondTheEnd(t *testing.T) {
+	s := views.NewContainers()
+	s.Longs, s.Ints = []int64{1, 2}, []int32{3}
+	var v views.ContainersView
+	if err := v.Load(marshal(t, s)); err != nil {
+		t.Fatal(err)
+	}
+	longs, ints := v.Longs(), v.Ints()
+	if longs.At(1) != 2 || ints.At(0) != 3 {
+		t.Errorf("there are %d and %d", longs.At(1), ints.At(0))
+	}
+	for _, i := range []int{-1, 2, math.MaxInt, math.MinInt, math.MaxInt/8 + 1, math.MinInt / 8, math.MaxInt/4 + 1} {
+		for name, at := range map[string]func(){"longs": func() { longs.At(i) }, "ints": func() { ints.At(i) }} {
+			if text := panicOf(at); !strings.Contains(text, "elements") {
+				t.Errorf("%s: element %d: %q", name, i, text)
+			}
+		}
 	}
 }
 

@@ -73,9 +73,10 @@ func (v *LeafView) AppendTo(b []byte) ([]byte, error) {
 
 // AppendPieces is AppendTo for a vectored write: it appends pieces of the
 // message, one behind the other. Those of 4 KiB and more that came with the
-// message are not copied, the others are behind memory. It returns what both
-// are then; pieces are valid until that memory is used again, or the view's
-// message is.
+// message are not copied, the others are behind memory; all is one copied piece
+// if other views were set in it, parts of fields were changed, or what it is of
+// is only lent. It returns what both are then; pieces are valid until that
+// memory is used again, or the view's message is.
 func (v *LeafView) AppendPieces(pieces [][]byte, memory []byte) ([][]byte, []byte, error) {
 	if list, copied, ok := v.view.AppendPieces(pieces, memory, &leafViewShape); ok {
 		return list, copied, nil
@@ -211,9 +212,10 @@ func (v *PlainView) AppendTo(b []byte) ([]byte, error) {
 
 // AppendPieces is AppendTo for a vectored write: it appends pieces of the
 // message, one behind the other. Those of 4 KiB and more that came with the
-// message are not copied, the others are behind memory. It returns what both
-// are then; pieces are valid until that memory is used again, or the view's
-// message is.
+// message are not copied, the others are behind memory; all is one copied piece
+// if other views were set in it, parts of fields were changed, or what it is of
+// is only lent. It returns what both are then; pieces are valid until that
+// memory is used again, or the view's message is.
 func (v *PlainView) AppendPieces(pieces [][]byte, memory []byte) ([][]byte, []byte, error) {
 	if list, copied, ok := v.view.AppendPieces(pieces, memory, &plainViewShape); ok {
 		return list, copied, nil
@@ -520,9 +522,10 @@ func (v *PresetView) AppendTo(b []byte) ([]byte, error) {
 
 // AppendPieces is AppendTo for a vectored write: it appends pieces of the
 // message, one behind the other. Those of 4 KiB and more that came with the
-// message are not copied, the others are behind memory. It returns what both
-// are then; pieces are valid until that memory is used again, or the view's
-// message is.
+// message are not copied, the others are behind memory; all is one copied piece
+// if other views were set in it, parts of fields were changed, or what it is of
+// is only lent. It returns what both are then; pieces are valid until that
+// memory is used again, or the view's message is.
 func (v *PresetView) AppendPieces(pieces [][]byte, memory []byte) ([][]byte, []byte, error) {
 	if list, copied, ok := v.view.AppendPieces(pieces, memory, &presetViewShape); ok {
 		return list, copied, nil
@@ -1061,9 +1064,10 @@ func (v *OptionalView) AppendTo(b []byte) ([]byte, error) {
 
 // AppendPieces is AppendTo for a vectored write: it appends pieces of the
 // message, one behind the other. Those of 4 KiB and more that came with the
-// message are not copied, the others are behind memory. It returns what both
-// are then; pieces are valid until that memory is used again, or the view's
-// message is.
+// message are not copied, the others are behind memory; all is one copied piece
+// if other views were set in it, parts of fields were changed, or what it is of
+// is only lent. It returns what both are then; pieces are valid until that
+// memory is used again, or the view's message is.
 func (v *OptionalView) AppendPieces(pieces [][]byte, memory []byte) ([][]byte, []byte, error) {
 	if list, copied, ok := v.view.AppendPieces(pieces, memory, &optionalViewShape); ok {
 		return list, copied, nil
@@ -1461,9 +1465,10 @@ func (v *StrictView) AppendTo(b []byte) ([]byte, error) {
 
 // AppendPieces is AppendTo for a vectored write: it appends pieces of the
 // message, one behind the other. Those of 4 KiB and more that came with the
-// message are not copied, the others are behind memory. It returns what both
-// are then; pieces are valid until that memory is used again, or the view's
-// message is.
+// message are not copied, the others are behind memory; all is one copied piece
+// if other views were set in it, parts of fields were changed, or what it is of
+// is only lent. It returns what both are then; pieces are valid until that
+// memory is used again, or the view's message is.
 func (v *StrictView) AppendPieces(pieces [][]byte, memory []byte) ([][]byte, []byte, error) {
 	if list, copied, ok := v.view.AppendPieces(pieces, memory, &strictViewShape); ok {
 		return list, copied, nil
@@ -1723,9 +1728,10 @@ func (v *ChoiceView) AppendTo(b []byte) ([]byte, error) {
 
 // AppendPieces is AppendTo for a vectored write: it appends pieces of the
 // message, one behind the other. Those of 4 KiB and more that came with the
-// message are not copied, the others are behind memory. It returns what both
-// are then; pieces are valid until that memory is used again, or the view's
-// message is.
+// message are not copied, the others are behind memory; all is one copied piece
+// if other views were set in it, parts of fields were changed, or what it is of
+// is only lent. It returns what both are then; pieces are valid until that
+// memory is used again, or the view's message is.
 func (v *ChoiceView) AppendPieces(pieces [][]byte, memory []byte) ([][]byte, []byte, error) {
 	if list, copied, ok := v.view.AppendPieces(pieces, memory, &choiceViewShape); ok {
 		return list, copied, nil
@@ -1930,9 +1936,10 @@ func (v *FailureView) AppendTo(b []byte) ([]byte, error) {
 
 // AppendPieces is AppendTo for a vectored write: it appends pieces of the
 // message, one behind the other. Those of 4 KiB and more that came with the
-// message are not copied, the others are behind memory. It returns what both
-// are then; pieces are valid until that memory is used again, or the view's
-// message is.
+// message are not copied, the others are behind memory; all is one copied piece
+// if other views were set in it, parts of fields were changed, or what it is of
+// is only lent. It returns what both are then; pieces are valid until that
+// memory is used again, or the view's message is.
 func (v *FailureView) AppendPieces(pieces [][]byte, memory []byte) ([][]byte, []byte, error) {
 	if list, copied, ok := v.view.AppendPieces(pieces, memory, &failureViewShape); ok {
 		return list, copied, nil
@@ -2091,9 +2098,10 @@ func (v *ContainersView) AppendTo(b []byte) ([]byte, error) {
 
 // AppendPieces is AppendTo for a vectored write: it appends pieces of the
 // message, one behind the other. Those of 4 KiB and more that came with the
-// message are not copied, the others are behind memory. It returns what both
-// are then; pieces are valid until that memory is used again, or the view's
-// message is.
+// message are not copied, the others are behind memory; all is one copied piece
+// if other views were set in it, parts of fields were changed, or what it is of
+// is only lent. It returns what both are then; pieces are valid until that
+// memory is used again, or the view's message is.
 func (v *ContainersView) AppendPieces(pieces [][]byte, memory []byte) ([][]byte, []byte, error) {
 	if list, copied, ok := v.view.AppendPieces(pieces, memory, &containersViewShape); ok {
 		return list, copied, nil
@@ -3006,9 +3014,10 @@ func (v *NodeView) AppendTo(b []byte) ([]byte, error) {
 
 // AppendPieces is AppendTo for a vectored write: it appends pieces of the
 // message, one behind the other. Those of 4 KiB and more that came with the
-// message are not copied, the others are behind memory. It returns what both
-// are then; pieces are valid until that memory is used again, or the view's
-// message is.
+// message are not copied, the others are behind memory; all is one copied piece
+// if other views were set in it, parts of fields were changed, or what it is of
+// is only lent. It returns what both are then; pieces are valid until that
+// memory is used again, or the view's message is.
 func (v *NodeView) AppendPieces(pieces [][]byte, memory []byte) ([][]byte, []byte, error) {
 	if list, copied, ok := v.view.AppendPieces(pieces, memory, &nodeViewShape); ok {
 		return list, copied, nil
@@ -3314,9 +3323,10 @@ func (v *NamesView_2) AppendTo(b []byte) ([]byte, error) {
 
 // AppendPieces is AppendTo for a vectored write: it appends pieces of the
 // message, one behind the other. Those of 4 KiB and more that came with the
-// message are not copied, the others are behind memory. It returns what both
-// are then; pieces are valid until that memory is used again, or the view's
-// message is.
+// message are not copied, the others are behind memory; all is one copied piece
+// if other views were set in it, parts of fields were changed, or what it is of
+// is only lent. It returns what both are then; pieces are valid until that
+// memory is used again, or the view's message is.
 func (v *NamesView_2) AppendPieces(pieces [][]byte, memory []byte) ([][]byte, []byte, error) {
 	if list, copied, ok := v.view.AppendPieces(pieces, memory, &namesView_2Shape); ok {
 		return list, copied, nil
@@ -3641,9 +3651,10 @@ func (v *NamesViewView) AppendTo(b []byte) ([]byte, error) {
 
 // AppendPieces is AppendTo for a vectored write: it appends pieces of the
 // message, one behind the other. Those of 4 KiB and more that came with the
-// message are not copied, the others are behind memory. It returns what both
-// are then; pieces are valid until that memory is used again, or the view's
-// message is.
+// message are not copied, the others are behind memory; all is one copied piece
+// if other views were set in it, parts of fields were changed, or what it is of
+// is only lent. It returns what both are then; pieces are valid until that
+// memory is used again, or the view's message is.
 func (v *NamesViewView) AppendPieces(pieces [][]byte, memory []byte) ([][]byte, []byte, error) {
 	if list, copied, ok := v.view.AppendPieces(pieces, memory, &namesViewViewShape); ok {
 		return list, copied, nil
@@ -3762,9 +3773,10 @@ func (v *NamesView_View) AppendTo(b []byte) ([]byte, error) {
 
 // AppendPieces is AppendTo for a vectored write: it appends pieces of the
 // message, one behind the other. Those of 4 KiB and more that came with the
-// message are not copied, the others are behind memory. It returns what both
-// are then; pieces are valid until that memory is used again, or the view's
-// message is.
+// message are not copied, the others are behind memory; all is one copied piece
+// if other views were set in it, parts of fields were changed, or what it is of
+// is only lent. It returns what both are then; pieces are valid until that
+// memory is used again, or the view's message is.
 func (v *NamesView_View) AppendPieces(pieces [][]byte, memory []byte) ([][]byte, []byte, error) {
 	if list, copied, ok := v.view.AppendPieces(pieces, memory, &namesView_ViewShape); ok {
 		return list, copied, nil
@@ -3878,9 +3890,10 @@ func (v *EmptyView) AppendTo(b []byte) ([]byte, error) {
 
 // AppendPieces is AppendTo for a vectored write: it appends pieces of the
 // message, one behind the other. Those of 4 KiB and more that came with the
-// message are not copied, the others are behind memory. It returns what both
-// are then; pieces are valid until that memory is used again, or the view's
-// message is.
+// message are not copied, the others are behind memory; all is one copied piece
+// if other views were set in it, parts of fields were changed, or what it is of
+// is only lent. It returns what both are then; pieces are valid until that
+// memory is used again, or the view's message is.
 func (v *EmptyView) AppendPieces(pieces [][]byte, memory []byte) ([][]byte, []byte, error) {
 	if list, copied, ok := v.view.AppendPieces(pieces, memory, &emptyViewShape); ok {
 		return list, copied, nil
@@ -3982,9 +3995,10 @@ func (v *TypedView) AppendTo(b []byte) ([]byte, error) {
 
 // AppendPieces is AppendTo for a vectored write: it appends pieces of the
 // message, one behind the other. Those of 4 KiB and more that came with the
-// message are not copied, the others are behind memory. It returns what both
-// are then; pieces are valid until that memory is used again, or the view's
-// message is.
+// message are not copied, the others are behind memory; all is one copied piece
+// if other views were set in it, parts of fields were changed, or what it is of
+// is only lent. It returns what both are then; pieces are valid until that
+// memory is used again, or the view's message is.
 func (v *TypedView) AppendPieces(pieces [][]byte, memory []byte) ([][]byte, []byte, error) {
 	if list, copied, ok := v.view.AppendPieces(pieces, memory, &typedViewShape); ok {
 		return list, copied, nil
@@ -4128,9 +4142,10 @@ func (v *OctetsView) AppendTo(b []byte) ([]byte, error) {
 
 // AppendPieces is AppendTo for a vectored write: it appends pieces of the
 // message, one behind the other. Those of 4 KiB and more that came with the
-// message are not copied, the others are behind memory. It returns what both
-// are then; pieces are valid until that memory is used again, or the view's
-// message is.
+// message are not copied, the others are behind memory; all is one copied piece
+// if other views were set in it, parts of fields were changed, or what it is of
+// is only lent. It returns what both are then; pieces are valid until that
+// memory is used again, or the view's message is.
 func (v *OctetsView) AppendPieces(pieces [][]byte, memory []byte) ([][]byte, []byte, error) {
 	if list, copied, ok := v.view.AppendPieces(pieces, memory, &octetsViewShape); ok {
 		return list, copied, nil
@@ -4363,9 +4378,10 @@ func (v *DigestView) AppendTo(b []byte) ([]byte, error) {
 
 // AppendPieces is AppendTo for a vectored write: it appends pieces of the
 // message, one behind the other. Those of 4 KiB and more that came with the
-// message are not copied, the others are behind memory. It returns what both
-// are then; pieces are valid until that memory is used again, or the view's
-// message is.
+// message are not copied, the others are behind memory; all is one copied piece
+// if other views were set in it, parts of fields were changed, or what it is of
+// is only lent. It returns what both are then; pieces are valid until that
+// memory is used again, or the view's message is.
 func (v *DigestView) AppendPieces(pieces [][]byte, memory []byte) ([][]byte, []byte, error) {
 	if list, copied, ok := v.view.AppendPieces(pieces, memory, &digestViewShape); ok {
 		return list, copied, nil
