@@ -171,8 +171,8 @@ type generator struct {
 	cycles map[*schema.Struct]int
 	// defaults remembers what hasDefaults found.
 	defaults map[*schema.Struct]bool
-	// sizes remembers what structSize found, depths what valueDepth, defaultMemory what defaultBytes, and
-	// fieldDefaults what fieldDefaultBytes.
+	// sizes remembers what structSize found, depths what valueDepth, defaultMemory what
+	// defaultBytes, and fieldDefaults what fieldDefaultBytes.
 	sizes, depths map[*schema.Struct]int
 	defaultMemory map[*schema.Struct]int
 	fieldDefaults map[*schema.Field]int
