@@ -51,9 +51,16 @@ func loopGet64(dst []uint64, src []byte) {
 // the assembly where they can, and copying without a conversion. The bytes lie 5
 // bytes behind an aligned address, as they may in a message.
 func BenchmarkPut(b *testing.B) {
-	benchmarkPut(b, append(subjects64(), subject[uint64]{name: "loop", put: loopPut64}))
-	benchmarkPut(b, append(subjects32(), subject[uint32]{name: "loop", put: loopPut32}))
-	benchmarkPut(b, append(subjects16(), subject[uint16]{name: "loop", put: loopPut16}))
+	benchmarkPut(b, 5, append(subjects64(), subject[uint64]{name: "loop", put: loopPut64}))
+	benchmarkPut(b, 5, append(subjects32(), subject[uint32]{name: "loop", put: loopPut32}))
+	benchmarkPut(b, 5, append(subjects16(), subject[uint16]{name: "loop", put: loopPut16}))
+}
+
+// BenchmarkPutWhole is BenchmarkPut with bytes 8 behind an aligned address, as
+// those of a struct's first list are: whole numbers lead to an aligned address.
+func BenchmarkPutWhole(b *testing.B) {
+	benchmarkPut(b, 8, append(subjects64(), subject[uint64]{name: "loop", put: loopPut64}))
+	benchmarkPut(b, 8, append(subjects32(), subject[uint32]{name: "loop", put: loopPut32}))
 }
 
 // BenchmarkGet is the same in the other direction.
@@ -67,12 +74,12 @@ func benchmarkLengths() []int {
 	return []int{4, 6, 8, 12, 16, 24, 32, 64, 256, 1024, 16384, 131072}
 }
 
-func benchmarkPut[T number](b *testing.B, subjects []subject[T]) {
+func benchmarkPut[T number](b *testing.B, behind int, subjects []subject[T]) {
 	copied := func(dst []byte, src []T) { copy(dst, byteswap.Memory(src)) }
 	for _, s := range append(subjects, subject[T]{name: "copy", put: copied}) {
 		for _, length := range benchmarkLengths() {
 			b.Run(fmt.Sprintf("%d-%s/n=%d", 8*size[T](), s.name, length), func(b *testing.B) {
-				numbers, content := make([]T, length), make([]byte, 5+length*size[T]())[5:]
+				numbers, content := make([]T, length), make([]byte, behind+length*size[T]())[behind:]
 				b.SetBytes(int64(len(content)))
 				for b.Loop() {
 					s.put(content, numbers)
