@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"runtime"
 	"strings"
 	"testing"
@@ -56,12 +57,18 @@ func TestAllocations_AreAFew(t *testing.T) {
 				"encoding to new memory":      {func() error { _, err := thrift.Marshal(message); return err }, test.marshal},
 				"encoding over other memory":  {func() error { memory, err = thrift.Append(memory[:0], message); return err }, test.encode},
 			} {
+				// What else the process allocates meanwhile counts too (one run of seven
+				// had 53 in place of 52 for small-6m), and only ever adds: the least of
+				// three counts.
 				const runs = 3
-				got := testing.AllocsPerRun(runs, func() {
-					if err := measured.do(); err != nil {
-						t.Fatal(err)
-					}
-				})
+				got := math.Inf(1)
+				for try := 0; try < 3 && got > measured.most; try++ {
+					got = min(got, testing.AllocsPerRun(runs, func() {
+						if err := measured.do(); err != nil {
+							t.Fatal(err)
+						}
+					}))
+				}
 				if got > measured.most {
 					t.Errorf("%s takes %v allocations, want at most %v", what, got, measured.most)
 				}
