@@ -11,6 +11,25 @@ DATA orders<>+32(SB)/8, $0x0001020304050607
 DATA orders<>+40(SB)/8, $0x08090a0b0c0d0e0f
 GLOBL orders<>(SB), RODATA|NOPTR, $48
 
+// SHUFFLE128 takes 128 bytes from SI to DI, in the order Y0, and CX down by as many.
+// The flags are those of CX.
+#define SHUFFLE128 \
+	VMOVDQU (SI), Y1; \
+	VMOVDQU 32(SI), Y2; \
+	VMOVDQU 64(SI), Y3; \
+	VMOVDQU 96(SI), Y4; \
+	VPSHUFB Y0, Y1, Y1; \
+	VPSHUFB Y0, Y2, Y2; \
+	VPSHUFB Y0, Y3, Y3; \
+	VPSHUFB Y0, Y4, Y4; \
+	VMOVDQU Y1, (DI); \
+	VMOVDQU Y2, 32(DI); \
+	VMOVDQU Y3, 64(DI); \
+	VMOVDQU Y4, 96(DI); \
+	ADDQ    $128, SI; \
+	ADDQ    $128, DI; \
+	SUBQ    $128, CX
+
 // func shuffle(dst, src *byte, length, order int)
 //
 // The last 32 bytes are read before all others and written after them, so the
@@ -70,21 +89,7 @@ ahead:
 
 	PREFETCHT0 1024(SI)
 	PREFETCHT0 1088(SI)
-	VMOVDQU (SI), Y1
-	VMOVDQU 32(SI), Y2
-	VMOVDQU 64(SI), Y3
-	VMOVDQU 96(SI), Y4
-	VPSHUFB Y0, Y1, Y1
-	VPSHUFB Y0, Y2, Y2
-	VPSHUFB Y0, Y3, Y3
-	VPSHUFB Y0, Y4, Y4
-	VMOVDQU Y1, (DI)
-	VMOVDQU Y2, 32(DI)
-	VMOVDQU Y3, 64(DI)
-	VMOVDQU Y4, 96(DI)
-	ADDQ    $128, SI
-	ADDQ    $128, DI
-	SUBQ    $128, CX
+	SHUFFLE128
 	JGE     ahead
 
 	ADDQ $(128+1024+128), CX
@@ -94,21 +99,7 @@ near:
 	JLT  few
 
 many:
-	VMOVDQU (SI), Y1
-	VMOVDQU 32(SI), Y2
-	VMOVDQU 64(SI), Y3
-	VMOVDQU 96(SI), Y4
-	VPSHUFB Y0, Y1, Y1
-	VPSHUFB Y0, Y2, Y2
-	VPSHUFB Y0, Y3, Y3
-	VPSHUFB Y0, Y4, Y4
-	VMOVDQU Y1, (DI)
-	VMOVDQU Y2, 32(DI)
-	VMOVDQU Y3, 64(DI)
-	VMOVDQU Y4, 96(DI)
-	ADDQ    $128, SI
-	ADDQ    $128, DI
-	SUBQ    $128, CX
+	SHUFFLE128
 	JGE     many
 
 few:
