@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -122,15 +124,22 @@ func (s *Server) Wipe() error {
 	return os.RemoveAll(s.data)
 }
 
-// freePort returns a port of the loopback interface that nobody uses now.
+// freePort returns a port of the loopback interface that nobody uses now. It is below those
+// that systems give to connections and to listeners that ask for any (32768 and up on
+// Linux, 49152 elsewhere): one of these can be taken before the server has it, or while the
+// server is killed, and one run of the tests failed for that.
 func freePort() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
+	const lowest, above, tries = 10_000, 32_768, 100
+	var last error
+	for range tries {
+		port := strconv.Itoa(lowest + rand.IntN(above-lowest))
+		listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", port))
+		if err == nil {
+			return port, listener.Close()
+		}
+		last = err
 	}
-	defer listener.Close()
-	_, port, err := net.SplitHostPort(listener.Addr().String())
-	return port, err
+	return "", fmt.Errorf("no free port from %d to %d in %d tries: %w", lowest, above-1, tries, last)
 }
 
 // cacheFolder returns the .cache folder of the repository that the working folder is in.
