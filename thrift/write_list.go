@@ -2,17 +2,66 @@ package thrift
 
 import (
 	"encoding/binary"
+	"math"
 	"unsafe"
 
 	"github.com/fulmar-rpc/fulmar/internal/byteswap"
 )
 
+// listHeader writes what BeginList says, and makes room for more bytes behind it. The
+// elements may be containers only if the depth is taken.
+func (w *Writer) listHeader(b []byte, key FieldKey, element Type, n, more int) []byte {
+	size := 8
+	if key == 0 {
+		size = 5
+	}
+	if w.depth < 1 || n > math.MaxInt32 || cap(b)-len(b) < size+more {
+		return w.listHeaderElsewhere(b, key, element, n, more)
+	}
+	to := behind(b, 0)
+	if key == 0 {
+		*(*byte)(to) = byte(element)
+		binary.BigEndian.PutUint32((*[4]byte)(unsafe.Add(to, 1))[:], uint32(n))
+	} else {
+		put64(to, uint64(key)<<40|uint64(element)<<32|uint64(uint32(n)))
+	}
+	return b[:len(b)+size]
+}
+
+// listHeaderElsewhere writes a header for which b has no room, or refuses it.
+func (w *Writer) listHeaderElsewhere(b []byte, key FieldKey, element Type, n, more int) []byte {
+	if w.depth < 1 || n > math.MaxInt32 {
+		w.refuse(n)
+		return w.Room(b, more)
+	}
+	size := 8
+	if key == 0 {
+		size = 5
+	}
+	return w.listHeader(w.Room(b, size+more), key, element, n, more)
+}
+
 // StringList writes a list or set of strings; key is as for BeginList, as in the other
 // methods for lists.
 func (w *Writer) StringList(b []byte, key FieldKey, list []string) []byte {
 	b = w.listHeader(b, key, String, len(list), 0)
-	for _, v := range list {
-		b = w.String(b, v)
+	for i := 0; i < len(list); i++ {
+		// Short texts are written here: calls of String for 3 of the 6 of a struct took a
+		// tenth of all its time (124 structs: 4.9 instead of 4.5 us, AMD Zen 4).
+		for ; i < len(list) && uint(len(list[i])-4) <= 16-4 && cap(b)-len(b) >= 4+len(list[i]); i++ {
+			n := len(list[i])
+			to, from := behind(b, 0), unsafe.Pointer(unsafe.StringData(list[i]))
+			binary.BigEndian.PutUint32((*[4]byte)(to)[:], uint32(n))
+			if n >= 8 {
+				copy8to16(unsafe.Add(to, 4), from, n)
+			} else {
+				copy4to8(unsafe.Add(to, 4), from, n)
+			}
+			b = b[:len(b)+4+n]
+		}
+		if i < len(list) {
+			b = w.String(b, list[i])
+		}
 	}
 	return b
 }
@@ -91,12 +140,10 @@ func (w *Writer) ByteList(b []byte, key FieldKey, list []byte) []byte {
 func (w *Writer) I16List(b []byte, key FieldKey, list []int16) []byte {
 	if len(list) <= shortNumbers {
 		b = w.listHeader(b, key, I16, len(list), 2*len(list))
-		start := len(b)
-		b = b[:start+2*len(list)]
 		for i, v := range list {
-			binary.BigEndian.PutUint16(b[start+2*i:], uint16(v))
+			binary.BigEndian.PutUint16((*[2]byte)(behind(b, 2*i))[:], uint16(v))
 		}
-		return b
+		return b[:len(b)+2*len(list)]
 	}
 	b = w.listHeader(b, key, I16, len(list), 0)
 	for n := 0; len(list) > 0; list = list[n:] {
@@ -110,12 +157,10 @@ func (w *Writer) I16List(b []byte, key FieldKey, list []int16) []byte {
 func (w *Writer) I32List(b []byte, key FieldKey, list []int32) []byte {
 	if len(list) <= shortNumbers {
 		b = w.listHeader(b, key, I32, len(list), 4*len(list))
-		start := len(b)
-		b = b[:start+4*len(list)]
 		for i, v := range list {
-			binary.BigEndian.PutUint32(b[start+4*i:], uint32(v))
+			binary.BigEndian.PutUint32((*[4]byte)(behind(b, 4*i))[:], uint32(v))
 		}
-		return b
+		return b[:len(b)+4*len(list)]
 	}
 	b = w.listHeader(b, key, I32, len(list), 0)
 	for n := 0; len(list) > 0; list = list[n:] {
@@ -147,12 +192,10 @@ func (w *Writer) DoubleList(b []byte, key FieldKey, list []float64) []byte {
 func (w *Writer) words(b []byte, key FieldKey, element Type, list []int64) []byte {
 	if len(list) <= shortNumbers {
 		b = w.listHeader(b, key, element, len(list), 8*len(list))
-		start := len(b)
-		b = b[:start+8*len(list)]
 		for i, v := range list {
-			binary.BigEndian.PutUint64(b[start+8*i:], uint64(v))
+			put64(behind(b, 8*i), uint64(v))
 		}
-		return b
+		return b[:len(b)+8*len(list)]
 	}
 	b = w.listHeader(b, key, element, len(list), 0)
 	for n := 0; len(list) > 0; list = list[n:] {

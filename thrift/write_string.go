@@ -12,9 +12,9 @@ func (w *Writer) FieldString(b []byte, id int16, v string) []byte {
 	// One byte more than the field has, so that its header is one store: a field is
 	// never the last of a message.
 	if cap(b)-len(b) < 8+len(v) {
-		return w.String(PutField(w.Room(b, 4), Key(String, id)), v)
+		return w.fieldStringElsewhere(b, id, v)
 	}
-	to := unsafe.Add(unsafe.Pointer(unsafe.SliceData(b)), len(b))
+	to := behind(b, 0)
 	put64(to, uint64(header(String, id))<<32|uint64(uint32(len(v)))<<8)
 	switch n := len(v); {
 	case n > 16 || n < 4:
@@ -25,6 +25,11 @@ func (w *Writer) FieldString(b []byte, id int16, v string) []byte {
 		copy4to8(unsafe.Add(to, 7), unsafe.Pointer(unsafe.StringData(v)), n)
 	}
 	return b[:len(b)+7+len(v)]
+}
+
+// fieldStringElsewhere writes a field for which b has no room.
+func (w *Writer) fieldStringElsewhere(b []byte, id int16, v string) []byte {
+	return w.String(PutField(w.Room(b, 4), Key(String, id)), v)
 }
 
 // FieldBinary writes a field of 7 bytes more than v has. It is a string on the
@@ -38,7 +43,7 @@ func (w *Writer) String(b []byte, v string) []byte {
 	if cap(b)-len(b) < 4+len(v) {
 		return w.stringElsewhere(b, v)
 	}
-	to := unsafe.Add(unsafe.Pointer(unsafe.SliceData(b)), len(b))
+	to := behind(b, 0)
 	binary.BigEndian.PutUint32((*[4]byte)(to)[:], uint32(len(v)))
 	switch n := len(v); {
 	case n > 16 || n < 4:
@@ -127,6 +132,11 @@ func (w *Writer) binaryElsewhere(b, v []byte) []byte {
 // as their callers have found out. A loop of them takes 0.7 of the time of calls to
 // copy, which is a function of the runtime: 124 structs with 6 strings of 5 to 10 bytes
 // each were written in 7.3 instead of 9.3 us (minima of 60 runs).
+
+// behind is where byte n behind b is.
+func behind(b []byte, n int) unsafe.Pointer {
+	return unsafe.Add(unsafe.Pointer(unsafe.SliceData(b)), len(b)+n)
+}
 
 // put64 writes v to 8 bytes.
 func put64(to unsafe.Pointer, v uint64) { binary.BigEndian.PutUint64((*[8]byte)(to)[:], v) }

@@ -307,31 +307,6 @@ func (w *Writer) BeginList(b []byte, key FieldKey, element Type, n int) []byte {
 	return b
 }
 
-// listHeader writes what BeginList says, and makes room for more bytes behind it. The
-// elements may be containers only if the depth is taken.
-func (w *Writer) listHeader(b []byte, key FieldKey, element Type, n, more int) []byte {
-	if w.depth < 1 || n > math.MaxInt32 {
-		w.refuse(n)
-		return w.Room(b, more)
-	}
-	size := 8
-	if key == 0 {
-		size = 5
-	}
-	if cap(b)-len(b) < size+more {
-		b = w.grow(b, size+more)
-	}
-	start := len(b)
-	b = b[:start+size]
-	if key == 0 {
-		b[start] = byte(element)
-		binary.BigEndian.PutUint32(b[start+1:], uint32(n))
-	} else {
-		binary.BigEndian.PutUint64(b[start:], uint64(key)<<40|uint64(element)<<32|uint64(uint32(n)))
-	}
-	return b
-}
-
 // refuse fails because of the nesting, or of a number of elements that the header
 // cannot say.
 func (w *Writer) refuse(n int) {
