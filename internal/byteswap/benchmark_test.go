@@ -74,12 +74,21 @@ func benchmarkLengths() []int {
 	return []int{4, 6, 8, 12, 16, 24, 32, 64, 256, 1024, 16384, 131072}
 }
 
+// touch writes to memory that is only read: all its pages are the same page of zeros
+// otherwise, which is in the first cache, and 131,072 numbers took 17 instead of 31 us.
+func touch(memory []byte) {
+	for i := range memory {
+		memory[i] = byte(i)
+	}
+}
+
 func benchmarkPut[T number](b *testing.B, behind int, subjects []subject[T]) {
 	copied := func(dst []byte, src []T) { copy(dst, byteswap.Memory(src)) }
 	for _, s := range append(subjects, subject[T]{name: "copy", put: copied}) {
 		for _, length := range benchmarkLengths() {
 			b.Run(fmt.Sprintf("%d-%s/n=%d", 8*size[T](), s.name, length), func(b *testing.B) {
 				numbers, content := make([]T, length), make([]byte, behind+length*size[T]())[behind:]
+				touch(byteswap.Memory(numbers))
 				b.SetBytes(int64(len(content)))
 				for b.Loop() {
 					s.put(content, numbers)
@@ -95,6 +104,7 @@ func benchmarkGet[T number](b *testing.B, subjects []subject[T]) {
 		for _, length := range benchmarkLengths() {
 			b.Run(fmt.Sprintf("%d-%s/n=%d", 8*size[T](), s.name, length), func(b *testing.B) {
 				numbers, content := make([]T, length), make([]byte, 5+length*size[T]())[5:]
+				touch(content)
 				b.SetBytes(int64(len(content)))
 				for b.Loop() {
 					s.get(numbers, content)
