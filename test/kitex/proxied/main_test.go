@@ -31,6 +31,7 @@ func play(role string, arguments []string) {
 		"protobuf-server": serveProtobuf, "protobuf-client": callProtobuf,
 		"generic-server": serveGeneric, "generic-client": callGeneric,
 		"streams-server": serveStreams, "streams-client": callStreams,
+		"shop-server": serveShop, "shop-client": callShop,
 	}
 	if err := roles[role](arguments); err != nil {
 		fmt.Fprintln(os.Stderr, role, err)
