@@ -12,6 +12,9 @@ import (
 const (
 	// Forward decodes a message, reads a field, sets one, and encodes it again.
 	Forward Operation = "forward"
+	// ForwardCopy is Forward with the message in one piece of memory, which is what structs
+	// do anyway.
+	ForwardCopy Operation = "forward-copy"
 	// ReadOne decodes a message and reads a field.
 	ReadOne Operation = "readone"
 	// ReadAll decodes a message and adds up all that is in it.
@@ -46,7 +49,7 @@ func viewSets() []DataSet {
 // ViewCases returns the cases of suite view without calls.
 func ViewCases() []Case {
 	var cases []Case
-	for _, operation := range []Operation{Forward, ReadAll, ReadOne} {
+	for _, operation := range []Operation{Forward, ForwardCopy, ReadAll, ReadOne} {
 		for _, set := range viewSets() {
 			cases = append(cases, Case{Name: string(operation) + "-" + set.Name, Set: set, Operation: operation})
 		}
@@ -99,7 +102,7 @@ func (c Codec[V]) viewOperation(operation Operation, empty func() V, wires [][]b
 		return func(message int) (int64, error) { return decoded(message, c.Fields.ReadOne) }
 	case ReadAll:
 		return func(message int) (int64, error) { return decoded(message, c.Fields.ReadAll) }
-	case Forward:
+	case Forward, ForwardCopy:
 		var memory []byte
 		return func(message int) (int64, error) {
 			v := empty()

@@ -23,7 +23,8 @@ func TestSuite_NamesAndPairsAreWhatIsDocumented(t *testing.T) {
 	const everybody = "fulmar-view/fulmar-struct fulmar-view/kitex"
 	want := map[string]string{"mytest-1m": everybody + " fulmar-view/capnp"}
 	for prefix, sizes := range map[string]string{
-		"forward-": "1k 4k 11k 32k 1m 6m", "readone-": "1k 4k 11k 32k 1m 6m", "readall-": "1k 4k 11k 32k 1m 6m",
+		"forward-": "1k 4k 11k 32k 1m 6m", "forward-copy-": "1k 4k 11k 32k 1m 6m",
+		"readone-": "1k 4k 11k 32k 1m 6m", "readall-": "1k 4k 11k 32k 1m 6m",
 		"echo-": "1k 2k 4k 32k 1m 10m", "echo-items-": "1k 2k 4k 32k 1m 10m", "hop-": "1k 32k 1m",
 	} {
 		for size := range strings.FieldsSeq(sizes) {

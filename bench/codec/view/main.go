@@ -37,9 +37,11 @@ func repeat(name string) (contestant.Repeat, error) {
 	}
 	var out pieces
 	once := map[string]func(wire []byte) (int64, error){
-		"Small/forward":   func(wire []byte) (int64, error) { return forwardSmall(&out, wire) },
-		"Complex/forward": func(wire []byte) (int64, error) { return forwardComplex(&out, wire) },
-		"Small/readone":   readOneOfSmall, "Complex/readone": readOneOfComplex,
+		"Small/forward":        func(wire []byte) (int64, error) { return forwardSmall(&out, wire) },
+		"Complex/forward":      func(wire []byte) (int64, error) { return forwardComplex(&out, wire) },
+		"Small/forward-copy":   func(wire []byte) (int64, error) { return copySmall(&out.memory, wire) },
+		"Complex/forward-copy": func(wire []byte) (int64, error) { return copyComplex(&out.memory, wire) },
+		"Small/readone":        readOneOfSmall, "Complex/readone": readOneOfComplex,
 		"Small/readall": readSmall, "Complex/readall": readComplex,
 	}[c.Set.Struct+"/"+string(c.Operation)]
 	if once == nil {

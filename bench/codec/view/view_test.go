@@ -22,9 +22,9 @@ func TestViews_DoWhatStructsDo(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			readAll, forward := readSmall, forwardSmall
+			readAll, forward, forwardCopy := readSmall, forwardSmall, copySmall
 			if c.Set.Struct == "Complex" {
-				readAll, forward = readComplex, forwardComplex
+				readAll, forward, forwardCopy = readComplex, forwardComplex, copyComplex
 			}
 			for i, wire := range wires {
 				if len(wire) != c.Set.Bytes {
@@ -39,6 +39,10 @@ func TestViews_DoWhatStructsDo(t *testing.T) {
 				encoded := bytes.Join(out.list, nil)
 				if err != nil || one != structReadOne(s) {
 					t.Errorf("message %d: the view has %d, %v; the struct %d", i, one, err, structReadOne(s))
+				}
+				var copied []byte
+				if same, err := forwardCopy(&copied, wire); err != nil || same != one || !bytes.Equal(copied, encoded) {
+					t.Errorf("message %d: in one piece the view has %d, %v; in several %d", i, same, err, one)
 				}
 				structSet(s)
 				decoded := empty(c.Set.Struct)()

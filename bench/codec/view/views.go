@@ -37,6 +37,30 @@ func forwardComplex(out *pieces, wire []byte) (int64, error) {
 	return read, err
 }
 
+func copySmall(memory *[]byte, wire []byte) (int64, error) {
+	var v views.SmallView
+	if err := v.Load(wire); err != nil {
+		return 0, err
+	}
+	read := int64(len(v.Trace()))
+	v.SetTotal(codec.SetTotal)
+	var err error
+	*memory, err = v.AppendTo((*memory)[:0])
+	return read, err
+}
+
+func copyComplex(memory *[]byte, wire []byte) (int64, error) {
+	var v views.ComplexView
+	if err := v.Load(wire); err != nil {
+		return 0, err
+	}
+	read := int64(len(v.Action()))
+	v.SetAction(codec.SetAction)
+	var err error
+	*memory, err = v.AppendTo((*memory)[:0])
+	return read, err
+}
+
 func readOneOfSmall(wire []byte) (int64, error) {
 	var v views.SmallView
 	err := v.Load(wire)
