@@ -11,7 +11,7 @@ import (
 func (w *Writer) FieldString(b []byte, id int16, v string) []byte {
 	// One byte more than the field has, so that its header is one store: a field is
 	// never the last of a message.
-	if cap(b)-len(b) < 8+len(v) {
+	if cap(b)-len(b)-8 < len(v) {
 		return w.fieldStringElsewhere(b, id, v)
 	}
 	to := behind(b, 0)
@@ -40,7 +40,7 @@ func (w *Writer) FieldBinary(b []byte, id int16, v []byte) []byte {
 
 // String writes a length of 4 bytes and v, which need not be UTF-8.
 func (w *Writer) String(b []byte, v string) []byte {
-	if cap(b)-len(b) < 4+len(v) {
+	if cap(b)-len(b)-4 < len(v) {
 		return w.stringElsewhere(b, v)
 	}
 	to := behind(b, 0)
@@ -103,7 +103,7 @@ func (w *Writer) checkNext(b []byte, n int) {
 
 // Binary writes a length of 4 bytes and a copy of v. Nil is the same as empty.
 func (w *Writer) Binary(b []byte, v []byte) []byte {
-	if cap(b)-len(b) < 4+len(v) {
+	if cap(b)-len(b)-4 < len(v) {
 		return w.binaryElsewhere(b, v)
 	}
 	b = binary.BigEndian.AppendUint32(b, uint32(len(v)))
