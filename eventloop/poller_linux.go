@@ -314,10 +314,9 @@ func (l *leader) wait() (err error) {
 		if l.count, err = p.poll(l.events[:]); err != nil {
 			return err
 		}
-		if l.busy = l.busy && l.mayStarve() && goroutinesWait(&l.samples); l.count > 0 || !l.busy {
+		if l.busy = l.busy && l.mayStarve() && goroutinesWait(&l.samples); l.count > 0 || !l.busy || !l.yield() {
 			break
 		}
-		l.yield()
 	}
 	if !l.busy && p.starved.Load() {
 		p.starved.Store(false)

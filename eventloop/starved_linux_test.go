@@ -64,6 +64,43 @@ func TestLeader_StarvedComesBackSoon(t *testing.T) {
 	}
 }
 
+// TestLeader_YieldsToNobody: where what can run belongs to another processor, a leader that
+// yields again and again lets nobody run, and would do so until the system lets that other
+// processor go on.
+func TestLeader_YieldsToNobody(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	_, engine := unserved(t, Config{Pollers: 1})
+	p, err := newPoller(engine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.discard()
+	l := p.leader.Load()
+	l.busy = true
+	// The system may take the thread away meanwhile: so most of some.
+	const tries = 20
+	alone := 0
+	for range tries {
+		if !l.yield() {
+			alone++
+		}
+	}
+	if alone <= tries/2 {
+		t.Errorf("%d times of %d the leader took itself for others", tries-alone, tries)
+	}
+	for range tries {
+		var ran atomic.Bool
+		go func() { // for longer than a yield takes by itself
+			for x := uint32(0); x < 50_000; x++ {
+				ran.Store(true)
+			}
+		}()
+		if others := l.yield(); ran.Load() && !others {
+			t.Error("a goroutine ran, and the leader has not noticed")
+		}
+	}
+}
+
 // TestAlarm_WakesThePollerOfTheRuntime each time it rings: whoever waits there for its file
 // goes on.
 func TestAlarm_WakesThePollerOfTheRuntime(t *testing.T) {
