@@ -17,7 +17,12 @@ func TestBalancer_LongList(t *testing.T) {
 	for _, method := range methods() {
 		for _, zone := range []string{"", "zone1"} {
 			t.Run(fmt.Sprintf("%s %s", method, zone), func(t *testing.T) {
-				const n = limits.Instances
+				n := limits.Instances
+				if method == cluster.LeastRequests {
+					// It looks at each instance in each pick: 30,000 picks among 10,000 take 1 s,
+					// and 117 s with the race detector.
+					n /= 5
+				}
 				list := instances(n)
 				for i := range list {
 					list[i].Zone = fmt.Sprintf("zone%d", i%3)
