@@ -304,6 +304,9 @@ func (p *printer) viewLongGetter(f viewField) {
 		p.P("return v.view.Binary(", f.slot(), ")")
 		return
 	}
+	p.P("if set, ok := v.view.Part(", f.slot(), ").(*", p.viewOf(f.Type.Struct), "); ok {")
+	p.P("return *set")
+	p.P("}")
 	p.P("var value ", p.viewOf(f.Type.Struct))
 	p.P("value.BindThrift(v.view.Value(", f.slot(), "))")
 	p.P("return value")

@@ -269,6 +269,16 @@ func (u unwritable) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	return b
 }
 
+// isUnwritable says that what a field was set to cannot be written. Nothing can be changed
+// in it, or whoever writes the view would not get the error.
+func (v *View) isUnwritable(s Slot) bool {
+	if s.end != 0 || s.start&slotPatched == 0 {
+		return false
+	}
+	_, is := v.patchOf(s).nested().(unwritable)
+	return is
+}
+
 // Clear removes a field, if it is there.
 func (v *View) Clear(slots []Slot, shape *Shape, number int) {
 	switch {
@@ -319,8 +329,12 @@ func (v *View) Write(w *thrift.Writer, b []byte, slots []Slot, shape *Shape) []b
 	return w.EndStruct(b)
 }
 
-// checkRequired fails if a view that was never loaded has not all that it needs.
+// checkRequired fails if a view that was never loaded has not all that it needs. A union
+// with a field that was set is one of these.
 func (v *View) checkRequired(w *thrift.Writer, slots []Slot, shape *Shape) {
+	if shape.Union && !v.changed() {
+		w.FailUnion(shape.Name, 0)
+	}
 	for i, field := range shape.Fields {
 		if field.Required > 0 && !v.Has(slots[i]) {
 			w.Fail(&thrift.Error{Kind: thriftwire.MissingField, Offset: -1, Detail: shape.Name + ": required but absent: " + shape.Required[field.Required-1]})

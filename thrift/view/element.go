@@ -31,6 +31,9 @@ var _ viewPart = (*viewElements)(nil)
 // setAt makes patch element i of the list that is the value of a field. It panics if
 // there is none.
 func (v *View) setAt(slots []Slot, shape *Shape, number, i int, patch viewPatch) {
+	if v.isUnwritable(slots[number]) {
+		return
+	}
 	list, place := v.element(slots, shape, number, i)
 	v.putAt(slots, shape, number, &list, place, patch)
 }
@@ -76,6 +79,9 @@ func (v *View) elements(slots []Slot, number int) viewElements {
 // append makes patch the element behind the others of the list that is the value of a
 // field, which need not be there.
 func (v *View) append(slots []Slot, shape *Shape, number int, patch viewPatch) {
+	if v.isUnwritable(slots[number]) {
+		return
+	}
 	list := v.elements(slots, number)
 	t := shape.Fields[number].Value.Element.Type
 	if len(list.base) < listHeader || thrift.Type(list.base[0]) != t || list.more == 0 && thrift.I32At(list.base, 1) <= 0 {

@@ -124,6 +124,9 @@ func (e *viewEntries) WriteThrift(w *thrift.Writer, b []byte) []byte {
 }
 
 func (v *View) setEntry(slots []Slot, shape *Shape, number int, key Key, patch viewPatch) {
+	if v.isUnwritable(slots[number]) {
+		return
+	}
 	entries := v.entries(slots, shape, number)
 	entries.take(key)
 	v.addEntry(slots, shape, number, &entries, key, patch)
@@ -137,7 +140,7 @@ func (v *View) addEntry(slots []Slot, shape *Shape, number int, entries *viewEnt
 
 // DeleteEntry removes the entries of a key from the map that is the value of a field.
 func (v *View) DeleteEntry(slots []Slot, shape *Shape, number int, key Key) {
-	if !v.Has(slots[number]) {
+	if s := slots[number]; !v.Has(s) || v.isUnwritable(s) {
 		return
 	}
 	entries := v.entries(slots, shape, number)

@@ -40,7 +40,8 @@ func listBody(b []byte, t thrift.Type) (wire []byte, n int) {
 	if len(b) < listHeader || thrift.Type(b[0]) != t {
 		return nil, 0
 	}
-	return b[listHeader:], max(0, int(thrift.I32At(b, 1)))
+	// No element is shorter than a byte: there are fewer if somebody has changed the bytes.
+	return b[listHeader:], min(max(0, int(thrift.I32At(b, 1))), len(b)-listHeader)
 }
 
 // Len returns how many elements there are.
@@ -175,7 +176,7 @@ func MapOf[K, V any](b []byte, keyType, valueType thrift.Type, key func(b []byte
 	const header = 6
 	m := Map[K, V]{key: key, value: value}
 	if len(b) >= header && thrift.Type(b[0]) == keyType && thrift.Type(b[1]) == valueType {
-		m.wire, m.n = b[header:], max(0, int(thrift.I32At(b, 2)))
+		m.wire, m.n = b[header:], min(max(0, int(thrift.I32At(b, 2))), len(b)-header)
 	}
 	return m
 }

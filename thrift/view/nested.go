@@ -41,8 +41,12 @@ func takeOver[V any, P viewOf[V]](value P, patch *viewPatch) {
 
 // EditAt is Edit for element i of a list. It panics if there is none.
 func EditAt[V any, P viewOf[V]](v *View, slots []Slot, shape *Shape, number, i int, edit func(P)) {
-	list, place := v.element(slots, shape, number, i)
 	value := new(V)
+	if v.isUnwritable(slots[number]) {
+		edit(value)
+		return
+	}
+	list, place := v.element(slots, shape, number, i)
 	if patch := list.patchAt(place.at); patch != nil {
 		takeOver(P(value), patch)
 	} else {
@@ -64,7 +68,7 @@ func (l *viewElements) patchAt(at int) *viewPatch {
 // EditEntry is Edit for the value of a key in a map. It reports false, and calls nothing,
 // if the key is not there.
 func EditEntry[V any, P viewOf[V]](v *View, slots []Slot, shape *Shape, number int, key Key, edit func(P)) bool {
-	if !v.Has(slots[number]) {
+	if s := slots[number]; !v.Has(s) || v.isUnwritable(s) {
 		return false
 	}
 	entries := v.entries(slots, shape, number)

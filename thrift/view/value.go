@@ -29,6 +29,23 @@ func (v *View) JSON(slots []Slot, shape *Shape) ([]byte, error) {
 	return json.Marshal(s)
 }
 
+// FromJSON makes v a view of what a struct of the shape is that b is the JSON of: fields
+// that b has not are absent, or have their defaults. Null changes nothing.
+func (v *View) FromJSON(b []byte, slots []Slot, shape *Shape) error {
+	if string(b) == "null" {
+		return nil
+	}
+	s := shape.New()
+	if err := json.Unmarshal(b, s); err != nil {
+		return err
+	}
+	encoded, err := thrift.Marshal(s)
+	if err != nil {
+		return err
+	}
+	return v.Load(encoded, slots, shape)
+}
+
 // String returns the text of the struct that v is of, or why there is none.
 func (v *View) String(slots []Slot, shape *Shape) string {
 	b, err := v.current(slots, shape)

@@ -140,6 +140,17 @@ func (v *View) Decode(slots []Slot, shape *Shape, s thrift.Struct) error {
 	return thrift.UnmarshalOwned(b, s, thrift.UnmarshalConfig{})
 }
 
+// Detach gives v memory of its own, in which there is what v is now and nothing else. What
+// cannot be written stays as it is.
+func (v *View) Detach(slots []Slot, shape *Shape) {
+	b, err := v.encoded(slots, shape)
+	if err != nil {
+		return
+	}
+	v.Bind(b, slots, shape)
+	v.depth = limits.Depth
+}
+
 // patchesRoom is how long patches often are.
 const patchesRoom = 256
 
@@ -292,6 +303,15 @@ func (v *View) Value(s Slot) []byte {
 		return bytesOf(patch.text())
 	}
 	return joined(patch.nested())
+}
+
+// Part returns the view that was set as the value of a field, nil if none was. Nobody may
+// change it.
+func (v *View) Part(s Slot) any {
+	if s.end != 0 || s.start&(slotPatched|slotUnread) == 0 {
+		return nil
+	}
+	return v.patchOf(s).nested()
 }
 
 // joined returns what nested writes, nil if it cannot be written: whoever writes the view

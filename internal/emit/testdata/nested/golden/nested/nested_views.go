@@ -96,6 +96,16 @@ func (*PointView) ViewShape() *view.Shape { return &pointViewShape }
 // MarshalJSON returns the JSON of the struct.
 func (v PointView) MarshalJSON() ([]byte, error) { return v.view.JSON(v.slots[:], &pointViewShape) }
 
+// UnmarshalJSON makes v a view of what the struct is that b is the JSON of.
+// What v was does not matter.
+func (v *PointView) UnmarshalJSON(b []byte) error {
+	return v.view.FromJSON(b, v.slots[:], &pointViewShape)
+}
+
+// Detach gives v memory of its own, so that it keeps no longer message in
+// memory and is not lent. What cannot be written stays as it is.
+func (v *PointView) Detach() { v.view.Detach(v.slots[:], &pointViewShape) }
+
 // String returns a text for logs: that of the struct.
 func (v PointView) String() string { return v.view.String(v.slots[:], &pointViewShape) }
 
@@ -226,6 +236,16 @@ func (*SeenView) ViewShape() *view.Shape { return &seenViewShape }
 // MarshalJSON returns the JSON of the struct.
 func (v SeenView) MarshalJSON() ([]byte, error) { return v.view.JSON(v.slots[:], &seenViewShape) }
 
+// UnmarshalJSON makes v a view of what the struct is that b is the JSON of.
+// What v was does not matter.
+func (v *SeenView) UnmarshalJSON(b []byte) error {
+	return v.view.FromJSON(b, v.slots[:], &seenViewShape)
+}
+
+// Detach gives v memory of its own, so that it keeps no longer message in
+// memory and is not lent. What cannot be written stays as it is.
+func (v *SeenView) Detach() { v.view.Detach(v.slots[:], &seenViewShape) }
+
 // String returns a text for logs: that of the struct.
 func (v SeenView) String() string { return v.view.String(v.slots[:], &seenViewShape) }
 
@@ -243,6 +263,9 @@ func (v *SeenView) Equal(other *SeenView) bool {
 }
 
 func (v *SeenView) Point() PointView {
+	if set, ok := v.view.Part(v.slots[0]).(*PointView); ok {
+		return *set
+	}
 	var value PointView
 	value.BindThrift(v.view.Value(v.slots[0]))
 	return value
@@ -264,6 +287,9 @@ func (v *SeenView) HasPoint() bool { return v.view.Has(v.slots[0]) }
 func (v *SeenView) ClearPoint() { v.view.Clear(v.slots[:], &seenViewShape, 0) }
 
 func (v *SeenView) Base() common.BaseView {
+	if set, ok := v.view.Part(v.slots[1]).(*common.BaseView); ok {
+		return *set
+	}
 	var value common.BaseView
 	value.BindThrift(v.view.Value(v.slots[1]))
 	return value

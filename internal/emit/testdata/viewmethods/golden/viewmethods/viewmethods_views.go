@@ -97,6 +97,16 @@ func (*OrderView) ViewShape() *view.Shape { return &orderViewShape }
 // MarshalJSON returns the JSON of the struct.
 func (v OrderView) MarshalJSON() ([]byte, error) { return v.view.JSON(v.slots[:], &orderViewShape) }
 
+// UnmarshalJSON makes v a view of what the struct is that b is the JSON of.
+// What v was does not matter.
+func (v *OrderView) UnmarshalJSON(b []byte) error {
+	return v.view.FromJSON(b, v.slots[:], &orderViewShape)
+}
+
+// Detach gives v memory of its own, so that it keeps no longer message in
+// memory and is not lent. What cannot be written stays as it is.
+func (v *OrderView) Detach() { v.view.Detach(v.slots[:], &orderViewShape) }
+
 // String returns a text for logs: that of the struct.
 func (v OrderView) String() string { return v.view.String(v.slots[:], &orderViewShape) }
 
@@ -287,6 +297,16 @@ func (*ChoiceView) ViewShape() *view.Shape { return &choiceViewShape }
 
 // MarshalJSON returns the JSON of the struct.
 func (v ChoiceView) MarshalJSON() ([]byte, error) { return v.view.JSON(v.slots[:], &choiceViewShape) }
+
+// UnmarshalJSON makes v a view of what the struct is that b is the JSON of.
+// What v was does not matter.
+func (v *ChoiceView) UnmarshalJSON(b []byte) error {
+	return v.view.FromJSON(b, v.slots[:], &choiceViewShape)
+}
+
+// Detach gives v memory of its own, so that it keeps no longer message in
+// memory and is not lent. What cannot be written stays as it is.
+func (v *ChoiceView) Detach() { v.view.Detach(v.slots[:], &choiceViewShape) }
 
 // String returns a text for logs: that of the struct.
 func (v ChoiceView) String() string { return v.view.String(v.slots[:], &choiceViewShape) }

@@ -99,6 +99,16 @@ func (*LeafView) ViewShape() *view.Shape { return &leafViewShape }
 // MarshalJSON returns the JSON of the struct.
 func (v LeafView) MarshalJSON() ([]byte, error) { return v.view.JSON(v.slots[:], &leafViewShape) }
 
+// UnmarshalJSON makes v a view of what the struct is that b is the JSON of.
+// What v was does not matter.
+func (v *LeafView) UnmarshalJSON(b []byte) error {
+	return v.view.FromJSON(b, v.slots[:], &leafViewShape)
+}
+
+// Detach gives v memory of its own, so that it keeps no longer message in
+// memory and is not lent. What cannot be written stays as it is.
+func (v *LeafView) Detach() { v.view.Detach(v.slots[:], &leafViewShape) }
+
 // String returns a text for logs: that of the struct.
 func (v LeafView) String() string { return v.view.String(v.slots[:], &leafViewShape) }
 
@@ -237,6 +247,16 @@ func (*PlainView) ViewShape() *view.Shape { return &plainViewShape }
 
 // MarshalJSON returns the JSON of the struct.
 func (v PlainView) MarshalJSON() ([]byte, error) { return v.view.JSON(v.slots[:], &plainViewShape) }
+
+// UnmarshalJSON makes v a view of what the struct is that b is the JSON of.
+// What v was does not matter.
+func (v *PlainView) UnmarshalJSON(b []byte) error {
+	return v.view.FromJSON(b, v.slots[:], &plainViewShape)
+}
+
+// Detach gives v memory of its own, so that it keeps no longer message in
+// memory and is not lent. What cannot be written stays as it is.
+func (v *PlainView) Detach() { v.view.Detach(v.slots[:], &plainViewShape) }
 
 // String returns a text for logs: that of the struct.
 func (v PlainView) String() string { return v.view.String(v.slots[:], &plainViewShape) }
@@ -379,6 +399,9 @@ func (v *PlainView) HasAColor() bool { return v.view.Has(v.slots[9]) }
 func (v *PlainView) ClearAColor() { v.view.Clear(v.slots[:], &plainViewShape, 9) }
 
 func (v *PlainView) ALeaf() LeafView {
+	if set, ok := v.view.Part(v.slots[10]).(*LeafView); ok {
+		return *set
+	}
 	var value LeafView
 	value.BindThrift(v.view.Value(v.slots[10]))
 	return value
@@ -548,6 +571,16 @@ func (*PresetView) ViewShape() *view.Shape { return &presetViewShape }
 // MarshalJSON returns the JSON of the struct.
 func (v PresetView) MarshalJSON() ([]byte, error) { return v.view.JSON(v.slots[:], &presetViewShape) }
 
+// UnmarshalJSON makes v a view of what the struct is that b is the JSON of.
+// What v was does not matter.
+func (v *PresetView) UnmarshalJSON(b []byte) error {
+	return v.view.FromJSON(b, v.slots[:], &presetViewShape)
+}
+
+// Detach gives v memory of its own, so that it keeps no longer message in
+// memory and is not lent. What cannot be written stays as it is.
+func (v *PresetView) Detach() { v.view.Detach(v.slots[:], &presetViewShape) }
+
 // String returns a text for logs: that of the struct.
 func (v PresetView) String() string { return v.view.String(v.slots[:], &presetViewShape) }
 
@@ -701,6 +734,9 @@ func (v *PresetView) ALeaf() LeafView {
 	if !v.view.Has(v.slots[10]) {
 		value, _ := NewLeafView(&Leaf{Number: 7})
 		return value
+	}
+	if set, ok := v.view.Part(v.slots[10]).(*LeafView); ok {
+		return *set
 	}
 	var value LeafView
 	value.BindThrift(v.view.Value(v.slots[10]))
@@ -943,6 +979,9 @@ func (v *PresetView) Other() LeafView {
 		value, _ := NewLeafView(&Leaf{Number: 8, Text: thrift.Some("t")})
 		return value
 	}
+	if set, ok := v.view.Part(v.slots[16]).(*LeafView); ok {
+		return *set
+	}
 	var value LeafView
 	value.BindThrift(v.view.Value(v.slots[16]))
 	return value
@@ -1094,6 +1133,16 @@ func (v OptionalView) MarshalJSON() ([]byte, error) {
 	return v.view.JSON(v.slots[:], &optionalViewShape)
 }
 
+// UnmarshalJSON makes v a view of what the struct is that b is the JSON of.
+// What v was does not matter.
+func (v *OptionalView) UnmarshalJSON(b []byte) error {
+	return v.view.FromJSON(b, v.slots[:], &optionalViewShape)
+}
+
+// Detach gives v memory of its own, so that it keeps no longer message in
+// memory and is not lent. What cannot be written stays as it is.
+func (v *OptionalView) Detach() { v.view.Detach(v.slots[:], &optionalViewShape) }
+
 // String returns a text for logs: that of the struct.
 func (v OptionalView) String() string { return v.view.String(v.slots[:], &optionalViewShape) }
 
@@ -1243,6 +1292,9 @@ func (v *OptionalView) HasAColor() bool { return v.view.Has(v.slots[9]) }
 func (v *OptionalView) ClearAColor() { v.view.Clear(v.slots[:], &optionalViewShape, 9) }
 
 func (v *OptionalView) ALeaf() LeafView {
+	if set, ok := v.view.Part(v.slots[10]).(*LeafView); ok {
+		return *set
+	}
 	var value LeafView
 	value.BindThrift(v.view.Value(v.slots[10]))
 	return value
@@ -1354,6 +1406,9 @@ func (v *OptionalView) HasLeaves() bool { return v.view.Has(v.slots[12]) }
 func (v *OptionalView) ClearLeaves() { v.view.Clear(v.slots[:], &optionalViewShape, 12) }
 
 func (v *OptionalView) Choice() ChoiceView {
+	if set, ok := v.view.Part(v.slots[13]).(*ChoiceView); ok {
+		return *set
+	}
 	var value ChoiceView
 	value.BindThrift(v.view.Value(v.slots[13]))
 	return value
@@ -1377,6 +1432,9 @@ func (v *OptionalView) HasChoice() bool { return v.view.Has(v.slots[13]) }
 func (v *OptionalView) ClearChoice() { v.view.Clear(v.slots[:], &optionalViewShape, 13) }
 
 func (v *OptionalView) Failure() FailureView {
+	if set, ok := v.view.Part(v.slots[14]).(*FailureView); ok {
+		return *set
+	}
 	var value FailureView
 	value.BindThrift(v.view.Value(v.slots[14]))
 	return value
@@ -1491,6 +1549,16 @@ func (*StrictView) ViewShape() *view.Shape { return &strictViewShape }
 // MarshalJSON returns the JSON of the struct.
 func (v StrictView) MarshalJSON() ([]byte, error) { return v.view.JSON(v.slots[:], &strictViewShape) }
 
+// UnmarshalJSON makes v a view of what the struct is that b is the JSON of.
+// What v was does not matter.
+func (v *StrictView) UnmarshalJSON(b []byte) error {
+	return v.view.FromJSON(b, v.slots[:], &strictViewShape)
+}
+
+// Detach gives v memory of its own, so that it keeps no longer message in
+// memory and is not lent. What cannot be written stays as it is.
+func (v *StrictView) Detach() { v.view.Detach(v.slots[:], &strictViewShape) }
+
 // String returns a text for logs: that of the struct.
 func (v StrictView) String() string { return v.view.String(v.slots[:], &strictViewShape) }
 
@@ -1539,6 +1607,9 @@ func (v *StrictView) AppendNumbers(value int32) {
 func (v *StrictView) RemoveNumbersAt(i int) { v.view.RemoveAt(v.slots[:], &strictViewShape, 3, i) }
 
 func (v *StrictView) Leaf() LeafView {
+	if set, ok := v.view.Part(v.slots[0]).(*LeafView); ok {
+		return *set
+	}
 	var value LeafView
 	value.BindThrift(v.view.Value(v.slots[0]))
 	return value
@@ -1596,6 +1667,9 @@ func (v *StrictView) EditLeavesEntry(key int32, edit func(value *LeafView)) bool
 }
 
 func (v *StrictView) Inner() StrictView {
+	if set, ok := v.view.Part(v.slots[1]).(*StrictView); ok {
+		return *set
+	}
 	var value StrictView
 	value.BindThrift(v.view.Value(v.slots[1]))
 	return value
@@ -1754,6 +1828,16 @@ func (*ChoiceView) ViewShape() *view.Shape { return &choiceViewShape }
 // MarshalJSON returns the JSON of the struct.
 func (v ChoiceView) MarshalJSON() ([]byte, error) { return v.view.JSON(v.slots[:], &choiceViewShape) }
 
+// UnmarshalJSON makes v a view of what the struct is that b is the JSON of.
+// What v was does not matter.
+func (v *ChoiceView) UnmarshalJSON(b []byte) error {
+	return v.view.FromJSON(b, v.slots[:], &choiceViewShape)
+}
+
+// Detach gives v memory of its own, so that it keeps no longer message in
+// memory and is not lent. What cannot be written stays as it is.
+func (v *ChoiceView) Detach() { v.view.Detach(v.slots[:], &choiceViewShape) }
+
 // String returns a text for logs: that of the struct.
 func (v ChoiceView) String() string { return v.view.String(v.slots[:], &choiceViewShape) }
 
@@ -1831,6 +1915,9 @@ func (v *ChoiceView) HasNumbers() bool { return v.view.Has(v.slots[2]) }
 func (v *ChoiceView) ClearNumbers() { v.view.Clear(v.slots[:], &choiceViewShape, 2) }
 
 func (v *ChoiceView) Leaf() LeafView {
+	if set, ok := v.view.Part(v.slots[3]).(*LeafView); ok {
+		return *set
+	}
 	var value LeafView
 	value.BindThrift(v.view.Value(v.slots[3]))
 	return value
@@ -1852,6 +1939,9 @@ func (v *ChoiceView) HasLeaf() bool { return v.view.Has(v.slots[3]) }
 func (v *ChoiceView) ClearLeaf() { v.view.Clear(v.slots[:], &choiceViewShape, 3) }
 
 func (v *ChoiceView) Strict() StrictView {
+	if set, ok := v.view.Part(v.slots[4]).(*StrictView); ok {
+		return *set
+	}
 	var value StrictView
 	value.BindThrift(v.view.Value(v.slots[4]))
 	return value
@@ -1962,6 +2052,16 @@ func (*FailureView) ViewShape() *view.Shape { return &failureViewShape }
 // MarshalJSON returns the JSON of the struct.
 func (v FailureView) MarshalJSON() ([]byte, error) { return v.view.JSON(v.slots[:], &failureViewShape) }
 
+// UnmarshalJSON makes v a view of what the struct is that b is the JSON of.
+// What v was does not matter.
+func (v *FailureView) UnmarshalJSON(b []byte) error {
+	return v.view.FromJSON(b, v.slots[:], &failureViewShape)
+}
+
+// Detach gives v memory of its own, so that it keeps no longer message in
+// memory and is not lent. What cannot be written stays as it is.
+func (v *FailureView) Detach() { v.view.Detach(v.slots[:], &failureViewShape) }
+
 // String returns a text for logs: that of the struct.
 func (v FailureView) String() string { return v.view.String(v.slots[:], &failureViewShape) }
 
@@ -1992,6 +2092,9 @@ func (v *FailureView) HasCode() bool { return v.view.Has(v.slots[0]) }
 func (v *FailureView) ClearCode() { v.view.Clear(v.slots[:], &failureViewShape, 0) }
 
 func (v *FailureView) Cause() FailureView {
+	if set, ok := v.view.Part(v.slots[1]).(*FailureView); ok {
+		return *set
+	}
 	var value FailureView
 	value.BindThrift(v.view.Value(v.slots[1]))
 	return value
@@ -2127,6 +2230,16 @@ func (*ContainersView) ViewShape() *view.Shape { return &containersViewShape }
 func (v ContainersView) MarshalJSON() ([]byte, error) {
 	return v.view.JSON(v.slots[:], &containersViewShape)
 }
+
+// UnmarshalJSON makes v a view of what the struct is that b is the JSON of.
+// What v was does not matter.
+func (v *ContainersView) UnmarshalJSON(b []byte) error {
+	return v.view.FromJSON(b, v.slots[:], &containersViewShape)
+}
+
+// Detach gives v memory of its own, so that it keeps no longer message in
+// memory and is not lent. What cannot be written stays as it is.
+func (v *ContainersView) Detach() { v.view.Detach(v.slots[:], &containersViewShape) }
 
 // String returns a text for logs: that of the struct.
 func (v ContainersView) String() string { return v.view.String(v.slots[:], &containersViewShape) }
@@ -3040,6 +3153,16 @@ func (*NodeView) ViewShape() *view.Shape { return &nodeViewShape }
 // MarshalJSON returns the JSON of the struct.
 func (v NodeView) MarshalJSON() ([]byte, error) { return v.view.JSON(v.slots[:], &nodeViewShape) }
 
+// UnmarshalJSON makes v a view of what the struct is that b is the JSON of.
+// What v was does not matter.
+func (v *NodeView) UnmarshalJSON(b []byte) error {
+	return v.view.FromJSON(b, v.slots[:], &nodeViewShape)
+}
+
+// Detach gives v memory of its own, so that it keeps no longer message in
+// memory and is not lent. What cannot be written stays as it is.
+func (v *NodeView) Detach() { v.view.Detach(v.slots[:], &nodeViewShape) }
+
 // String returns a text for logs: that of the struct.
 func (v NodeView) String() string { return v.view.String(v.slots[:], &nodeViewShape) }
 
@@ -3070,6 +3193,9 @@ func (v *NodeView) HasValue() bool { return v.view.Has(v.slots[0]) }
 func (v *NodeView) ClearValue() { v.view.Clear(v.slots[:], &nodeViewShape, 0) }
 
 func (v *NodeView) Next() NodeView {
+	if set, ok := v.view.Part(v.slots[1]).(*NodeView); ok {
+		return *set
+	}
 	var value NodeView
 	value.BindThrift(v.view.Value(v.slots[1]))
 	return value
@@ -3184,6 +3310,9 @@ func (v *NodeView) HasNamed() bool { return v.view.Has(v.slots[3]) }
 func (v *NodeView) ClearNamed() { v.view.Clear(v.slots[:], &nodeViewShape, 3) }
 
 func (v *NodeView) Place() other.PlaceView {
+	if set, ok := v.view.Part(v.slots[4]).(*other.PlaceView); ok {
+		return *set
+	}
 	var value other.PlaceView
 	value.BindThrift(v.view.Value(v.slots[4]))
 	return value
@@ -3348,6 +3477,16 @@ func (*NamesView_2) ViewShape() *view.Shape { return &namesView_2Shape }
 
 // MarshalJSON returns the JSON of the struct.
 func (v NamesView_2) MarshalJSON() ([]byte, error) { return v.view.JSON(v.slots[:], &namesView_2Shape) }
+
+// UnmarshalJSON makes v a view of what the struct is that b is the JSON of.
+// What v was does not matter.
+func (v *NamesView_2) UnmarshalJSON(b []byte) error {
+	return v.view.FromJSON(b, v.slots[:], &namesView_2Shape)
+}
+
+// Detach gives v memory of its own, so that it keeps no longer message in
+// memory and is not lent. What cannot be written stays as it is.
+func (v *NamesView_2) Detach() { v.view.Detach(v.slots[:], &namesView_2Shape) }
 
 // String returns a text for logs: that of the struct.
 func (v NamesView_2) String() string { return v.view.String(v.slots[:], &namesView_2Shape) }
@@ -3568,6 +3707,9 @@ func (v *NamesView_2) HasB() bool { return v.view.Has(v.slots[10]) }
 func (v *NamesView_2) ClearB() { v.view.Clear(v.slots[:], &namesView_2Shape, 10) }
 
 func (v *NamesView_2) NamesView() NamesViewView {
+	if set, ok := v.view.Part(v.slots[11]).(*NamesViewView); ok {
+		return *set
+	}
 	var value NamesViewView
 	value.BindThrift(v.view.Value(v.slots[11]))
 	return value
@@ -3680,6 +3822,16 @@ func (*NamesViewView) ViewShape() *view.Shape { return &namesViewViewShape }
 func (v NamesViewView) MarshalJSON() ([]byte, error) {
 	return v.view.JSON(v.slots[:], &namesViewViewShape)
 }
+
+// UnmarshalJSON makes v a view of what the struct is that b is the JSON of.
+// What v was does not matter.
+func (v *NamesViewView) UnmarshalJSON(b []byte) error {
+	return v.view.FromJSON(b, v.slots[:], &namesViewViewShape)
+}
+
+// Detach gives v memory of its own, so that it keeps no longer message in
+// memory and is not lent. What cannot be written stays as it is.
+func (v *NamesViewView) Detach() { v.view.Detach(v.slots[:], &namesViewViewShape) }
 
 // String returns a text for logs: that of the struct.
 func (v NamesViewView) String() string { return v.view.String(v.slots[:], &namesViewViewShape) }
@@ -3803,6 +3955,16 @@ func (v NamesView_View) MarshalJSON() ([]byte, error) {
 	return v.view.JSON(v.slots[:], &namesView_ViewShape)
 }
 
+// UnmarshalJSON makes v a view of what the struct is that b is the JSON of.
+// What v was does not matter.
+func (v *NamesView_View) UnmarshalJSON(b []byte) error {
+	return v.view.FromJSON(b, v.slots[:], &namesView_ViewShape)
+}
+
+// Detach gives v memory of its own, so that it keeps no longer message in
+// memory and is not lent. What cannot be written stays as it is.
+func (v *NamesView_View) Detach() { v.view.Detach(v.slots[:], &namesView_ViewShape) }
+
 // String returns a text for logs: that of the struct.
 func (v NamesView_View) String() string { return v.view.String(v.slots[:], &namesView_ViewShape) }
 
@@ -3916,6 +4078,16 @@ func (*EmptyView) ViewShape() *view.Shape { return &emptyViewShape }
 // MarshalJSON returns the JSON of the struct.
 func (v EmptyView) MarshalJSON() ([]byte, error) { return v.view.JSON(v.slots[:], &emptyViewShape) }
 
+// UnmarshalJSON makes v a view of what the struct is that b is the JSON of.
+// What v was does not matter.
+func (v *EmptyView) UnmarshalJSON(b []byte) error {
+	return v.view.FromJSON(b, v.slots[:], &emptyViewShape)
+}
+
+// Detach gives v memory of its own, so that it keeps no longer message in
+// memory and is not lent. What cannot be written stays as it is.
+func (v *EmptyView) Detach() { v.view.Detach(v.slots[:], &emptyViewShape) }
+
 // String returns a text for logs: that of the struct.
 func (v EmptyView) String() string { return v.view.String(v.slots[:], &emptyViewShape) }
 
@@ -4020,6 +4192,16 @@ func (*TypedView) ViewShape() *view.Shape { return &typedViewShape }
 
 // MarshalJSON returns the JSON of the struct.
 func (v TypedView) MarshalJSON() ([]byte, error) { return v.view.JSON(v.slots[:], &typedViewShape) }
+
+// UnmarshalJSON makes v a view of what the struct is that b is the JSON of.
+// What v was does not matter.
+func (v *TypedView) UnmarshalJSON(b []byte) error {
+	return v.view.FromJSON(b, v.slots[:], &typedViewShape)
+}
+
+// Detach gives v memory of its own, so that it keeps no longer message in
+// memory and is not lent. What cannot be written stays as it is.
+func (v *TypedView) Detach() { v.view.Detach(v.slots[:], &typedViewShape) }
 
 // String returns a text for logs: that of the struct.
 func (v TypedView) String() string { return v.view.String(v.slots[:], &typedViewShape) }
@@ -4168,6 +4350,16 @@ func (*OctetsView) ViewShape() *view.Shape { return &octetsViewShape }
 // MarshalJSON returns the JSON of the struct.
 func (v OctetsView) MarshalJSON() ([]byte, error) { return v.view.JSON(v.slots[:], &octetsViewShape) }
 
+// UnmarshalJSON makes v a view of what the struct is that b is the JSON of.
+// What v was does not matter.
+func (v *OctetsView) UnmarshalJSON(b []byte) error {
+	return v.view.FromJSON(b, v.slots[:], &octetsViewShape)
+}
+
+// Detach gives v memory of its own, so that it keeps no longer message in
+// memory and is not lent. What cannot be written stays as it is.
+func (v *OctetsView) Detach() { v.view.Detach(v.slots[:], &octetsViewShape) }
+
 // String returns a text for logs: that of the struct.
 func (v OctetsView) String() string { return v.view.String(v.slots[:], &octetsViewShape) }
 
@@ -4293,6 +4485,9 @@ func (v *OctetsView) SetMust(value []byte) {
 }
 
 func (v *OctetsView) Digest() DigestView {
+	if set, ok := v.view.Part(v.slots[5]).(*DigestView); ok {
+		return *set
+	}
 	var value DigestView
 	value.BindThrift(v.view.Value(v.slots[5]))
 	return value
@@ -4403,6 +4598,16 @@ func (*DigestView) ViewShape() *view.Shape { return &digestViewShape }
 
 // MarshalJSON returns the JSON of the struct.
 func (v DigestView) MarshalJSON() ([]byte, error) { return v.view.JSON(v.slots[:], &digestViewShape) }
+
+// UnmarshalJSON makes v a view of what the struct is that b is the JSON of.
+// What v was does not matter.
+func (v *DigestView) UnmarshalJSON(b []byte) error {
+	return v.view.FromJSON(b, v.slots[:], &digestViewShape)
+}
+
+// Detach gives v memory of its own, so that it keeps no longer message in
+// memory and is not lent. What cannot be written stays as it is.
+func (v *DigestView) Detach() { v.view.Detach(v.slots[:], &digestViewShape) }
 
 // String returns a text for logs: that of the struct.
 func (v DigestView) String() string { return v.view.String(v.slots[:], &digestViewShape) }

@@ -95,6 +95,16 @@ func (*BaseView) ViewShape() *view.Shape { return &baseViewShape }
 // MarshalJSON returns the JSON of the struct.
 func (v BaseView) MarshalJSON() ([]byte, error) { return v.view.JSON(v.slots[:], &baseViewShape) }
 
+// UnmarshalJSON makes v a view of what the struct is that b is the JSON of.
+// What v was does not matter.
+func (v *BaseView) UnmarshalJSON(b []byte) error {
+	return v.view.FromJSON(b, v.slots[:], &baseViewShape)
+}
+
+// Detach gives v memory of its own, so that it keeps no longer message in
+// memory and is not lent. What cannot be written stays as it is.
+func (v *BaseView) Detach() { v.view.Detach(v.slots[:], &baseViewShape) }
+
 // String returns a text for logs: that of the struct.
 func (v BaseView) String() string { return v.view.String(v.slots[:], &baseViewShape) }
 

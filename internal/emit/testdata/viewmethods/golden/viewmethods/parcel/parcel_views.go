@@ -96,6 +96,16 @@ func (*ParcelView) ViewShape() *view.Shape { return &parcelViewShape }
 // MarshalJSON returns the JSON of the struct.
 func (v ParcelView) MarshalJSON() ([]byte, error) { return v.view.JSON(v.slots[:], &parcelViewShape) }
 
+// UnmarshalJSON makes v a view of what the struct is that b is the JSON of.
+// What v was does not matter.
+func (v *ParcelView) UnmarshalJSON(b []byte) error {
+	return v.view.FromJSON(b, v.slots[:], &parcelViewShape)
+}
+
+// Detach gives v memory of its own, so that it keeps no longer message in
+// memory and is not lent. What cannot be written stays as it is.
+func (v *ParcelView) Detach() { v.view.Detach(v.slots[:], &parcelViewShape) }
+
 // String returns a text for logs: that of the struct.
 func (v ParcelView) String() string { return v.view.String(v.slots[:], &parcelViewShape) }
 

@@ -95,6 +95,16 @@ func (*PlaceView) ViewShape() *view.Shape { return &placeViewShape }
 // MarshalJSON returns the JSON of the struct.
 func (v PlaceView) MarshalJSON() ([]byte, error) { return v.view.JSON(v.slots[:], &placeViewShape) }
 
+// UnmarshalJSON makes v a view of what the struct is that b is the JSON of.
+// What v was does not matter.
+func (v *PlaceView) UnmarshalJSON(b []byte) error {
+	return v.view.FromJSON(b, v.slots[:], &placeViewShape)
+}
+
+// Detach gives v memory of its own, so that it keeps no longer message in
+// memory and is not lent. What cannot be written stays as it is.
+func (v *PlaceView) Detach() { v.view.Detach(v.slots[:], &placeViewShape) }
+
 // String returns a text for logs: that of the struct.
 func (v PlaceView) String() string { return v.view.String(v.slots[:], &placeViewShape) }
 
