@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -512,7 +513,10 @@ func TestView_RefusesWhatTheStructRefuses(t *testing.T) {
 // TestView_TakesWhatDecodingHasNoMemoryFor is the one exception: decoding is refused, also
 // that of the view, and the view is not.
 func TestView_TakesWhatDecodingHasNoMemoryFor(t *testing.T) {
-	const nodes = 300_000 // a node takes half as much with 32 bits
+	const nodes = 100_000
+	if strconv.IntSize == 32 {
+		t.Skip("with 32 bits a node takes less than a byte of the message may")
+	}
 	message := container("\x0f\x00\x15\x0c", nodes, "\x00")
 	refused := func(err error) {
 		t.Helper()
