@@ -28,7 +28,7 @@ func (w *Writer) CheckLevels(value []byte, t Type, levels int) {
 	}
 }
 
-// Part writes bytes that nobody will change: those of 4 KiB (LinkedPartBytes) and more
+// Part writes bytes that nobody will change: those of 8 KiB (LinkedPartBytes) and more
 // become pieces of the message and are not copied.
 func (w *Writer) Part(b, part []byte) []byte {
 	if cap(b)-len(b) >= len(part) && (len(part) < limits.LinkedPartBytes || w.out == nil) {

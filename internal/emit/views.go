@@ -206,7 +206,7 @@ func (p *printer) viewCodec(s *schema.Struct, view *viewNames) {
 	p.P("}")
 	p.P()
 	p.doc(sentence("AppendPieces is AppendTo for a vectored write: it appends pieces of the message, one behind the other. " +
-		"Those of 4 KiB and more that came with the message are not copied, the others are behind memory; all is one copied piece if other views were set in it, parts of fields were changed, or what it is of is only lent. It returns what both are then; pieces are valid until that memory is used again, or the view's message is."))
+		"Those of 8 KiB and more that came with the message are not copied, the others are behind memory; all is one copied piece if other views were set in it, parts of fields were changed, or what it is of is only lent. It returns what both are then; pieces are valid until that memory is used again, or the view's message is."))
 	p.P(receiver, "AppendPieces(pieces [][]byte, memory []byte) ([][]byte, []byte, error) {")
 	p.P("if list, copied, ok := v.view.AppendPieces(pieces, memory, &", view.shape, "); ok {")
 	p.P("return list, copied, nil")

@@ -392,7 +392,7 @@ func (v *View) AppendTo(dst []byte, shape *Shape) (appended []byte, ok bool) {
 	return b, true
 }
 
-// AppendPieces is AppendTo that does not copy parts of 4 KiB (LinkedPartBytes) and more:
+// AppendPieces is AppendTo that does not copy parts of 8 KiB (LinkedPartBytes) and more:
 // pieces refer to them, and to what memory has in between. It reports false also of what is
 // lent and will be used again: pieces can be kept for longer.
 func (v *View) AppendPieces(pieces [][]byte, memory []byte, shape *Shape) (appended [][]byte, copied []byte, ok bool) {

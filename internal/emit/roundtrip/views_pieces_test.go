@@ -78,7 +78,7 @@ func TestView_PiecesOfWhatCannotBeWritten(t *testing.T) {
 // TestView_PiecesOfWhatIsLent are copies: whoever has them may have them for longer than the
 // message is lent.
 func TestView_PiecesOfWhatIsLent(t *testing.T) {
-	message := marshal(t, orderOf("north", 200))
+	message := marshal(t, orderOf("north", 500))
 	if len(message) < 2*limits.LinkedPartBytes || len(message) >= limits.LinkedStringBytes {
 		t.Fatalf("%d bytes are not lent, or have no long part", len(message))
 	}

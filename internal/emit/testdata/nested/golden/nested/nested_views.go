@@ -69,7 +69,7 @@ func (v *PointView) AppendTo(b []byte) ([]byte, error) {
 }
 
 // AppendPieces is AppendTo for a vectored write: it appends pieces of the
-// message, one behind the other. Those of 4 KiB and more that came with the
+// message, one behind the other. Those of 8 KiB and more that came with the
 // message are not copied, the others are behind memory; all is one copied piece
 // if other views were set in it, parts of fields were changed, or what it is of
 // is only lent. It returns what both are then; pieces are valid until that
@@ -209,7 +209,7 @@ func (v *SeenView) AppendTo(b []byte) ([]byte, error) {
 }
 
 // AppendPieces is AppendTo for a vectored write: it appends pieces of the
-// message, one behind the other. Those of 4 KiB and more that came with the
+// message, one behind the other. Those of 8 KiB and more that came with the
 // message are not copied, the others are behind memory; all is one copied piece
 // if other views were set in it, parts of fields were changed, or what it is of
 // is only lent. It returns what both are then; pieces are valid until that

@@ -72,7 +72,7 @@ func (v *LeafView) AppendTo(b []byte) ([]byte, error) {
 }
 
 // AppendPieces is AppendTo for a vectored write: it appends pieces of the
-// message, one behind the other. Those of 4 KiB and more that came with the
+// message, one behind the other. Those of 8 KiB and more that came with the
 // message are not copied, the others are behind memory; all is one copied piece
 // if other views were set in it, parts of fields were changed, or what it is of
 // is only lent. It returns what both are then; pieces are valid until that
@@ -221,7 +221,7 @@ func (v *PlainView) AppendTo(b []byte) ([]byte, error) {
 }
 
 // AppendPieces is AppendTo for a vectored write: it appends pieces of the
-// message, one behind the other. Those of 4 KiB and more that came with the
+// message, one behind the other. Those of 8 KiB and more that came with the
 // message are not copied, the others are behind memory; all is one copied piece
 // if other views were set in it, parts of fields were changed, or what it is of
 // is only lent. It returns what both are then; pieces are valid until that
@@ -544,7 +544,7 @@ func (v *PresetView) AppendTo(b []byte) ([]byte, error) {
 }
 
 // AppendPieces is AppendTo for a vectored write: it appends pieces of the
-// message, one behind the other. Those of 4 KiB and more that came with the
+// message, one behind the other. Those of 8 KiB and more that came with the
 // message are not copied, the others are behind memory; all is one copied piece
 // if other views were set in it, parts of fields were changed, or what it is of
 // is only lent. It returns what both are then; pieces are valid until that
@@ -1102,7 +1102,7 @@ func (v *OptionalView) AppendTo(b []byte) ([]byte, error) {
 }
 
 // AppendPieces is AppendTo for a vectored write: it appends pieces of the
-// message, one behind the other. Those of 4 KiB and more that came with the
+// message, one behind the other. Those of 8 KiB and more that came with the
 // message are not copied, the others are behind memory; all is one copied piece
 // if other views were set in it, parts of fields were changed, or what it is of
 // is only lent. It returns what both are then; pieces are valid until that
@@ -1522,7 +1522,7 @@ func (v *StrictView) AppendTo(b []byte) ([]byte, error) {
 }
 
 // AppendPieces is AppendTo for a vectored write: it appends pieces of the
-// message, one behind the other. Those of 4 KiB and more that came with the
+// message, one behind the other. Those of 8 KiB and more that came with the
 // message are not copied, the others are behind memory; all is one copied piece
 // if other views were set in it, parts of fields were changed, or what it is of
 // is only lent. It returns what both are then; pieces are valid until that
@@ -1801,7 +1801,7 @@ func (v *ChoiceView) AppendTo(b []byte) ([]byte, error) {
 }
 
 // AppendPieces is AppendTo for a vectored write: it appends pieces of the
-// message, one behind the other. Those of 4 KiB and more that came with the
+// message, one behind the other. Those of 8 KiB and more that came with the
 // message are not copied, the others are behind memory; all is one copied piece
 // if other views were set in it, parts of fields were changed, or what it is of
 // is only lent. It returns what both are then; pieces are valid until that
@@ -2025,7 +2025,7 @@ func (v *FailureView) AppendTo(b []byte) ([]byte, error) {
 }
 
 // AppendPieces is AppendTo for a vectored write: it appends pieces of the
-// message, one behind the other. Those of 4 KiB and more that came with the
+// message, one behind the other. Those of 8 KiB and more that came with the
 // message are not copied, the others are behind memory; all is one copied piece
 // if other views were set in it, parts of fields were changed, or what it is of
 // is only lent. It returns what both are then; pieces are valid until that
@@ -2200,7 +2200,7 @@ func (v *ContainersView) AppendTo(b []byte) ([]byte, error) {
 }
 
 // AppendPieces is AppendTo for a vectored write: it appends pieces of the
-// message, one behind the other. Those of 4 KiB and more that came with the
+// message, one behind the other. Those of 8 KiB and more that came with the
 // message are not copied, the others are behind memory; all is one copied piece
 // if other views were set in it, parts of fields were changed, or what it is of
 // is only lent. It returns what both are then; pieces are valid until that
@@ -3126,7 +3126,7 @@ func (v *NodeView) AppendTo(b []byte) ([]byte, error) {
 }
 
 // AppendPieces is AppendTo for a vectored write: it appends pieces of the
-// message, one behind the other. Those of 4 KiB and more that came with the
+// message, one behind the other. Those of 8 KiB and more that came with the
 // message are not copied, the others are behind memory; all is one copied piece
 // if other views were set in it, parts of fields were changed, or what it is of
 // is only lent. It returns what both are then; pieces are valid until that
@@ -3451,7 +3451,7 @@ func (v *NamesView_2) AppendTo(b []byte) ([]byte, error) {
 }
 
 // AppendPieces is AppendTo for a vectored write: it appends pieces of the
-// message, one behind the other. Those of 4 KiB and more that came with the
+// message, one behind the other. Those of 8 KiB and more that came with the
 // message are not copied, the others are behind memory; all is one copied piece
 // if other views were set in it, parts of fields were changed, or what it is of
 // is only lent. It returns what both are then; pieces are valid until that
@@ -3792,7 +3792,7 @@ func (v *NamesViewView) AppendTo(b []byte) ([]byte, error) {
 }
 
 // AppendPieces is AppendTo for a vectored write: it appends pieces of the
-// message, one behind the other. Those of 4 KiB and more that came with the
+// message, one behind the other. Those of 8 KiB and more that came with the
 // message are not copied, the others are behind memory; all is one copied piece
 // if other views were set in it, parts of fields were changed, or what it is of
 // is only lent. It returns what both are then; pieces are valid until that
@@ -3924,7 +3924,7 @@ func (v *NamesView_View) AppendTo(b []byte) ([]byte, error) {
 }
 
 // AppendPieces is AppendTo for a vectored write: it appends pieces of the
-// message, one behind the other. Those of 4 KiB and more that came with the
+// message, one behind the other. Those of 8 KiB and more that came with the
 // message are not copied, the others are behind memory; all is one copied piece
 // if other views were set in it, parts of fields were changed, or what it is of
 // is only lent. It returns what both are then; pieces are valid until that
@@ -4051,7 +4051,7 @@ func (v *EmptyView) AppendTo(b []byte) ([]byte, error) {
 }
 
 // AppendPieces is AppendTo for a vectored write: it appends pieces of the
-// message, one behind the other. Those of 4 KiB and more that came with the
+// message, one behind the other. Those of 8 KiB and more that came with the
 // message are not copied, the others are behind memory; all is one copied piece
 // if other views were set in it, parts of fields were changed, or what it is of
 // is only lent. It returns what both are then; pieces are valid until that
@@ -4166,7 +4166,7 @@ func (v *TypedView) AppendTo(b []byte) ([]byte, error) {
 }
 
 // AppendPieces is AppendTo for a vectored write: it appends pieces of the
-// message, one behind the other. Those of 4 KiB and more that came with the
+// message, one behind the other. Those of 8 KiB and more that came with the
 // message are not copied, the others are behind memory; all is one copied piece
 // if other views were set in it, parts of fields were changed, or what it is of
 // is only lent. It returns what both are then; pieces are valid until that
@@ -4323,7 +4323,7 @@ func (v *OctetsView) AppendTo(b []byte) ([]byte, error) {
 }
 
 // AppendPieces is AppendTo for a vectored write: it appends pieces of the
-// message, one behind the other. Those of 4 KiB and more that came with the
+// message, one behind the other. Those of 8 KiB and more that came with the
 // message are not copied, the others are behind memory; all is one copied piece
 // if other views were set in it, parts of fields were changed, or what it is of
 // is only lent. It returns what both are then; pieces are valid until that
@@ -4572,7 +4572,7 @@ func (v *DigestView) AppendTo(b []byte) ([]byte, error) {
 }
 
 // AppendPieces is AppendTo for a vectored write: it appends pieces of the
-// message, one behind the other. Those of 4 KiB and more that came with the
+// message, one behind the other. Those of 8 KiB and more that came with the
 // message are not copied, the others are behind memory; all is one copied piece
 // if other views were set in it, parts of fields were changed, or what it is of
 // is only lent. It returns what both are then; pieces are valid until that
