@@ -25,6 +25,7 @@ type Listener struct {
 	// std runs connections that engine does not take, and is it elsewhere.
 	std  stdEngine
 	pool linkbuf.Pool
+	left leftMemory
 	// contents holds what Writers use, of type *content.
 	contents sync.Pool
 	stats    counters

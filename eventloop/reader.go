@@ -329,19 +329,26 @@ func (r *Reader) borrow(memory []byte) {
 	}
 }
 
-// share leaves the memory to the handler that was called last, which goes on
-// looking into it.
-func (r *Reader) share() {
+// share leaves the memory to the handler that was called in that turn, the last one, which
+// goes on looking into it.
+func (r *Reader) share(turn uint32) {
 	if r.borrowed {
 		// The goroutine of that handler keeps it.
 		r.keep()
 		return
 	}
-	// Also if an earlier handler looks into it still.
-	r.shared = r.shared || r.buf != nil && !r.done
-	if r.Len() == 0 {
-		r.release()
+	earlier := r.shared // an earlier handler may look into it still
+	r.shared = earlier || r.buf != nil && !r.done
+	if r.Len() > 0 {
+		return
 	}
+	if r.shared && !earlier && len(r.buf) >= leftBytes {
+		// It holds one long message. 1,000 calls a second of 1 MiB would have the garbage
+		// collector run a hundred times a second, and the system take and give back pages.
+		r.borrowed = r.conn.listener.left.add(leftBy{r.conn, turn}, r.buf) // not the Reader's any more
+		r.shared = !r.borrowed
+	}
+	r.release()
 }
 
 // keep puts what is unread into memory of the Reader's own.

@@ -347,7 +347,7 @@ func (c *Conn) handleWith(handler Handler) (again, owned bool) {
 	c.served.handling = true
 	err := c.isolate("handler", handler)
 	if !c.reattach(turn) {
-		c.leave(err)
+		c.leave(turn, err)
 		return false, false
 	}
 	c.served.handling = false
@@ -473,7 +473,7 @@ func (c *Conn) isolate(what string, call func(*Conn) error) (err error) {
 		c.listener.panicked(c, err)
 		if !c.reattach(turn) {
 			if value == nil {
-				c.leave(nil) // whoever called isolate gets no chance to
+				c.leave(turn, nil) // whoever called isolate gets no chance to
 			}
 			return
 		}

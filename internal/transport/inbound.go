@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/fulmar-rpc/fulmar/eventloop"
+	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
 	"github.com/fulmar-rpc/fulmar/internal/wire"
@@ -123,6 +124,8 @@ func (in *Inbound) DropBody() {
 		in.server.buffers.Put(in.Body)
 	case in.local != nil:
 		in.local.dropRequest()
+	default:
+		in.leaveBody()
 	}
 	in.Body, in.counted, in.copied = nil, 0, false
 }
@@ -138,9 +141,18 @@ func (in *Inbound) KeepBody() []byte {
 	case in.local != nil && in.local.keepRequest():
 	default:
 		body = slices.Clone(body)
+		in.leaveBody()
 	}
 	in.Body, in.copied = nil, false
 	return body
+}
+
+// leaveBody lets the event loop use memory again that a long Body lies in, before the call
+// ends.
+func (in *Inbound) leaveBody() {
+	if in.here && len(in.Body) >= limits.LinkedStringBytes {
+		in.detached.Done()
+	}
 }
 
 // EndsGoroutine says that the goroutine of Handle is about to end, which the

@@ -1,0 +1,79 @@
+package eventloop
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// leftMemory is what calls look into of which their connections have gone on without. It
+// is not in the connection, where it would make each of them longer for what only long
+// messages need.
+type leftMemory struct {
+	// count is how many entries there are, for calls that have none: nearly all.
+	count atomic.Int32
+	mu    sync.Mutex
+	of    map[leftBy][]byte
+}
+
+// leftBy is a call: that of a handler of a connection in a turn.
+type leftBy struct {
+	conn *Conn
+	turn uint32
+}
+
+// leftBytes is from where on memory is worth an entry. A shorter one goes to the garbage
+// collector, which takes less than the locks do.
+const leftBytes = 64 << 10
+
+// add notes memory that one call looks into, and reports false if it has some already.
+func (l *leftMemory) add(by leftBy, memory []byte) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, exists := l.of[by]; exists {
+		return false // turns have begun anew since
+	}
+	if l.of == nil {
+		l.of = map[leftBy][]byte{}
+	}
+	l.of[by] = memory
+	l.count.Add(1)
+	return true
+}
+
+// giveBack puts what a call has looked into back into the pool. Conn.mu was locked since the
+// connection has gone on.
+func (l *Listener) giveBack(by leftBy) {
+	if l.left.count.Load() == 0 {
+		return
+	}
+	l.left.mu.Lock()
+	memory, exists := l.left.of[by]
+	if exists {
+		delete(l.left.of, by)
+		l.left.count.Add(-1)
+	}
+	l.left.mu.Unlock()
+	if exists {
+		l.pool.Put(memory)
+	}
+}
+
+// Done is Reader.Done for a call that has let go of its connection: it does not look any
+// more into what it has read. A long message lies in memory that the connection, or
+// another one, can then use again; without it that is so when the call returns. Only the
+// goroutine of the handler may call it.
+func (d Detached) Done() {
+	c := d.conn
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	gone := c.served.turn.Load()&^1 != d.turn
+	if !gone {
+		c.reader.done = true
+	}
+	c.mu.Unlock()
+	if gone {
+		c.listener.giveBack(leftBy{c, d.turn})
+	}
+}
