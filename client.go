@@ -55,6 +55,7 @@ type Client struct {
 	// every collection, a thirtieth of an allocation for a call among 100 instances.
 	requests sync.Pool
 	buffers  *linkbuf.Pool
+	memory   eventloop.Memory
 	governor *governor
 	policies *policySource
 	// explains counts calls, of which one in explainEvery is explained; 0 is none.
@@ -183,7 +184,7 @@ func (c *Client) dial(ctx context.Context, instance string) (*eventloop.Conn, er
 		return nil, err
 	}
 	// The buffer must hold a whole reply, because it is decoded in one piece.
-	config := eventloop.Config{ReadBufferBytes: transport.ReadBufferBytes(c.limits)}
+	config := eventloop.Config{ReadBufferBytes: transport.ReadBufferBytes(c.limits), Memory: &c.memory}
 	if c.protocol == GRPC {
 		config.ReadBufferBytes = transport.HTTP2ReadBufferBytes
 	}

@@ -120,6 +120,12 @@ type Config struct {
 	// Listen only, on Linux, macOS and the BSDs.
 	ReusePort bool
 
+	// Memory is what dialled connections take room for long messages from, and give it
+	// back to when the message has been consumed. Default: each has its own from the
+	// garbage collector, which costs more than the message does. A listener has memory
+	// for its connections, whatever this says.
+	Memory *Memory `json:"-"`
+
 	// TLS secures all connections of a listener, and those that Dial and NewTLSConn
 	// open; NewConn leaves it alone. A listener needs a certificate in it, or functions
 	// that return one. It is copied; its functions run on goroutines that may wait.

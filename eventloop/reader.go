@@ -206,14 +206,19 @@ func (r *Reader) read(p []byte) int {
 
 // --- memory ---
 
-// pool provides the memory of served connections. It is nil for dialled ones:
-// Close may come from any goroutine while another looks at a slice, so their
-// memory is left to the garbage collector.
-func (r *Reader) pool() *linkbuf.Pool {
-	if r.conn.listener == nil {
+// pool provides memory of size bytes: of served connections all, of dialled ones what is
+// long, if Config.Memory is set. It is nil for what comes from the garbage collector and
+// is left to it, as is whatever a dialled connection has when it closes: Close may come
+// from any goroutine while another looks at a slice.
+func (r *Reader) pool(size int) *linkbuf.Pool {
+	switch c := r.conn; {
+	case c.listener != nil:
+		return &c.listener.pool
+	case size > keepBytes && c.config.Memory != nil:
+		return &c.config.Memory.pool
+	default:
 		return nil
 	}
-	return &r.conn.listener.pool
 }
 
 // room returns the free memory behind the content, at least least bytes. If
@@ -272,7 +277,7 @@ func (r *Reader) Shrink() { r.settle() }
 func (r *Reader) settle() {
 	unread := r.Len()
 	switch {
-	case r.pool() == nil && len(r.buf) <= keepBytes:
+	case r.conn.listener == nil && len(r.buf) <= keepBytes:
 	case unread == 0:
 		r.release()
 	case len(r.buf) > max(4*unread, 2*r.grown()) && len(r.buf) > waitBytes:
@@ -285,8 +290,8 @@ func (r *Reader) settle() {
 // move takes memory of at least size bytes for the content.
 func (r *Reader) move(size int) {
 	var memory []byte
-	if r.pool() != nil {
-		memory = r.pool().Get(size)
+	if pool := r.pool(size); pool != nil {
+		memory = pool.Get(size)
 	} else {
 		memory = make([]byte, size)
 	}
@@ -316,9 +321,12 @@ func (r *Reader) free(memory []byte) {
 		r.borrowed = false
 	case r.shared:
 		r.shared = false
-		r.pool().Forget(memory)
-	case r.pool() != nil && memory != nil:
-		r.pool().Put(memory)
+		r.pool(len(memory)).Forget(memory)
+	case memory == nil:
+	default:
+		if pool := r.pool(len(memory)); pool != nil {
+			pool.Put(memory)
+		}
 	}
 }
 

@@ -25,6 +25,8 @@ type Pool struct {
 	// first byte: a pointer in an interface costs no allocation, a slice would
 	// cost one on every Put.
 	classes [classCount]sync.Pool
+	// large are those of the large classes that are kept; others are in classes.
+	large large
 
 	outstanding atomic.Int64
 	checks      poolChecks
@@ -47,6 +49,13 @@ func (p *Pool) take(n int) []byte {
 		return make([]byte, 0, n)
 	}
 	class := classFor(n)
+	if class >= largeClass {
+		if first := p.large.get(class); first != nil {
+			b := unsafe.Slice(first, classBytesMin<<class)[:0]
+			p.checks.reused(b)
+			return b
+		}
+	}
 	if first, ok := p.classes[class].Get().(*byte); ok {
 		b := unsafe.Slice(first, classBytesMin<<class)[:0]
 		p.checks.reused(b)
@@ -66,8 +75,12 @@ func (p *Pool) Put(b []byte) {
 	}
 	p.checks.put(b[:size])
 	p.outstanding.Add(-1)
-	if size <= classBytesMax {
-		p.classes[classFor(size)].Put(unsafe.SliceData(b))
+	if size > classBytesMax {
+		return
+	}
+	class, first := classFor(size), unsafe.SliceData(b)
+	if class < largeClass || !p.large.put(class, first) {
+		p.classes[class].Put(first)
 	}
 }
 
