@@ -120,10 +120,10 @@ type Config struct {
 	// Listen only, on Linux, macOS and the BSDs.
 	ReusePort bool
 
-	// Memory is what dialled connections take room for long messages from, and give it
-	// back to when the message has been consumed. Default: each has its own from the
-	// garbage collector, which costs more than the message does. A listener has memory
-	// for its connections, whatever this says.
+	// Memory is what dialled connections take room from for long messages that they read,
+	// and for what waits in their Writer, and give it back to when that has been consumed.
+	// Default: each has its own from the garbage collector, which costs more than a long
+	// message does. A listener has memory for its connections, whatever this says.
 	Memory *Memory `json:"-"`
 
 	// TLS secures all connections of a listener, and those that Dial and NewTLSConn

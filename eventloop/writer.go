@@ -44,7 +44,11 @@ func (c *Conn) newContent() *content {
 		// Not with each connection: many that were dialled have no use for it, and
 		// an empty pool takes 1 KiB.
 		collected := &content{}
-		collected.Init(linkbuf.NewPool())
+		if c.config.Memory != nil {
+			collected.Init(&c.config.Memory.pool)
+		} else {
+			collected.Init(linkbuf.NewPool())
+		}
 		return collected
 	}
 	if collected, ok := c.listener.contents.Get().(*content); ok {

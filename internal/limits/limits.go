@@ -40,6 +40,13 @@ const (
 	// KiB as much, and 14 KiB 1 % more (suite view, AMD Zen 5).
 	LinkedPartBytes = 8 << 10
 
+	// SpareBytes is how much memory for long messages, in pieces that are longer than what
+	// one read of a socket brings, a server or a client keeps while nobody uses it: for
+	// what it reads, and as much for messages that it puts together. What was not used for
+	// SpareAge goes to the garbage collector when that runs.
+	SpareBytes = 8 << 20
+	SpareAge   = time.Second
+
 	// ErrorMessageBytes bounds the text of an error that leaves for a peer.
 	ErrorMessageBytes = 4 << 10
 

@@ -4,24 +4,18 @@ import (
 	"runtime"
 	"sync"
 	"time"
+
+	"github.com/fulmar-rpc/fulmar/internal/limits"
 )
 
 // The large classes begin behind 64 KiB, what one read of a socket brings.
 const largeClass = 8
 
-// largeBytes is how much a Pool keeps of the large classes, through collections: a few
-// messages of 1 MiB with their headers. What nobody has used for largeAge goes to the
-// garbage collector, when it runs.
-const (
-	largeBytes = 8 << 20
-	largeAge   = time.Second
-)
-
 // large keeps slices of the large classes. A sync.Pool gives away what is in it at the
 // second collection, and messages of 1 MiB bring a hundred collections a second if little
 // else is in memory: then each of them takes new memory, which is cleared, and which the
 // system has to find. With that an echo of 1 MiB took 443 us of a server's processor, and
-// with this 332 (suite paper-view, AMD Zen 5).
+// with this 370 (suite paper-view, AMD Zen 5).
 type large struct {
 	mu sync.Mutex
 	// free holds those that nobody uses, as pointers to their first byte; the last ones are
@@ -55,7 +49,7 @@ func (l *large) put(class int, first *byte) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	size := classBytesMin << class
-	if l.bytes+size > largeBytes {
+	if l.bytes+size > limits.SpareBytes {
 		return false
 	}
 	l.bytes += size
@@ -75,11 +69,11 @@ func (l *large) watch() {
 	runtime.AddCleanup(sentinel, (*large).age, l)
 }
 
-// age gives away what has not been used for largeAge.
+// age gives away what has not been used for SpareAge.
 func (l *large) age() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if now := time.Now(); now.Sub(l.aged) >= largeAge {
+	if now := time.Now(); now.Sub(l.aged) >= limits.SpareAge {
 		l.aged = now
 		for class, n := range l.unused {
 			l.free[class] = append([]*byte(nil), l.free[class][n:]...)

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 	"unsafe"
+
+	"github.com/fulmar-rpc/fulmar/internal/limits"
 )
 
 // TestPool_KeepsLargeSlices: through collections, and up to a limit.
@@ -24,16 +26,16 @@ func TestPool_KeepsLargeSlices(t *testing.T) {
 		p.Put(again)
 	}
 	var taken [][]byte
-	for range 2*largeBytes>>20 + 1 {
+	for range 2*limits.SpareBytes>>20 + 1 {
 		taken = append(taken, p.Get(1<<20))
 	}
 	for _, b := range taken {
 		p.Put(b)
 	}
-	if p.large.bytes != largeBytes || len(p.large.free[classFor(1<<20)]) != largeBytes>>20 {
+	if p.large.bytes != limits.SpareBytes || len(p.large.free[classFor(1<<20)]) != limits.SpareBytes>>20 {
 		t.Errorf("it keeps %d bytes in %d slices", p.large.bytes, len(p.large.free[classFor(1<<20)]))
 	}
-	if p.Put(p.Get(64 << 10)); p.large.bytes != largeBytes {
+	if p.Put(p.Get(64 << 10)); p.large.bytes != limits.SpareBytes {
 		t.Error("a slice of 64 KiB is kept")
 	}
 }
@@ -43,7 +45,7 @@ func TestPool_GivesAwayWhatNobodyUses(t *testing.T) {
 	p := NewPool()
 	age := func() {
 		p.large.mu.Lock()
-		p.large.aged = p.large.aged.Add(-2 * largeAge)
+		p.large.aged = p.large.aged.Add(-2 * limits.SpareAge)
 		p.large.mu.Unlock()
 		p.large.age()
 	}
