@@ -122,8 +122,8 @@ type Config struct {
 
 	// Memory is what dialled connections take room from for long messages that they read,
 	// and for what waits in their Writer, and give it back to when that has been consumed.
-	// Default: each has its own from the garbage collector, which costs more than a long
-	// message does. A listener has memory for its connections, whatever this says.
+	// Default: each has its own from the garbage collector. A listener has memory for its
+	// connections, whatever this says.
 	Memory *Memory `json:"-"`
 
 	// TLS secures all connections of a listener, and those that Dial and NewTLSConn

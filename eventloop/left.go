@@ -9,7 +9,7 @@ import (
 // is not in the connection, where it would make each of them longer for what only long
 // messages need.
 type leftMemory struct {
-	// count is how many entries there are, for calls that have none: nearly all.
+	// count is how many entries there are: calls that have none, nearly all, lock nothing.
 	count atomic.Int32
 	mu    sync.Mutex
 	of    map[leftBy][]byte
@@ -20,10 +20,6 @@ type leftBy struct {
 	conn *Conn
 	turn uint32
 }
-
-// leftBytes is from where on memory is worth an entry. A shorter one goes to the garbage
-// collector, which takes less than the locks do.
-const leftBytes = 64 << 10
 
 // add notes memory that one call looks into, and reports false if it has some already.
 func (l *leftMemory) add(by leftBy, memory []byte) bool {

@@ -2,18 +2,19 @@ package linkbuf
 
 import (
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 )
 
-// The large classes begin behind 64 KiB, what one read of a socket brings.
+// The large classes begin with 128 KiB: one read of a socket brings 64.
 const largeClass = 8
 
 // large keeps slices of the large classes. A sync.Pool gives away what is in it at the
-// second collection, and messages of 1 MiB bring a hundred collections a second if little
-// else is in memory: then each of them takes new memory, which is cleared, and which the
+// second collection, and messages of 1 MiB bring some 300 collections a second if little
+// else is in memory (GODEBUG=gctrace=1): then each of them takes new memory, which is cleared, and which the
 // system has to find. With that an echo of 1 MiB took 443 us of a server's processor, and
 // with this 370 (suite paper-view, AMD Zen 5).
 type large struct {
@@ -76,7 +77,7 @@ func (l *large) age() {
 	if now := time.Now(); now.Sub(l.aged) >= limits.SpareAge {
 		l.aged = now
 		for class, n := range l.unused {
-			l.free[class] = append([]*byte(nil), l.free[class][n:]...)
+			l.free[class] = slices.Delete(l.free[class], 0, n)
 			l.unused[class] = len(l.free[class])
 			l.bytes -= n * (classBytesMin << class)
 		}

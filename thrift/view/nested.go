@@ -39,7 +39,8 @@ func takeOver[V any, P viewOf[V]](value P, patch *viewPatch) {
 	}
 }
 
-// EditAt is Edit for element i of a list. It panics if there is none.
+// EditAt is Edit for element i of a list. It panics if there is none. Of a list that cannot
+// be written nobody knows the elements: edit gets an empty one, which is forgotten.
 func EditAt[V any, P viewOf[V]](v *View, slots []Slot, shape *Shape, number, i int, edit func(P)) {
 	value := new(V)
 	if v.isUnwritable(slots[number]) {
