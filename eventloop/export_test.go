@@ -5,6 +5,9 @@ import "time"
 // TreatAsPlain makes a connection write as sockets of the system are written to.
 func (c *Conn) TreatAsPlain() { c.outbound.plain = true }
 
+// DropSpare leaves memory that no connection uses to the garbage collector.
+func (l *Listener) DropSpare() { l.pool.DropSpare() }
+
 // HoldWriting is a writer that writes nothing, until the returned function is called.
 func (c *Conn) HoldWriting() (end func()) {
 	c.outbound.lock()

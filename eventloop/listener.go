@@ -276,6 +276,7 @@ func (l *Listener) waitEnded() {
 func (l *Listener) closeEngines() {
 	l.engine.close()
 	l.std.close()
+	l.pool.DropSpare()
 }
 
 // connections is a list: 20 bytes less for each than a map.

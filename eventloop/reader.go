@@ -206,19 +206,14 @@ func (r *Reader) read(p []byte) int {
 
 // --- memory ---
 
-// pool provides memory of size bytes: of served connections all, of dialled ones what is
-// long, if Config.Memory is set. It is nil for what comes from the garbage collector and
-// is left to it, as is whatever a dialled connection has when it closes: Close may come
-// from any goroutine while another looks at a slice.
-func (r *Reader) pool(size int) *linkbuf.Pool {
-	switch c := r.conn; {
-	case c.listener != nil:
-		return &c.listener.pool
-	case size > keepBytes && c.config.Memory != nil:
-		return &c.config.Memory.pool
-	default:
+// lender returns what a dialled connection takes room of size bytes from, nil if that comes
+// from the garbage collector and is left to it. What it has when it closes is left to it in
+// any case: Close may come from any goroutine while another looks at a slice.
+func (r *Reader) lender(size int) *linkbuf.Pool {
+	if size <= keepBytes || r.conn.config.Memory == nil {
 		return nil
 	}
+	return &r.conn.config.Memory.pool
 }
 
 // room returns the free memory behind the content, at least least bytes. If
@@ -290,8 +285,10 @@ func (r *Reader) settle() {
 // move takes memory of at least size bytes for the content.
 func (r *Reader) move(size int) {
 	var memory []byte
-	if pool := r.pool(size); pool != nil {
-		memory = pool.Get(size)
+	if l := r.conn.listener; l != nil {
+		memory = l.pool.Get(size)
+	} else if lender := r.lender(size); lender != nil {
+		memory = lender.Lend(size)
 	} else {
 		memory = make([]byte, size)
 	}
@@ -321,11 +318,13 @@ func (r *Reader) free(memory []byte) {
 		r.borrowed = false
 	case r.shared:
 		r.shared = false
-		r.pool(len(memory)).Forget(memory)
+		r.conn.listener.pool.Forget(memory)
 	case memory == nil:
+	case r.conn.listener != nil:
+		r.conn.listener.pool.Put(memory)
 	default:
-		if pool := r.pool(len(memory)); pool != nil {
-			pool.Put(memory)
+		if lender := r.lender(len(memory)); lender != nil {
+			lender.Return(memory)
 		}
 	}
 }

@@ -29,8 +29,11 @@ type large struct {
 	watched bool
 }
 
-// get returns a slice of a class, nil if there is none.
+// get returns a slice of a class, nil if there is none. It may be called on a nil large.
 func (l *large) get(class int) *byte {
+	if l == nil {
+		return nil
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	last := len(l.free[class]) - 1
@@ -60,6 +63,16 @@ func (l *large) put(class int, first *byte) bool {
 		l.watch()
 	}
 	return true
+}
+
+// drop gives away all at once. It may be called on a nil large.
+func (l *large) drop() {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.free, l.unused, l.bytes = [classCount][]*byte{}, [classCount]int{}, 0
 }
 
 // watch has the next collection call age. It is the last thing that keeps a large from

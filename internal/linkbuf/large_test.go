@@ -32,10 +32,10 @@ func TestPool_KeepsLargeSlices(t *testing.T) {
 	for _, b := range taken {
 		p.Put(b)
 	}
-	if p.large.bytes != limits.SpareBytes || len(p.large.free[classFor(1<<20)]) != limits.SpareBytes>>20 {
-		t.Errorf("it keeps %d bytes in %d slices", p.large.bytes, len(p.large.free[classFor(1<<20)]))
+	if p.large.Load().bytes != limits.SpareBytes || len(p.large.Load().free[classFor(1<<20)]) != limits.SpareBytes>>20 {
+		t.Errorf("it keeps %d bytes in %d slices", p.large.Load().bytes, len(p.large.Load().free[classFor(1<<20)]))
 	}
-	if p.Put(p.Get(64 << 10)); p.large.bytes != limits.SpareBytes {
+	if p.Put(p.Get(64 << 10)); p.large.Load().bytes != limits.SpareBytes {
 		t.Error("a slice of 64 KiB is kept")
 	}
 }
@@ -44,10 +44,10 @@ func TestPool_KeepsLargeSlices(t *testing.T) {
 func TestPool_GivesAwayWhatNobodyUses(t *testing.T) {
 	p := NewPool()
 	age := func() {
-		p.large.mu.Lock()
-		p.large.aged = p.large.aged.Add(-2 * limits.SpareAge)
-		p.large.mu.Unlock()
-		p.large.age()
+		p.large.Load().mu.Lock()
+		p.large.Load().aged = p.large.Load().aged.Add(-2 * limits.SpareAge)
+		p.large.Load().mu.Unlock()
+		p.large.Load().age()
 	}
 	put := func(n int) {
 		var taken [][]byte
@@ -61,16 +61,16 @@ func TestPool_GivesAwayWhatNobodyUses(t *testing.T) {
 	put(4)
 	age()
 	put(1)
-	if p.large.age(); len(p.large.free[classFor(1<<20)]) != 4 {
-		t.Errorf("%d slices are left that are not old", len(p.large.free[classFor(1<<20)]))
+	if p.large.Load().age(); len(p.large.Load().free[classFor(1<<20)]) != 4 {
+		t.Errorf("%d slices are left that are not old", len(p.large.Load().free[classFor(1<<20)]))
 	}
-	if age(); p.large.bytes != 1<<20 {
-		t.Errorf("%d bytes are left, of which a slice was used", p.large.bytes)
+	if age(); p.large.Load().bytes != 1<<20 {
+		t.Errorf("%d bytes are left, of which a slice was used", p.large.Load().bytes)
 	}
-	if age(); p.large.bytes != 0 || p.large.watched {
-		t.Errorf("%d bytes are left, watched: %v", p.large.bytes, p.large.watched)
+	if age(); p.large.Load().bytes != 0 || p.large.Load().watched {
+		t.Errorf("%d bytes are left, watched: %v", p.large.Load().bytes, p.large.Load().watched)
 	}
-	if put(1); !p.large.watched {
+	if put(1); !p.large.Load().watched {
 		t.Error("nobody is going to give it away")
 	}
 }
@@ -83,10 +83,10 @@ func TestPool_IsCollected(t *testing.T) {
 		runtime.AddCleanup(p, func(*struct{}) { collected.Store(true) }, nil)
 		p.Put(p.Get(1 << 20))
 		for range 2 {
-			p.large.mu.Lock()
-			p.large.aged = time.Time{} // long ago
-			p.large.mu.Unlock()
-			p.large.age()
+			p.large.Load().mu.Lock()
+			p.large.Load().aged = time.Time{} // long ago
+			p.large.Load().mu.Unlock()
+			p.large.Load().age()
 		}
 	}()
 	for range 1000 {

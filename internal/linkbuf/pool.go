@@ -27,8 +27,10 @@ type Pool struct {
 	// first byte: a pointer in an interface costs no allocation, a slice would
 	// cost one on every Put.
 	classes [classCount]sync.Pool
-	// large are those of the large classes that are kept; others are in classes.
-	large large
+	// large are those of the large classes that are kept; others are in classes. Apart from
+	// the Pool, because collections hold it until it keeps nothing, and nil before the
+	// first one.
+	large atomic.Pointer[large]
 
 	outstanding atomic.Int64
 	checks      poolChecks
@@ -52,7 +54,7 @@ func (p *Pool) take(n int) []byte {
 	}
 	class := classFor(n)
 	if class >= largeClass {
-		if first := p.large.get(class); first != nil {
+		if first := p.large.Load().get(class); first != nil {
 			b := unsafe.Slice(first, classBytesMin<<class)[:0]
 			p.checks.reused(b)
 			return b
@@ -77,14 +79,46 @@ func (p *Pool) Put(b []byte) {
 	}
 	p.checks.put(b[:size])
 	p.outstanding.Add(-1)
+	p.keep(b)
+}
+
+// Lend is Get for somebody who may lose the slice, which then goes to the garbage collector:
+// it is not counted, and goes back by Return.
+func (p *Pool) Lend(n int) []byte { return p.take(n) }
+
+// Return takes back a whole slice that Lend returned; the caller must not touch its memory
+// again.
+func (p *Pool) Return(b []byte) {
+	spoil(b[:cap(b)])
+	p.keep(b)
+}
+
+// keep puts a slice where take finds it, unless it is longer than the largest class.
+func (p *Pool) keep(b []byte) {
+	size := cap(b)
 	if size > classBytesMax {
 		return
 	}
 	class, first := classFor(size), unsafe.SliceData(b)
-	if class < largeClass || !p.large.put(class, first) {
+	if class < largeClass || !p.keepLarge(class, first) {
 		p.classes[class].Put(first)
 	}
 }
+
+func (p *Pool) keepLarge(class int, first *byte) bool {
+	l := p.large.Load()
+	if l == nil {
+		l = new(large)
+		if !p.large.CompareAndSwap(nil, l) {
+			l = p.large.Load()
+		}
+	}
+	return l.put(class, first)
+}
+
+// DropSpare leaves the large slices that nobody uses to the garbage collector, for an owner
+// that will need none for a while. The Pool can be used as before.
+func (p *Pool) DropSpare() { p.large.Load().drop() }
 
 // Forget leaves a slice that Get returned to the garbage collector, because others
 // may look into it for as long as they like. The caller must not use it again.
