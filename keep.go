@@ -40,6 +40,16 @@ func (m *MethodDesc) endLease(request any) {
 	}
 }
 
+// referrer is implemented by codecs whose messages may refer to the bytes of a request.
+type referrer interface{ Refers() bool }
+
+// refers reports whether what is read from a short request may refer to its bytes for as
+// long as the call runs.
+func (m *MethodDesc) refers() bool {
+	codec, ok := m.Codec.(referrer)
+	return m.isRaw() || ok && codec.Refers()
+}
+
 // requestBody returns the body of a request, and whether what is read from it may refer to
 // it.
 //

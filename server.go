@@ -298,11 +298,10 @@ func (s *Server) handle(ctx context.Context, in *transport.Inbound) {
 		return
 	}
 	defer s.admission.leave(started)
-	in.LetGo()
 	inProgress, state := s.newCall(in, entry)
 	call := &inProgress.served
 	s.fillIn(call, state, in, entry, deadline)
-	callCtx := inProgress.begin(ctx, in)
+	callCtx := inProgress.begin(ctx)
 	defer callCtx.finish()
 	ctx = callCtx
 	o := state.observed
@@ -317,6 +316,13 @@ func (s *Server) handle(ctx context.Context, in *transport.Inbound) {
 			s.panicked(in, state, call, recover())
 		}
 	}()
+	if o == nil && !s.intercepted && in.Short() && !entry.method.refers() {
+		// What comes next in any case. The message need not be copied for it while it lies
+		// where the connection has read it, which was 3 % of the time of a call of 1 KB.
+		_, _ = Unary{state}.Request()
+	}
+	in.LetGo()
+	callCtx.detached = in.Detached()
 	if o != nil {
 		ctx = o.served(ctx) // may end the goroutine
 	}
@@ -400,10 +406,11 @@ func wantsAnswer(in *transport.Inbound, entry *methodEntry) bool {
 }
 
 // begin returns the context of the call: what a handler hangs on it ends with the call,
-// or when its caller stops waiting.
-func (c *callInProgress) begin(conn context.Context, in *transport.Inbound) *callContext {
+// or when its caller stops waiting. Once the call has let go of its connection, the
+// context needs to know it.
+func (c *callInProgress) begin(conn context.Context) *callContext {
 	ctx := &c.ctx
-	ctx.parent, ctx.served, ctx.onward, ctx.detached = conn, &c.served, c.served.metadata.onward(), in.Detached()
+	ctx.parent, ctx.served, ctx.onward = conn, &c.served, c.served.metadata.onward()
 	ctx.deadline = c.served.deadline
 	return ctx
 }

@@ -73,7 +73,8 @@ func (s *Server) handleStream(ctx context.Context, in *transport.Inbound, entry 
 		peer: in.Peer, protocol: Protocol(in.Protocol), server: &p.messages.serverStream,
 	}
 	p.served.fill(in, entry, deadline)
-	callCtx := p.begin(ctx, in)
+	callCtx := p.begin(ctx)
+	callCtx.detached = in.Detached()
 	defer callCtx.finish()
 	stream := state.server
 	stream.messages = &p.messages

@@ -4,6 +4,9 @@ package thrift
 // that they were read from for as long as anybody has them.
 type keeper interface{ KeepsThrift() }
 
+// Refers reports whether strings or views of a request may refer to its bytes.
+func (c Codec) Refers() bool { return c.Strings == StringsScoped }
+
 // Keeps reports whether body, a message, keeps bytes that it is given for good. Of what
 // ReadBody may refer to, such a message refers to all, and for ever.
 func (Codec) Keeps(body any) bool {

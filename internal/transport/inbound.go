@@ -147,12 +147,28 @@ func (in *Inbound) KeepBody() []byte {
 	return body
 }
 
-// leaveBody lets the event loop use memory again that a long Body lies in, before the call
-// ends.
+// leaveBody lets the event loop use memory again that Body lies in, before the call ends.
 func (in *Inbound) leaveBody() {
-	if in.here && len(in.Body) >= limits.LinkedStringBytes {
+	c, ok := in.conn.(*serverConn)
+	switch {
+	case !ok || !in.here:
+	case !in.free:
+		c.conn.Reader().Done()
+	case len(in.Body) >= limits.LinkedStringBytes:
 		in.detached.Done()
 	}
+}
+
+// Short reports whether Body is worth less than what it takes to go on with its memory
+// elsewhere: it is read before LetGo, which copies it otherwise.
+func (in *Inbound) Short() bool {
+	return !in.copied && in.here && !in.free && len(in.Body) < aliasedLeast
+}
+
+// copyBody copies Body to memory of its own.
+func (in *Inbound) copyBody() {
+	in.Body = append(in.server.buffers.Get(len(in.Body)), in.Body...)
+	in.copied = true
 }
 
 // EndsGoroutine says that the goroutine of Handle is about to end, which the
@@ -171,6 +187,10 @@ func (in *Inbound) EndsGoroutine() {
 // and behind it. Only the goroutine of Handle may call it; again has no effect.
 func (in *Inbound) LetGo() {
 	if c, ok := in.conn.(*serverConn); ok && in.here && !in.free {
+		if len(in.Body) > 0 && in.Short() {
+			in.copyBody()
+			c.conn.Reader().Done()
+		}
 		in.detached, in.free = c.conn.Detach(), true
 	}
 }

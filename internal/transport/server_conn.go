@@ -87,9 +87,10 @@ type serverConn struct {
 	multiplexed bool
 	ours        bool
 	// deadline is when the peer will have taken too long for awaited; zero for
-	// never.
+	// never. quiet: IdleTimeout begins with the next look at it.
 	deadline time.Time
 	awaited  string
+	quiet    bool
 	// unannounced: the control packet of a stop waits for the end of the last
 	// call. farewell ends the time for the peer to close behind it, or to bring a
 	// call that was on its way.
@@ -235,12 +236,11 @@ func (c *serverConn) blockedLocked() bool {
 
 // changedLocked goes on with what waited for the end of a call or of a write.
 // IdleTimeout begins when the last of them has ended: a slow peer may read a
-// long answer for longer than that.
+// long answer for longer than that. What time it is then nobody asks until expire
+// looks: asking takes 50 ns of a call's 4 us.
 func (c *serverConn) changedLocked() {
 	ended := c.running == 0 && c.unsent == 0
-	if ended && c.awaited == awaitMessage && c.server.config.IdleTimeout > 0 {
-		c.deadline = time.Now().Add(c.server.config.IdleTimeout)
-	}
+	c.quiet = ended && c.awaited == awaitMessage && c.server.config.IdleTimeout > 0
 	if !c.behind || c.blockedLocked() && !ended {
 		return
 	}
@@ -295,7 +295,7 @@ func (c *serverConn) frameTimeout(size int) time.Duration {
 func (c *serverConn) await(what string, from time.Time, timeout time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.awaited = what
+	c.awaited, c.quiet = what, false
 	c.deadline = time.Time{}
 	if timeout > 0 {
 		c.deadline = from.Add(timeout)
@@ -312,6 +312,9 @@ func (c *serverConn) expire(now time.Time) {
 		t.tick(now)
 	}
 	c.mu.Lock()
+	if c.quiet && c.running == 0 && c.unsent == 0 {
+		c.quiet, c.deadline = false, now.Add(c.server.config.IdleTimeout)
+	}
 	late := !c.deadline.IsZero() && now.After(c.deadline)
 	quiet := c.awaited == awaitMessage
 	if quiet && (c.running > 0 || c.unsent > 0) || c.ordered {
@@ -352,8 +355,9 @@ func (c *serverConn) refuse(err error) error {
 // and the budget counts the body.
 const aliasedLeast = 16 << 10
 
-// inbound makes a call of a message of size bytes. Everything but a large body is
-// copied.
+// inbound makes a call of a message of size bytes. Everything but the body is copied,
+// and that of a long one if it lies in much more memory. A short one is when the call
+// lets go of the connection.
 func (c *serverConn) inbound(message wire.Message, beyond, size int) *Inbound {
 	arrived, behind := c.arrivals.take(size, c.conn.Reader().Arrived())
 	call := c.newInbound(c.started, arrived, size)
@@ -373,9 +377,8 @@ func (c *serverConn) inbound(message wire.Message, beyond, size int) *Inbound {
 	c.server.admit(call, &message, &head)
 	c.refuseIfStopped(call)
 	if call.invalid == nil {
-		if call.Body = message.Body; len(call.Body) < aliasedLeast || len(call.Body) < c.conn.Reader().Memory()/2 {
-			call.Body = append(c.server.buffers.Get(len(message.Body)), message.Body...)
-			call.copied = true
+		if call.Body = message.Body; len(call.Body) >= aliasedLeast && len(call.Body) < c.conn.Reader().Memory()/2 {
+			call.copyBody()
 		}
 	}
 	c.mu.Lock()
@@ -395,7 +398,7 @@ func (c *serverConn) inbound(message wire.Message, beyond, size int) *Inbound {
 func (c *serverConn) serve(call *Inbound) {
 	c.server.running.Add(1)
 	c.conn.Hold()
-	if call.copied || call.Body == nil {
+	if call.copied || len(call.Body) == 0 {
 		c.conn.Reader().Done()
 	}
 	call.here = true
