@@ -75,14 +75,30 @@ func (c *Client) enter(call *governedCall, now time.Time) error {
 	return nil
 }
 
-// attempts makes the attempts of a call, and returns the address of the last one.
-func (c *Client) attempts(ctx context.Context, state *unaryState) (address string, err error) {
-	now := state.clock()
-	if err := c.enter(&state.governedCall, now); err != nil {
-		return c.target, err
+// clock returns what time it is. An attempt that follows the beginning of its call at
+// once does not look again: looking takes 50 ns of a call's 4 us.
+func (u *unaryState) clock() time.Time {
+	if u.fresh {
+		u.fresh = false
+		return u.start
 	}
-	p := &state.held.Method
-	hedges := p.Hedge.AttemptsBeside() > 1 && p.Retry.Idempotent && !state.method.Oneway && (p.Retry.IgnoreChain || !inChain(ctx))
+	return time.Now()
+}
+
+// plain reports whether the attempts of a call are made one after the other, and none of
+// them waits for a connection.
+func (u *unaryState) plain(ctx context.Context) bool { return !u.waits && !u.hedges(ctx) }
+
+// hedges reports whether attempts of a call may run beside each other.
+func (u *unaryState) hedges(ctx context.Context) bool {
+	p := &u.held.Method
+	return p.Hedge.AttemptsBeside() > 1 && p.Retry.Idempotent && !u.method.Oneway && (p.Retry.IgnoreChain || !inChain(ctx))
+}
+
+// attempts makes the attempts of a call that is not plain, and returns the address of the
+// last one.
+func (c *Client) attempts(ctx context.Context, state *unaryState, now time.Time) (address string, err error) {
+	hedges := state.hedges(ctx)
 	err = whenReady(ctx, state.waits, &state.governedCall, state.limit, now, func(now time.Time) (err error) {
 		if hedges {
 			address, err = c.hedged(ctx, state, now)
@@ -91,14 +107,18 @@ func (c *Client) attempts(ctx context.Context, state *unaryState) (address strin
 		}
 		return withAddress(err, address)
 	})
+	return address, err
+}
+
+// leave tells the breakers how a call has ended that they let pass.
+func (c *Client) leave(state *unaryState, err error) {
 	if state.passes.none() {
-		return address, err
+		return
 	}
 	if state.endedAt.IsZero() {
 		state.endedAt = time.Now()
 	}
 	c.governor.leave(&state.governedCall, state.endedAt, err)
-	return address, err
 }
 
 // inTurn makes attempts one after the other, until one succeeds or policies say that it is
@@ -202,6 +222,9 @@ func pause(ctx context.Context, delay time.Duration) bool {
 // try implements attempted: it makes one attempt, and tells the balancer what it has shown.
 func (u *unaryState) try(ctx context.Context, c *Client, to destination, now time.Time) (err error) {
 	u.picked(to.address)
+	if to.choice.Member == nil && u.held.Retry.AttemptTimeout <= 0 && u.number == 1 {
+		return c.attempt(ctx, to.peer, u, now, u.limit) // as attemptAt would, a frame less deep
+	}
 	return c.attemptAt(ctx, u, to, now)
 }
 

@@ -393,7 +393,19 @@ func (c *Client) invoke(ctx context.Context, call Unary) error {
 		state.forgetReply()
 	}
 	state.invoked = true
-	address, err := c.attempts(ctx, state)
+	now, address := state.clock(), c.target
+	err := c.enter(&state.governedCall, now)
+	if err == nil {
+		// No method is called for this: callers wait by the hundred, and each collection of
+		// garbage looks through their stacks. Two functions less between a caller and its
+		// connection were 3 % of a client's time with 100 callers.
+		if state.plain(ctx) {
+			address, err = c.inTurn(ctx, state, &state.governedCall, now)
+		} else {
+			address, err = c.attempts(ctx, state, now)
+		}
+		c.leave(state, err)
+	}
 	e, ok := err.(*Error)
 	if o := state.observed; o != nil {
 		o.err = err
@@ -452,16 +464,6 @@ func (c *Client) attempt(ctx context.Context, peer *transport.Peer, state *unary
 		return nil
 	}
 	return c.readReply(response, state)
-}
-
-// clock returns what time it is. An attempt that follows the beginning of its call at
-// once does not look again: looking takes 50 ns of a call's 4 us.
-func (u *unaryState) clock() time.Time {
-	if u.fresh {
-		u.fresh = false
-		return u.start
-	}
-	return time.Now()
 }
 
 // requestHead returns what a request tells besides its arguments.

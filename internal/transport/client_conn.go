@@ -62,7 +62,7 @@ func replyError(exception thriftwire.ExceptionType, format string, arguments ...
 	return &ReplyError{Exception: exception, Detail: fmt.Sprintf(format, arguments...)}
 }
 
-// ClientConn is a connection that is lent to one call. After Exchange the
+// ClientConn is a connection that is lent to one call. After carry the
 // reply's bytes are valid until Release or Discard, one of which must follow.
 type ClientConn struct {
 	pool      *Pool
@@ -117,9 +117,11 @@ func (c *muxConn) waitedFor() bool { return c.waiting.Load() > 0 && !c.oneway.Lo
 // old reports whether no new call may use the connection.
 func (c *ClientConn) old(now time.Time) bool { return !c.expires.IsZero() && now.After(c.expires) }
 
-// carry is Exchange for an attempt that begins here. The connection is not lost where an
-// observer ends the goroutine.
+// carry sends the request and waits for its reply, until ctx ends, for an attempt that
+// begins here. A oneway request returns as soon as it is sent, with an empty response. It
+// fails with a *CallError.
 func (c *ClientConn) carry(ctx context.Context, request *Request) (response *Response, err error) {
+	// The connection is not lost where an observer ends the goroutine.
 	returned := false
 	defer func() {
 		if !returned {
@@ -127,21 +129,19 @@ func (c *ClientConn) carry(ctx context.Context, request *Request) (response *Res
 		}
 	}()
 	request.begun(c.use())
-	response, err = c.Exchange(ctx, request)
+	stop := c.watch(ctx)
+	message, failed := c.exchange(ctx, request)
+	if !stop() && failed == nil {
+		// interrupt may hit the next user of the connection: do not have one.
+		c.used = -1
+	}
+	response, err = c.end(ctx, request, &message, failed)
 	returned = true
 	return response, err
 }
 
-// Exchange sends the request and waits for its reply, until ctx ends. A oneway
-// request returns as soon as it is sent, with an empty response. It fails with
-// a *CallError.
-func (c *ClientConn) Exchange(ctx context.Context, request *Request) (*Response, error) {
-	stop := c.watch(ctx)
-	message, err := c.exchange(ctx, request)
-	if !stop() && err == nil {
-		// interrupt may hit the next user of the connection: do not have one.
-		c.used = -1
-	}
+// end returns what an exchange ended in.
+func (c *ClientConn) end(ctx context.Context, request *Request, message *wire.Message, err *CallError) (*Response, error) {
 	if err == nil {
 		response := &request.response
 		*response = Response{conn: c, Type: message.Type, Payload: message.Payload, Body: message.Body}
@@ -401,7 +401,7 @@ func names(reply []byte, method string) bool {
 	return string(reply) == method || plain != "" && string(reply) == plain
 }
 
-// Release gives the connection back for other calls, after an Exchange that
+// Release gives the connection back for other calls, after a carry that
 // succeeded.
 func (c *ClientConn) Release() {
 	if c.used < 0 || c.conn.Reader().Skip(c.used) != nil || c.conn.Reader().Len() > 0 {

@@ -140,26 +140,6 @@ func (c *muxConn) call(ctx context.Context, request *Request) (*Response, error)
 			c.abandon(sequence, call)
 		}
 	}()
-	response, err := c.carry(ctx, parent, sequence, request)
-	returned = true
-	return response, err
-}
-
-// abandon ends a call whose goroutine an observer has ended. Its memory is about to be
-// another call's, which must not get its outcome; nor may others wait for its claim.
-func (c *muxConn) abandon(sequence int32, call *muxCall) {
-	if call.claim {
-		c.claimed()
-	}
-	if c.remove(sequence) == nil && !call.taken {
-		<-call.outcome
-	}
-	call.request.response.Release()
-}
-
-// carry makes a call that has its sequence id.
-func (c *muxConn) carry(ctx, parent context.Context, sequence int32, request *Request) (*Response, error) {
-	call := &request.call
 	if call.first {
 		request.begun(observe.UseDialled)
 	} else {
@@ -178,28 +158,44 @@ func (c *muxConn) carry(ctx, parent context.Context, sequence int32, request *Re
 		// that makes it waits for nobody.
 		<-call.behind
 	}
-	err := c.sender.send(&request.outgoing)
+	err = c.sender.send(&request.outgoing)
 	if call.claim {
 		call.claim = false
 		c.claimed()
 	}
 	request.tellWritten()
 	ended := parent.Done()
+	var outcome muxOutcome
 	if err != nil || ended == nil {
 		// If nothing can be sent the connection has failed, and the call with it.
-		return c.end(ctx, call, <-call.outcome)
-	}
-	select {
-	case outcome := <-call.outcome:
-		return c.end(ctx, call, outcome)
-	case <-ended:
-		if c.remove(sequence) == nil {
-			// Its outcome was decided first.
-			return c.end(ctx, call, <-call.outcome)
+		outcome = <-call.outcome
+	} else {
+		select {
+		case outcome = <-call.outcome:
+		case <-ended:
+			if c.remove(sequence) != nil {
+				request.tellWritten()
+				returned = true
+				return nil, c.givenUp(call, ctx.Err())
+			}
+			outcome = <-call.outcome // it was decided first
 		}
-		request.tellWritten()
-		return nil, c.givenUp(call, ctx.Err())
 	}
+	response, err := c.end(ctx, call, outcome)
+	returned = true
+	return response, err
+}
+
+// abandon ends a call whose goroutine an observer has ended. Its memory is about to be
+// another call's, which must not get its outcome; nor may others wait for its claim.
+func (c *muxConn) abandon(sequence int32, call *muxCall) {
+	if call.claim {
+		c.claimed()
+	}
+	if c.remove(sequence) == nil && !call.taken {
+		<-call.outcome
+	}
+	call.request.response.Release()
 }
 
 // end returns what a call ended in to its caller.

@@ -98,7 +98,19 @@ func (p *Peer) Do(ctx context.Context, request *Request) (*Response, error) {
 		return p.grpc.do(ctx, request, nil)
 	}
 	for attempt := 0; ; {
-		response, used, err := p.attempt(ctx, request)
+		var response *Response
+		var used bool
+		shared, ask, err := p.shares(ctx, request)
+		switch {
+		case err != nil:
+		case ask:
+			response, used, err = p.ask(ctx, request, shared)
+		case shared != nil:
+			response, err = shared.call(ctx, request)
+			used = !errors.Is(err, ErrExhausted)
+		default:
+			response, used, err = p.aloneWithin(ctx, ctx, request)
+		}
 		if err == nil {
 			return response, nil
 		}
@@ -117,30 +129,27 @@ func (p *Peer) Do(ctx context.Context, request *Request) (*Response, error) {
 	}
 }
 
-// attempt makes a call once. used reports whether the connection had served a
-// call before.
-func (p *Peer) attempt(ctx context.Context, request *Request) (response *Response, used bool, err error) {
+// shares is pick, if calls may share connections.
+func (p *Peer) shares(ctx context.Context, request *Request) (shared *muxConn, ask bool, err error) {
 	if !hasTTHeader(p.config.Protocol) || p.config.Short {
-		return p.alone(ctx, request)
+		return nil, false, nil
 	}
-	shared, ask, err := p.pick(ctx, request)
-	if ask {
-		request.at = time.Time{}
-	}
-	switch {
-	case err != nil:
-		return nil, false, err
-	case ask && shared != nil:
-		response, used, err = p.grow(ctx, request)
-		if err == nil || sent(err) || errors.Is(err, errShared) || ctx.Err() != nil || request.shared() {
-			return response, used, err
-		}
-		// There is a connection that works.
-	case ask:
+	return p.pick(ctx, request)
+}
+
+// ask makes a call on a connection that is opened for it, for which others wait, or on the
+// shared one if there is one and that fails. used reports whether the connection had served
+// a call before.
+func (p *Peer) ask(ctx context.Context, request *Request, shared *muxConn) (response *Response, used bool, err error) {
+	request.at = time.Time{}
+	if shared == nil {
 		return p.first(ctx, ctx, request)
-	case shared == nil:
-		return p.alone(ctx, request)
 	}
+	response, used, err = p.grow(ctx, request)
+	if err == nil || sent(err) || errors.Is(err, errShared) || ctx.Err() != nil || request.shared() {
+		return response, used, err
+	}
+	// There is a connection that works.
 	response, err = shared.call(ctx, request)
 	return response, !errors.Is(err, ErrExhausted), err
 }
@@ -177,12 +186,7 @@ func (p *Peer) first(ctx, patience context.Context, request *Request) (response 
 	return opened.callFirst(ctx, request)
 }
 
-// alone makes a call on a connection of its own.
-func (p *Peer) alone(ctx context.Context, request *Request) (response *Response, used bool, err error) {
-	return p.aloneWithin(ctx, ctx, request)
-}
-
-// aloneWithin is alone for a call that waits for the connection until patience
+// aloneWithin makes a call on a connection of its own. It waits for that until patience
 // ends.
 func (p *Peer) aloneWithin(ctx, patience context.Context, request *Request) (response *Response, used bool, err error) {
 	request.at = time.Time{} // it may wait here, and go to a shared connection then

@@ -121,7 +121,7 @@ func NewPool(config PoolConfig) *Pool {
 
 // Acquire returns a connection for one call: an idle one, or a new one, or the
 // first that another call gives back, whichever comes first to those that wait in
-// their order. An idle one may have been closed by its peer: Exchange looks. It fails
+// their order. An idle one may have been closed by its peer: carry looks. It fails
 // with a *CallError.
 func (p *Pool) Acquire(ctx context.Context) (*ClientConn, error) {
 	conn, wait, err := p.take(ctx)
