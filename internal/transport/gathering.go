@@ -17,13 +17,15 @@ type gathering struct {
 	waits    bool
 }
 
-// gatheringParts is how many parts a crowd has.
-const gatheringParts = 4
+// A part is so many eighths of a crowd: 6 of 16, so that it goes in three. With quarters the
+// streams made a tenth fewer messages a second (bidi-1k-c16 163,000 in place of 183,000, the
+// best quarters of 16 rounds each), with halves they take turns again (150,000).
+const gatheringEighths = 3
 
 // readyLocked reports whether it is the caller's turn to write, for a crowd of calls on the
 // connection of the lock. It may let others run, without the lock.
 func (g *gathering) readyLocked(crowd int, lock sync.Locker) bool {
-	if crowd < crowdedCalls || g.messages >= crowd/gatheringParts {
+	if crowd < crowdedCalls || g.messages >= crowd*gatheringEighths/8 {
 		return true
 	}
 	if g.waits {
