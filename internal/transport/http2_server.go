@@ -369,13 +369,19 @@ func (h *http2Server) closed() {
 // --- writing ---
 
 // flush writes what waits, if nobody does. It does not wait for the network: what the
-// socket does not take is left to a goroutine. yield lets others add to it first.
+// socket does not take is left to a goroutine. yield lets others add to it first; without
+// it, too, what is being gathered is left to who does that.
 func (h *http2Server) flush(yield bool) {
 	crowd := 0
 	if yield {
 		crowd = h.conn.crowding()
 	}
 	h.mu.Lock()
+	if !yield && h.gathering.waits {
+		h.mu.Unlock()
+		h.relax()
+		return
+	}
 	if h.restsLocked() || !h.gathering.readyLocked(crowd, &h.mu) || h.restsLocked() {
 		h.mu.Unlock()
 		h.relax()
