@@ -174,6 +174,7 @@ func (v *View) set(slots []Slot, shape *Shape, number int, patch viewPatch) {
 // Of fields that are there more than once the others go: without the last one, the one
 // before would count.
 func (v *View) prepare(slots []Slot, shape *Shape) {
+	v.inTime()
 	if shape.Union {
 		*v = View{}
 		clear(slots)

@@ -10,6 +10,13 @@ import (
 // copy then, and stays as it is: only the view itself can be used too late, and that panics.
 // They look whether the call has ended when they have read.
 
+// inTime panics if v is lent and its call has ended: methods that read no bytes ask it.
+func (v *View) inTime() {
+	if v.lease != nil {
+		v.lease.Check()
+	}
+}
+
 // lent returns a part of the bytes of a view.
 func (v *View) lent(from, to uint32) []byte {
 	b := v.buf[from:to:to]

@@ -177,6 +177,7 @@ func (v *View) changed() bool { return v.count > 0 }
 
 // Has reports whether there is a field.
 func (v *View) Has(s Slot) bool {
+	v.inTime()
 	return s.end != 0 || s.start&(slotPatched|slotUnread) != 0 && v.patchOf(s).form != patchNone
 }
 
@@ -235,6 +236,7 @@ func (v *View) number(s Slot, absent uint64) uint64 {
 	if s.end != 0 {
 		return v.lentNumber(s)
 	}
+	v.inTime()
 	if s.start&(slotPatched|slotUnread) == 0 {
 		return absent
 	}
@@ -251,10 +253,11 @@ func (v *View) Text(s Slot, absent string) string {
 
 // otherText is Text for what is not in bytes of the view's own.
 func (v *View) otherText(s Slot, absent string) string {
-	switch {
-	case s.end != 0:
+	if s.end != 0 {
 		return textOf(v.lent(s.start+stringHeader, s.end))
-	case s.start&(slotPatched|slotUnread) == 0:
+	}
+	v.inTime()
+	if s.start&(slotPatched|slotUnread) == 0 {
 		return absent
 	}
 	return v.patchOf(s).text()
@@ -268,6 +271,7 @@ func (v *View) Binary(s Slot) []byte {
 		}
 		return v.lent(s.start+stringHeader, s.end)
 	}
+	v.inTime()
 	if s.start&(slotPatched|slotUnread) == 0 {
 		return nil
 	}
@@ -295,6 +299,7 @@ func (v *View) Value(s Slot) []byte {
 		}
 		return v.lent(s.start, s.end)
 	}
+	v.inTime()
 	if s.start&(slotPatched|slotUnread) == 0 {
 		return nil
 	}
@@ -308,6 +313,7 @@ func (v *View) Value(s Slot) []byte {
 // Part returns the view that was set as the value of a field, nil if none was. Nobody may
 // change it.
 func (v *View) Part(s Slot) any {
+	v.inTime()
 	if s.end != 0 || s.start&(slotPatched|slotUnread) == 0 {
 		return nil
 	}
