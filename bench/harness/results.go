@@ -65,6 +65,9 @@ type Sample struct {
 	// Others is how many processors worked for neither the server nor the client
 	// meanwhile.
 	Others float64 `json:"others"`
+	// DistanceNS is how far the server's processor was from the client's before the run, see
+	// machine.Distance; 0 if they were not bound to any, or nobody knows.
+	DistanceNS int64 `json:"distance_ns,omitempty"`
 	contestant.Report
 }
 
@@ -157,7 +160,25 @@ func (s Sample) validate() error {
 	if !(s.Others >= 0 && s.Others <= processorsMax) {
 		return fmt.Errorf("%v processors worked for others (limit %d)", s.Others, processorsMax)
 	}
+	if s.DistanceNS < 0 || s.DistanceNS > int64(time.Minute) {
+		return fmt.Errorf("processors that are %d ns apart (limit %v)", s.DistanceNS, time.Minute)
+	}
 	return errors.Join(contestant.CheckText("contestant", s.Contestant, 1), s.Validate())
+}
+
+// distances returns the shortest and the longest distance of the runs that have one, 0 if
+// none has.
+func (r *Results) distances() (shortest, longest time.Duration) {
+	for _, c := range r.Cases {
+		for _, run := range c.Runs {
+			if at := time.Duration(run.DistanceNS); at > 0 {
+				if longest = max(longest, at); shortest == 0 || at < shortest {
+					shortest = at
+				}
+			}
+		}
+	}
+	return shortest, longest
 }
 
 // others returns the median of Others.

@@ -72,6 +72,11 @@ const (
 	busyOthers = 0.1
 )
 
+// movedFactor is how many times as far from each other the processors may be in one run as in
+// another before results are said not to be trusted: they keep within a third while a virtual
+// machine stays where it is.
+const movedFactor = 2
+
 // Run runs a suite. If a contestant fails, its figures are missing, the others'
 // are there, and the error names it.
 func Run(ctx context.Context, suite Suite, options Options) (*Results, error) {
@@ -114,6 +119,9 @@ func Run(ctx context.Context, suite Suite, options Options) (*Results, error) {
 	r.results.LoadAfter, _ = machine.Load()
 	if others := r.results.others(); others > busyOthers {
 		r.results.Warnings = append(r.results.Warnings, fmt.Sprintf("others kept %.2f processors busy in the median run: repeat this on a quiet machine", others))
+	}
+	if shortest, longest := r.results.distances(); longest > movedFactor*shortest {
+		r.results.Warnings = append(r.results.Warnings, fmt.Sprintf("the two processors were %v to %v apart: the host has moved them, so rounds do not compare with each other", shortest, longest))
 	}
 	for _, failure := range failures {
 		r.results.Warnings = append(r.results.Warnings, oneLine(failure))
@@ -311,6 +319,11 @@ func (c *caseRun) play(ctx context.Context, run Sample, rate float64) {
 // try makes one run. A failed one is kept as well, if there is a report; its
 // figures do not count.
 func (c *caseRun) try(ctx context.Context, run Sample, rate float64) error {
+	if c.result.Placement == Pinned && !c.Repeats {
+		// An error means that others have the processors, which Others shows.
+		distance, _ := machine.Distance(c.runner.processors[0], c.runner.processors[1])
+		run.DistanceNS = distance.Nanoseconds()
+	}
 	report, others, err := c.runner.play(ctx, turn{
 		contestant: run.Contestant, played: c.Case, placement: c.result.Placement, rate: rate, settings: c.options.Settings,
 	})

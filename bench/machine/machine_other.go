@@ -31,6 +31,9 @@ func Pair() (server, client int, err error) { return 0, 0, ErrUnsupported }
 // On does not work here.
 func On(int, func() error) error { return ErrUnsupported }
 
+// Distance is not known here.
+func Distance(int, int) (time.Duration, error) { return 0, ErrUnsupported }
+
 // KeepAwake does not work here.
 func KeepAwake(time.Time, time.Duration) (stop func(), err error) { return nil, ErrUnsupported }
 
