@@ -43,8 +43,8 @@ func (m *MethodDesc) endLease(request any) {
 // referrer is implemented by codecs whose messages may refer to the bytes of a request.
 type referrer interface{ Refers() bool }
 
-// refers reports whether what is read from a short request may refer to its bytes for as
-// long as the call runs.
+// refers reports whether a short request is lent for as long as the call runs, so that
+// it is to lie somewhere of its own.
 func (m *MethodDesc) refers() bool {
 	codec, ok := m.Codec.(referrer)
 	return m.isRaw() || ok && codec.Refers()
@@ -56,12 +56,13 @@ func (m *MethodDesc) refers() bool {
 // From LinkedStringBytes on strings are sent from where they are, and may be in use when
 // the call has ended: nothing refers to a body as long, unless it is kept. A shorter one
 // is lent, but not to a view, which is the handler's for ever unless its method lends it: a
-// copy takes as much memory as there are bytes, what is kept as much as was made for it.
+// copy takes as much memory as there are bytes, what is kept as much as was made for it. Nor
+// is one lent that still lies where the connection reads: fields can be scoped by themselves.
 func (m *MethodDesc) requestBody(in *transport.Inbound, request any) (body []byte, mayRefer bool) {
 	long := len(in.Body) >= limits.LinkedStringBytes
 	switch {
 	case !m.keeps(request):
-		return in.Body, !long
+		return in.Body, !long && !in.Short()
 	case long:
 		return in.KeepBody(), true
 	default:

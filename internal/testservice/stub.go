@@ -19,6 +19,7 @@ type Stub struct {
 	OnNothing func(ctx context.Context) error
 	OnNotify  func(ctx context.Context, text string) error
 	OnScoped  func(ctx context.Context, message *Message) (*Message, error)
+	OnWord    func(ctx context.Context, word, other string) (string, error)
 }
 
 var _ EchoServer = (*Stub)(nil)
@@ -63,6 +64,14 @@ func (s *Stub) Notify(ctx context.Context, text string) error {
 		return errNoHandler
 	}
 	return s.OnNotify(ctx, text)
+}
+
+// Word calls OnWord, and returns the word without one.
+func (s *Stub) Word(ctx context.Context, word, other string) (string, error) {
+	if s.OnWord == nil {
+		return word, nil
+	}
+	return s.OnWord(ctx, word, other)
 }
 
 // Scoped calls OnScoped, and returns the message itself without one.

@@ -24,6 +24,8 @@ service Echo extends Base {
   oneway void notify(1: string text)
   /** Its request may refer to the memory that it was received in. */
   Message scoped(1: Message message) throws (1: Refused refused) (go.strings = "scoped")
+  /** One of its arguments may refer to that memory. */
+  string word(1: string word (go.strings = "scoped"), 2: string other)
 }
 
 /** Has a method of the same name as Echo. */

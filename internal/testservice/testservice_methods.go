@@ -208,6 +208,16 @@ func (s *EchoScopedResult) String() string {
 }
 
 // String returns a text for logs.
+func (s *EchoWordArgs) String() string {
+	return methods.Text(s)
+}
+
+// String returns a text for logs.
+func (s *EchoWordResult) String() string {
+	return methods.Text(s)
+}
+
+// String returns a text for logs.
 func (s *CalculatorAddArgs) String() string {
 	return methods.Text(s)
 }

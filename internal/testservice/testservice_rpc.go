@@ -115,6 +115,8 @@ const (
 	EchoNotifyFullMethodName = "Echo.notify"
 	// EchoScopedFullMethodName is the full name of its method scoped.
 	EchoScopedFullMethodName = "Echo.scoped"
+	// EchoWordFullMethodName is the full name of its method word.
+	EchoWordFullMethodName = "Echo.word"
 )
 
 // EchoServer is what a server of the service Echo does.
@@ -126,6 +128,8 @@ type EchoServer interface {
 	Notify(ctx context.Context, text string) error
 	// Its request may refer to the memory that it was received in.
 	Scoped(ctx context.Context, message *Message) (*Message, error)
+	// One of its arguments may refer to that memory.
+	Word(ctx context.Context, word string, other string) (string, error)
 }
 
 // RegisterEchoServer makes implementation answer the calls of the service Echo.
@@ -142,6 +146,8 @@ type EchoClient interface {
 	Notify(ctx context.Context, text string, options ...fulmar.CallOption) error
 	// Its request may refer to the memory that it was received in.
 	Scoped(ctx context.Context, message *Message, options ...fulmar.CallOption) (*Message, error)
+	// One of its arguments may refer to that memory.
+	Word(ctx context.Context, word string, other string, options ...fulmar.CallOption) (string, error)
 }
 
 // NewEchoClient returns a client that calls through caller, which usually is a
@@ -212,6 +218,18 @@ func (c *echoClient) Scoped(ctx context.Context, message *Message, options ...fu
 	return both.result.Success, nil
 }
 
+func (c *echoClient) Word(ctx context.Context, word string, other string, options ...fulmar.CallOption) (string, error) {
+	var both struct {
+		args   EchoWordArgs
+		result EchoWordResult
+	}
+	both.args = EchoWordArgs{Word: word, Other: other}
+	if err := c.caller.Call(ctx, echoWordMethod, &both.args, &both.result, options...); err != nil {
+		return "", err
+	}
+	return both.result.Success.Or(""), nil
+}
+
 // EchoServiceDesc describes the service Echo to the runtime.
 var EchoServiceDesc = &fulmar.ServiceDesc{
 	Name: EchoServiceName,
@@ -222,6 +240,7 @@ var EchoServiceDesc = &fulmar.ServiceDesc{
 		echoNothingMethod,
 		echoNotifyMethod,
 		echoScopedMethod,
+		echoWordMethod,
 	},
 }
 
@@ -327,6 +346,21 @@ var echoScopedMethod = &fulmar.MethodDesc{
 	},
 }
 
+var echoWordMethod = &fulmar.MethodDesc{
+	Service:    EchoServiceName,
+	Name:       "word",
+	Codec:      thrift.Binary,
+	NewRequest: func() any { return &EchoWordArgs{} },
+	Invoke: func(ctx context.Context, implementation, request any) (any, error) {
+		args := request.(*EchoWordArgs)
+		success, err := implementation.(EchoServer).Word(ctx, args.Word, args.Other)
+		if err != nil {
+			return nil, err
+		}
+		return &EchoWordResult{Success: thrift.Some(success)}, nil
+	},
+}
+
 // EchoEchoArgs are the arguments of Echo.echo.
 type EchoEchoArgs struct {
 	Message *Message `json:"message"`
@@ -408,6 +442,26 @@ func (s *EchoScopedResult) ReplyError() error {
 	}
 	if s.Success == nil {
 		return fulmar.MissingReply(EchoScopedFullMethodName)
+	}
+	return nil
+}
+
+// EchoWordArgs are the arguments of Echo.word.
+type EchoWordArgs struct {
+	Word  string `json:"word"`
+	Other string `json:"other"`
+}
+
+// EchoWordResult is the reply of Echo.word. At most one of its fields is set.
+type EchoWordResult struct {
+	Success thrift.Opt[string] `json:"success,omitzero"`
+}
+
+// ReplyError returns the exception that the reply holds, or an error if a
+// result is missing.
+func (s *EchoWordResult) ReplyError() error {
+	if !s.Success.IsSet() {
+		return fulmar.MissingReply(EchoWordFullMethodName)
 	}
 	return nil
 }

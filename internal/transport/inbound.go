@@ -159,11 +159,16 @@ func (in *Inbound) leaveBody() {
 	}
 }
 
-// Short reports whether Body is worth less than what it takes to go on with its memory
-// elsewhere: it is read before LetGo, which copies it otherwise.
-func (in *Inbound) Short() bool {
-	return !in.copied && in.here && !in.free && len(in.Body) < aliasedLeast
-}
+// shortMost is up to what length a body is read before LetGo: to decode it takes about as long
+// as to copy it and to let others go on.
+const shortMost = 8 << 10
+
+// Short reports whether Body lies where the connection reads, and is to be read before LetGo,
+// which copies it otherwise.
+func (in *Inbound) Short() bool { return in.lies() && len(in.Body) <= shortMost }
+
+// lies reports whether Body lies where the connection reads.
+func (in *Inbound) lies() bool { return !in.copied && in.here && !in.free }
 
 // copyBody copies Body to memory of its own.
 func (in *Inbound) copyBody() {
@@ -187,7 +192,7 @@ func (in *Inbound) EndsGoroutine() {
 // and behind it. Only the goroutine of Handle may call it; again has no effect.
 func (in *Inbound) LetGo() {
 	if c, ok := in.conn.(*serverConn); ok && in.here && !in.free {
-		if len(in.Body) > 0 && in.Short() {
+		if in.lies() && len(in.Body) > 0 && len(in.Body) < aliasedLeast {
 			in.copyBody()
 			c.conn.Reader().Done()
 		}

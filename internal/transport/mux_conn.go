@@ -174,6 +174,7 @@ func (c *muxConn) call(ctx context.Context, request *Request) (*Response, error)
 		case outcome = <-call.outcome:
 		case <-ended:
 			if c.remove(sequence) != nil {
+				call.taken = true // there will be no outcome
 				request.tellWritten()
 				returned = true
 				return nil, c.givenUp(call, ctx.Err())

@@ -218,7 +218,7 @@ func (c *serverConn) mustWait(reader *eventloop.Reader) (bool, error) {
 	}
 	c.arrivals.note(reader.Len(), reader.Arrived())
 	// The rest of a message waits for this side now, which is not the peer's time.
-	c.started, c.awaited, c.deadline = time.Time{}, awaitMessage, time.Time{}
+	c.started, c.awaited, c.deadline, c.quiet = time.Time{}, awaitMessage, time.Time{}, false
 	if !c.paused && (c.unsent > limits.UnsentBytes || reader.Len() >= limits.ReadAheadBytes || c.charge(held(reader)) != nil) {
 		c.paused = true
 		c.conn.PauseReading()
@@ -313,7 +313,7 @@ func (c *serverConn) expire(now time.Time) {
 	}
 	c.mu.Lock()
 	if c.quiet && c.running == 0 && c.unsent == 0 {
-		c.quiet, c.deadline = false, now.Add(c.server.config.IdleTimeout)
+		c.quiet, c.deadline = false, time.Now().Add(c.server.config.IdleTimeout) // now may be long ago
 	}
 	late := !c.deadline.IsZero() && now.After(c.deadline)
 	quiet := c.awaited == awaitMessage
