@@ -2,7 +2,6 @@ package fulmar_test
 
 import (
 	"context"
-	"net"
 	"runtime"
 	"strings"
 	"sync"
@@ -56,17 +55,9 @@ func TestScoped_RequestsStayUntilTheyAreAnswered(t *testing.T) {
 // TestScoped_ArgumentsStayUntilTheCallIsAnswered: an argument that is scoped by itself, of a
 // method that is not, stays while calls behind it arrive in the memory where it was.
 func TestScoped_ArgumentsStayUntilTheCallIsAnswered(t *testing.T) {
-	for _, plain := range []bool{false, true} {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		target := listener.Addr().String()
-		if plain {
-			listener = plainListener{listener}
-		}
+	eachEngine(t, func(t *testing.T, config fulmar.ServerConfig) {
 		var arrived atomic.Int64
-		stop := serveOn(t, listener, &testservice.Stub{
+		server := serve(t, config, &testservice.Stub{
 			OnWord: func(_ context.Context, word, other string) (string, error) {
 				// Others come first, if there are some.
 				for began, patience := arrived.Add(1), 1_000; arrived.Load() < began+4 && patience > 0; patience-- {
@@ -75,22 +66,21 @@ func TestScoped_ArgumentsStayUntilTheCallIsAnswered(t *testing.T) {
 				return word + other, nil
 			},
 		})
-		api := dial(t, fulmar.ClientConfig{Target: target})
+		api := dial(t, fulmar.ClientConfig{Target: server.address})
 		var group sync.WaitGroup
 		for caller := range 32 {
 			group.Go(func() {
 				for i := range 50 {
 					word := strings.Repeat(string(rune('A'+caller)), 1+(37*i)%3_000)
 					if got, err := api.Word(context.Background(), word, "."); err != nil || got != word+"." {
-						t.Errorf("plain %v, caller %d: of %d bytes %d came back, %v", plain, caller, len(word), len(got), err)
+						t.Errorf("caller %d: another word than that of %d bytes came back, %d bytes long, %v", caller, len(word), len(got), err)
 						return
 					}
 				}
 			})
 		}
 		group.Wait()
-		stop()
-	}
+	})
 }
 
 // withEmptyParts is m as it is after a journey: what it does not have is empty.

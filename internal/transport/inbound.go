@@ -159,8 +159,8 @@ func (in *Inbound) leaveBody() {
 	}
 }
 
-// shortMost is up to what length a body is read before LetGo: to decode it takes about as long
-// as to copy it and to let others go on.
+// shortMost is up to what length a body is read before LetGo, for which others on the
+// connection wait: 5 us at most, by small-20k-decode of suite codec (11.8 us for 20 KB).
 const shortMost = 8 << 10
 
 // Short reports whether Body lies where the connection reads, and is to be read before LetGo,
