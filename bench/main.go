@@ -1,6 +1,7 @@
 // Command bench compares Fulmar with its peers.
 //
 //	bench run -suite net [-quick]     measures; `make bench SUITE=net` does this
+//	bench run -suite rpc -before DIR  measures against an earlier build of itself
 //	bench compare old.json new.json   compares two files of results
 //
 // Start it in the root of the repository. See docs/guide/benchmarks.md.
@@ -70,74 +71,109 @@ func findSuite(name string) (harness.Suite, error) {
 	return harness.Suite{}, fmt.Errorf("no suite %q (there are: %s)", name, strings.Join(known, ", "))
 }
 
-// measure builds and runs a suite. It does the second part in a process of its
-// own, whose network nobody else uses.
-func measure(ctx context.Context, arguments []string) error {
+// request is what somebody asks to be measured.
+type request struct {
+	suite harness.Suite
+	// root is the root of the tree that is measured, and before that of an earlier one
+	// that it meets, or empty.
+	root, before string
+	options      harness.Options
+	output       string
+	// plain asks for the loopback device of the machine, and congestion names what
+	// controls congestion in a network namespace.
+	plain      bool
+	congestion string
+}
+
+// parseRequest reads the arguments of the command run.
+func parseRequest(arguments []string) (*request, error) {
 	flags := flag.NewFlagSet("run", flag.ContinueOnError)
 	root := flags.String("root", ".", "the root of the repository")
 	name := flags.String("suite", "", "the suite to run")
 	quick := flags.Bool("quick", false, "only what a floor names, in the deciding placement")
 	only := flags.String("cases", "", "run only these cases, separated by commas")
 	placement := flags.String("placement", "", "run only in this placement: pinned or free")
+	before := flags.String("before", "", "the root of another tree of this repository, generated: contestants of ours meet themselves as built from there, and nobody else")
 	rounds := flags.Int("rounds", 0, "rounds (default 5)")
 	duration := flags.Duration("duration", 0, "length of a window (default 2s, or less in quick runs of some suites)")
-	output := flags.String("o", "", "file for the results (default bench/results/<suite>.json)")
+	output := flags.String("o", "", "file for the results (default bench/results/<suite>.json, with -before <suite>-before.json)")
 	congestion := flags.String("congestion", "cubic,reno", "congestion control: the first that the kernel allows")
 	plain := flags.Bool("plain", false, "run on the loopback device of the machine, not in a network namespace")
-	switch err := flags.Parse(arguments); {
-	case errors.Is(err, flag.ErrHelp):
-		return nil
-	case err != nil:
-		return err
+	if err := flags.Parse(arguments); err != nil {
+		return nil, err
 	}
 	if flags.NArg() > 0 {
-		return fmt.Errorf("unknown argument %q", flags.Arg(0))
+		return nil, fmt.Errorf("unknown argument %q", flags.Arg(0))
 	}
-	suite, err := findSuite(*name)
+	asked := &request{output: *output, plain: *plain, congestion: *congestion}
+	var err error
+	if asked.suite, err = findSuite(*name); err != nil {
+		return nil, err
+	}
+	if asked.root, err = filepath.Abs(*root); err != nil {
+		return nil, err
+	}
+	file := *name + ".json"
+	if *before != "" {
+		if asked.before, err = filepath.Abs(*before); err != nil {
+			return nil, err
+		}
+		if asked.suite, err = asked.suite.Before(asked.before); err != nil {
+			return nil, err
+		}
+		file = *name + "-before.json"
+	}
+	if asked.output == "" {
+		asked.output = filepath.Join(asked.root, "bench", "results", file)
+	}
+	asked.options = harness.Options{
+		Settings:  asked.suite.Settings(*quick),
+		Placement: harness.Placement(*placement),
+		Binaries:  filepath.Join(asked.root, "bin", "bench-contestants"),
+		Progress:  os.Stderr, Log: os.Stderr,
+	}
+	asked.options.Settings.Rounds = cmp.Or(*rounds, asked.options.Settings.Rounds)
+	asked.options.Settings.Duration = cmp.Or(*duration, asked.options.Settings.Duration)
+	if *only != "" {
+		asked.options.Only = strings.Split(*only, ",")
+	}
+	return asked, checkPlacement(asked.options.Placement)
+}
+
+// measure builds and runs a suite. It does the second part in a process of its
+// own, whose network nobody else uses.
+func measure(ctx context.Context, arguments []string) error {
+	asked, err := parseRequest(arguments)
+	if errors.Is(err, flag.ErrHelp) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	if *root, err = filepath.Abs(*root); err != nil {
-		return err
-	}
-	options := harness.Options{
-		Settings:  suite.Settings(*quick),
-		Placement: harness.Placement(*placement),
-		Binaries:  filepath.Join(*root, "bin", "bench-contestants"),
-		Progress:  os.Stderr, Log: os.Stderr,
-	}
-	options.Settings.Rounds = cmp.Or(*rounds, options.Settings.Rounds)
-	options.Settings.Duration = cmp.Or(*duration, options.Settings.Duration)
-	if *only != "" {
-		options.Only = strings.Split(*only, ",")
-	}
-	if err := checkPlacement(options.Placement); err != nil {
-		return err
-	}
 	if !machine.Inside() {
-		fmt.Fprintf(os.Stderr, "building the contestants of suite %s\n", suite.Name)
-		if err := harness.Build(ctx, *root, suite, options.Binaries, os.Stderr); err != nil {
+		fmt.Fprintf(os.Stderr, "building the contestants of suite %s\n", asked.suite.Name)
+		if err := harness.Build(ctx, asked.root, asked.suite, asked.options.Binaries, os.Stderr); err != nil {
 			return err
 		}
 	}
-	if *plain {
-		options.Network = machine.Plain("it was not asked for")
+	if asked.plain {
+		asked.options.Network = machine.Plain("it was not asked for")
 	} else {
-		network, done, err := machine.Isolate(ctx, *congestion)
+		network, done, err := machine.Isolate(ctx, asked.congestion)
 		if done || err != nil {
 			return err
 		}
-		options.Network = network
+		asked.options.Network = network
 	}
-	options.Commit = commit(ctx, *root)
-	results, failure := harness.Run(ctx, suite, options)
+	asked.options.Commit = commit(ctx, asked.root)
+	if asked.before != "" {
+		asked.options.Commit += ", before " + commit(ctx, asked.before)
+	}
+	results, failure := harness.Run(ctx, asked.suite, asked.options)
 	if results == nil {
 		return failure
 	}
-	if *output == "" {
-		*output = filepath.Join(*root, "bench", "results", suite.Name+".json")
-	}
-	return errors.Join(report(ctx, suite, results, *root, *output), failure)
+	return errors.Join(report(ctx, asked.suite, results, asked.root, asked.output), failure)
 }
 
 // report adds the notes of the suite, and writes everything to a file and to

@@ -16,10 +16,11 @@ import (
 func (p Program) inC() bool { return filepath.Ext(p.Package) == ".c" }
 
 // binary is the file name of a program: its package, with the module in front
-// of it where that is not the benchmark's own.
+// of it where that is not the benchmark's own, and a mark behind it if it is
+// built from another tree.
 func (p Program) binary() string {
 	name := strings.TrimSuffix(filepath.ToSlash(filepath.Join(p.Module, p.Package)), ".c")
-	return strings.ReplaceAll(strings.TrimPrefix(name, "bench/"), "/", "-")
+	return p.name(strings.ReplaceAll(strings.TrimPrefix(name, "bench/"), "/", "-"))
 }
 
 // Build builds the programs of a suite into a folder.
@@ -36,7 +37,7 @@ func Build(ctx context.Context, root string, suite Suite, folder string, log io.
 		if err != nil {
 			return err
 		}
-		command.Dir = filepath.Join(root, program.Module)
+		command.Dir = filepath.Join(cmp.Or(program.Root, root), program.Module)
 		command.Stdout, command.Stderr = log, log
 		if err := command.Run(); err != nil {
 			return fmt.Errorf("building %s of module %s: %w", program.Package, program.Module, err)

@@ -31,10 +31,19 @@ func TestBuild_CompilesC(t *testing.T) {
 	if err := Build(t.Context(), root, suite, folder, &log); err != nil {
 		t.Fatalf("%v\n%s", err, log.Bytes())
 	}
-	output, err := exec.Command(filepath.Join(folder, "net-client")).Output()
-	if err != nil || string(output) != "hello\n" {
-		t.Errorf("the program printed %q: %v", output, err)
+	if output := printed(t, filepath.Join(folder, "net-client")); output != "hello\n" {
+		t.Errorf("the program printed %q", output)
 	}
+}
+
+// printed is what a program prints.
+func printed(t *testing.T, program string) string {
+	t.Helper()
+	output, err := exec.Command(program).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(output)
 }
 
 func TestBuild_SaysWhatIsWrong(t *testing.T) {

@@ -22,14 +22,24 @@ func TestMain(m *testing.M) {
 
 const fakePrefix = "fake-"
 
+// named is what a fake calls itself, and what it does. One from another tree has the same name
+// and is slow.
+func named(kind string) (name, does string) {
+	if name, before := unmarked(kind); before {
+		return name, "slow"
+	}
+	return kind, kind
+}
+
 // playFake is a contestant of that kind.
 func playFake(kind, command string) {
+	name, kind := named(kind)
 	const report = `{"report":{"calls":%d,"seconds":2,"rate":0,"failed":%d,"failure":"%s","server_cpu_ns":5000,"client_cpu_ns":4000,` +
 		`"server_peak_bytes":1000000,"client_peak_bytes":2000000,` +
 		`"latency_ns":{"count":9,"mean":10,"p50":10,"p90":20,"p99":30,"p999":40,"max":50}}}` + "\n"
 	switch command {
 	case "info":
-		fmt.Printf(`{"info":[{"name":"%s"},{"name":"gone","unavailable":"not built"}]}`+"\n", kind)
+		fmt.Printf(`{"info":[{"name":"%s"},{"name":"gone","unavailable":"not built"}]}`+"\n", name)
 	case "serve":
 		switch kind {
 		case "deaf":

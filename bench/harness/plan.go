@@ -38,6 +38,9 @@ type Program struct {
 	// file in C.
 	Module, Package string
 	Contestants     []string
+	// Root is the root of the tree that it is built from, empty for that of the run.
+	// See Suite.Before.
+	Root string
 	// Plays is for contestants with two programs: which of the cases this one plays.
 	Plays Plays
 }

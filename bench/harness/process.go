@@ -70,8 +70,10 @@ func (r *runner) playPair(ctx context.Context, t turn) (report contestant.Report
 	if !ok {
 		return report, 0, fmt.Errorf("suite %s: no program knows %q", r.suite.Name, t.contestant)
 	}
-	common := []string{"-contestant", t.contestant, "-case", t.played.Name}
-	if folder := os.Getenv(profilesVariable); folder != "" && t.rate == 0 && r.suite.Client.Package == "" {
+	name, before := unmarked(t.contestant)
+	common := []string{"-contestant", name, "-case", t.played.Name}
+	// Profiles are named after contestants, so those of an earlier build would take the others' place.
+	if folder := os.Getenv(profilesVariable); folder != "" && !before && t.rate == 0 && r.suite.Client.Package == "" {
 		common = append(common, "-profiles", folder)
 	}
 	if t.played.Certificate {

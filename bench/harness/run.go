@@ -183,6 +183,8 @@ func (r *runner) enlist(ctx context.Context) error {
 			if at < 0 {
 				return fmt.Errorf("%s does not know the contestant %q", binary, name)
 			}
+			infos[at].Name = program.name(name)
+			name = infos[at].Name
 			r.results.Contestants = append(r.results.Contestants, infos[at])
 			reason := infos[at].Unavailable
 			if reason != "" {
