@@ -259,10 +259,12 @@ func (h *http2Server) expire(now time.Time) {
 	}
 	h.settleLocked()
 	h.mu.Unlock()
-	h.flush(false)
-	if err != nil {
-		_ = c.conn.CloseWithError(err)
+	if err == nil {
+		h.flush(false)
+		return
 	}
+	h.flushLast()
+	_ = c.conn.CloseWithError(err)
 }
 
 // errOld closes a connection that is older than connections should be.
@@ -389,6 +391,31 @@ func (h *http2Server) flush(yield bool) {
 	}
 	h.writing = true
 	h.mu.Unlock()
+	h.write()
+}
+
+// flushLast writes what waits, also if somebody else gathers it: the connection is about to
+// be closed.
+func (h *http2Server) flushLast() {
+	if h.beginWriting() {
+		h.write()
+	}
+}
+
+// beginWriting reports whether there is something to be written, and it is for the caller.
+func (h *http2Server) beginWriting() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.restsLocked() {
+		return false
+	}
+	h.writing = true
+	return true
+}
+
+// write writes until nothing waits or the socket takes no more, which a goroutine goes on
+// with. The caller has set writing.
+func (h *http2Server) write() {
 	for range sendRounds {
 		full := h.take()
 		if full == nil {
@@ -414,14 +441,9 @@ func (h *http2Server) restsLocked() bool {
 // flushSoon has a goroutine write what waits, if nobody does. What is sent until that runs
 // goes with it.
 func (h *http2Server) flushSoon() {
-	h.mu.Lock()
-	if h.restsLocked() {
-		h.mu.Unlock()
-		return
+	if h.beginWriting() {
+		go h.writeWaiting(nil, nil, 0)
 	}
-	h.writing = true
-	h.mu.Unlock()
-	go h.writeWaiting(nil, nil, 0)
 }
 
 // writeWaiting writes until nothing waits, waiting for the peer if it must. full is what
