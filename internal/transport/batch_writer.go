@@ -121,7 +121,7 @@ func (w *batchWriter) take() *linkbuf.Buffer {
 		source.rests(nil)
 		return nil
 	}
-	w.gathering.messages = 0
+	w.gathering.takenLocked()
 	full := source.swapLocked(w.spare)
 	w.spare = nil
 	source.Unlock()

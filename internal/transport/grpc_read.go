@@ -67,7 +67,7 @@ func (c *grpcConn) read() {
 func (c *grpcConn) awaitRoom(turns uint64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for c.err == nil && c.writeErr == nil && c.writing && c.turns == turns {
+	for c.err == nil && c.writeErr == nil && c.writing && c.gathering.turns == turns {
 		c.swapped.Wait()
 	}
 	return cmp.Or(c.err, c.writeErr)
@@ -78,6 +78,7 @@ func (c *grpcConn) receive(b []byte) (did grpcRead, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
+	c.gathering.arrived = 0
 	for {
 		if c.err != nil {
 			return did, c.err
@@ -105,7 +106,7 @@ func (c *grpcConn) obeyLocked(event *http2.Event, now time.Time, did *grpcRead) 
 		c.resumeLocked()
 		return
 	case http2.EventCongested:
-		did.congested, did.turns = true, c.turns
+		did.congested, did.turns = true, c.gathering.turns
 		return
 	case http2.EventSettings:
 		c.room.Store(int32(c.http2.Room()))
@@ -138,6 +139,7 @@ func (c *grpcConn) obeyLocked(event *http2.Event, now time.Time, did *grpcRead) 
 	c.silent.Store(0)
 	call.request.heard(len(call.request.grpc.reply.body), time.Duration(c.since(now)-c.heard.Load()))
 	did.ended = true
+	c.gathering.arrived++
 	did.last = c.removeLocked(call, now)
 	call.outcome <- muxOutcome{err: err, expired: event.Kind == http2.EventReset && isDue(event, call, now)}
 }
@@ -146,6 +148,9 @@ func (c *grpcConn) obeyLocked(event *http2.Event, now time.Time, did *grpcRead) 
 func (c *grpcConn) streamLocked(event *http2.Event, m *clientMessages, now time.Time, did *grpcRead) {
 	c.answered.Store(c.since(now))
 	c.silent.Store(0)
+	if event.Kind == http2.EventData {
+		c.gathering.arrived++
+	}
 	if event.Kind == http2.EventReset && isDue(event, m.call, now) {
 		m.call.finish(muxOutcome{expired: true})
 	} else if !m.obeyLocked(event) {

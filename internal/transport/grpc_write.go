@@ -19,10 +19,8 @@ type grpcWriter struct {
 	taken, accepted int64
 	// unwritten are calls whose observers want to know when they are written.
 	unwritten []unwritten
-	// swapped tells that what waited was taken away, turns how often that was.
-	swapped sync.Cond
-	turns   uint64
-
+	// swapped tells that what waited was taken away.
+	swapped   sync.Cond
 	gathering gathering
 	// Only who writes uses these: an empty buffer, and pieces of a full one.
 	spare  *linkbuf.Buffer
@@ -171,11 +169,10 @@ func (c *grpcConn) take() *linkbuf.Buffer {
 		c.swapped.Broadcast()
 		return nil
 	}
-	c.gathering.messages = 0
+	c.gathering.takenLocked()
 	c.taken += int64(c.http2.Unsent())
 	full := c.http2.Swap(c.spare)
 	c.spare = nil
-	c.turns++
 	c.swapped.Broadcast()
 	c.resumeLocked()
 	c.pieces = full.Slices(c.pieces[:0])

@@ -83,6 +83,7 @@ func (h *http2Server) data() error {
 	arrived, now := reader.Buffered(), reader.Arrived()
 	total, need := 0, 0
 	h.mu.Lock()
+	h.gathering.arrived = 0
 	for {
 		event, used, more, err := h.http2.Next(arrived[total:], h.at(now))
 		total += used
@@ -114,12 +115,13 @@ func (h *http2Server) data() error {
 		c.started = time.Time{} // each frame has its own time
 	}
 	h.awaitLocked(len(arrived)-total > 0, need)
+	answers := h.gathering.arrived > 0 // They take with them what else waits.
 	h.mu.Unlock()
 	if err := reader.Skip(total); err != nil {
 		return err
 	}
 	reader.Expect(need)
-	h.flush(false)
+	h.flush(answers)
 	h.pauseIfCongested(reader)
 	return nil
 }
@@ -479,7 +481,7 @@ func (h *http2Server) take() *linkbuf.Buffer {
 		h.relax()
 		return nil
 	}
-	h.gathering.messages = 0
+	h.gathering.takenLocked()
 	full := h.http2.Swap(h.spare)
 	h.spare = nil
 	h.resumeLocked()

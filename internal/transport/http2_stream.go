@@ -83,6 +83,7 @@ func (h *http2Server) takeLocked(event *http2.Event, now time.Time) *serverStrea
 		}
 	case http2.EventData:
 		if stream != nil && stream.messages != nil {
+			h.gathering.arrived++
 			stream.messages.obeyLocked(event)
 			return nil
 		}

@@ -90,7 +90,7 @@ func TestStream_RestOnABrokenConnection(t *testing.T) {
 			c := pair.peer.grpc.conns[0].(*grpcConn)
 			c.mu.Lock()
 			c.writeErr = broken
-			turns := c.turns
+			turns := c.gathering.turns
 			c.mu.Unlock()
 			err = c.awaitRoom(turns)
 		} else {

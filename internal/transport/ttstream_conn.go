@@ -206,6 +206,7 @@ func (c *ttstreamConn) receive(b []byte) (used, need int, congested bool, err er
 	left, ended := false, false
 	c.mu.Lock()
 	now := c.flow.at(time.Now())
+	c.writer.gathering.arrived = 0
 	for used <= len(b) {
 		if c.err != nil {
 			err = c.err
@@ -261,6 +262,7 @@ func (c *ttstreamConn) obeyLocked(event *ttstream.Event) (ended bool) {
 		call.sayLocked(head.Metadata)
 		return false
 	case ttstream.EventData:
+		c.writer.gathering.arrived++
 		err := call.messageLocked(event.Data)
 		if err == nil {
 			return false

@@ -73,6 +73,7 @@ func (t *ttstreamServer) receive(b []byte, now time.Time) (did ttstreamRead, err
 	if t.conn.server.stopped() {
 		t.flow.frames.Shutdown(true)
 	}
+	t.writer.gathering.arrived = 0
 	for did.begun == nil && did.used <= len(b) {
 		event, used, need, err := t.flow.frames.Next(b[did.used:], t.flow.at(now))
 		if err != nil {
@@ -237,6 +238,7 @@ func (t *ttstreamServer) takeLocked(event *ttstream.Event) {
 	}
 	switch event.Kind {
 	case ttstream.EventData:
+		t.writer.gathering.arrived++
 		if err := call.messageLocked(event.Data); err != nil {
 			call.endLocked(err)
 		}
