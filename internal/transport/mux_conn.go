@@ -468,7 +468,7 @@ func (c *muxConn) readFailed(err error) {
 // read takes replies off the connection until it fails.
 func (c *muxConn) read() {
 	reader := c.conn.Reader()
-	discard := 0
+	discard, arrived := 0, int32(0)
 	for {
 		n := min(discard, reader.Len())
 		_ = reader.Skip(n)
@@ -485,6 +485,7 @@ func (c *muxConn) read() {
 				if last := c.deliver(&message, used); last {
 					return
 				}
+				arrived++
 				continue
 			}
 			need = max(more, reader.Len()+1)
@@ -495,6 +496,8 @@ func (c *muxConn) read() {
 		if reader.Len() == 0 {
 			reader.Shrink()
 		}
+		c.sender.arrived.Store(arrived)
+		arrived = 0
 		if _, err := reader.Peek(need); err != nil {
 			c.readFailed(readError(err))
 			return
