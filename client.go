@@ -505,11 +505,11 @@ func (c *Client) pathOf(method *MethodDesc) string {
 	return path
 }
 
-// encodeCode returns the code for a request that cannot be encoded.
+// encodeCode returns the code for a request that cannot be encoded: who calls has made it.
 func encodeCode(err error) Code {
 	var wireError *thriftwire.Error
-	if errors.As(err, &wireError) {
-		return codeOfWire(wireError)
+	if errors.As(err, &wireError) && wireError.Kind == thriftwire.LimitExceeded {
+		return ResourceExhausted
 	}
 	return InvalidArgument
 }

@@ -16,7 +16,10 @@ func (c *comparison) structs(p *plan, a, b []byte) bool {
 	defer c.finish(theirs)
 	for i := range p.fields {
 		f := &p.fields[i]
-		left, right := f.of(a, mine), f.of(b, theirs)
+		if mine[f.number].end == 0 && theirs[f.number].end == 0 {
+			continue
+		}
+		left, right := c.of(f, a, mine), c.of(f, b, theirs)
 		if c.failed {
 			return false
 		}

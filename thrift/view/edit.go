@@ -302,7 +302,7 @@ func (v *View) Write(w *thrift.Writer, b []byte, slots []Slot, shape *Shape) []b
 		return b
 	}
 	if v.partly {
-		v.checkRest(w, levels)
+		v.checkRest(w, shape, levels)
 	} else if levels < int(v.depth) || v.depth == 0 {
 		w.CheckLevels(v.buf, thrift.StructType, levels)
 	}

@@ -37,7 +37,7 @@ func (p *jsonPrinter) fields(s *plan, b []byte) {
 			break
 		}
 		f := &s.fields[i]
-		value := f.of(b, slots)
+		value := p.of(f, b, slots)
 		if f.hidden || f.omitZero && value == nil || f.omitEmpty && f.isEmpty(value) {
 			continue
 		}

@@ -34,6 +34,8 @@ type planField struct {
 	distinct bool
 	// preset is what is there if nothing came, nil if that is nothing.
 	preset []byte
+	// unsaid: bytes cannot say what is there if nothing came, only a struct can.
+	unsaid bool
 }
 
 type planForm uint8
@@ -204,41 +206,51 @@ func (v planValue) inner(key, element reflect.Type, declared *Type) (planned pla
 // zeroBytes is zero of each type: no number is longer.
 const zeroBytes = "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
 
-// presets finds out what fields hold if nothing came: what a new struct has. One that
-// cannot be written, because it holds a union, may have structs without defaults and
-// what is zero, and nothing else.
+// presets finds out what fields hold if nothing came: what a new struct has.
 func (made *plan) presets(fresh thrift.Struct, held reflect.Value) {
 	slots := make([]Slot, len(made.shape.Fields))
-	b, err := thrift.Marshal(fresh)
+	read := made.shape.New()
+	b, err := thrift.Marshal(fresh) // fails if it holds a union
 	if err == nil {
-		if end, _ := made.shape.scan(b, 0, slots, mostLevels); end < 0 {
+		if end, _ := made.shape.scan(b, 0, slots, mostLevels); end < 0 || thrift.Unmarshal(b, read) != nil {
 			made.unfit = true
 		}
 	}
 	for i := range made.fields {
 		f := &made.fields[i]
-		now := held.FieldByName(made.shape.Fields[f.number].Name)
+		name := made.shape.Fields[f.number].Name
+		now := held.FieldByName(name)
 		isNil := (now.Kind() == reflect.Pointer || now.Kind() == reflect.Slice || now.Kind() == reflect.Map) && now.IsNil()
 		switch slot := slots[f.number]; {
 		case f.value.opt, isNil:
 			made.unfit = made.unfit || !now.IsZero()
+		case f.value.isNew(now):
+			f.preset = []byte(zeroBytes[:1])
 		case slot.end != 0:
 			f.preset = b[slot.start:slot.end]
-		case f.value.form == formStruct && reflect.DeepEqual(now.Addr().Interface(), any(f.value.shape.New())):
-			f.preset = []byte(zeroBytes[:1])
+			// What is nil in it has become empty.
+			f.unsaid = !reflect.DeepEqual(now.Interface(), reflect.ValueOf(read).Elem().FieldByName(name).Interface())
 		case now.IsZero():
 			f.preset = []byte(zeroBytes)
 		default:
-			made.unfit = true
+			f.unsaid = true
 		}
 	}
 }
 
+// isNew says that now is a struct as New makes it, and that its bytes may be those of a struct
+// without fields.
+func (v *planValue) isNew(now reflect.Value) bool {
+	return v.form == formStruct && v.shape.checked([]byte(zeroBytes[:1]), 0, mostLevels) == 1 &&
+		reflect.DeepEqual(now.Addr().Interface(), any(v.shape.New()))
+}
+
 // of returns the bytes of a field, nil if there is nothing.
-func (f *planField) of(b []byte, slots []Slot) []byte {
+func (w *walk) of(f *planField, b []byte, slots []Slot) []byte {
 	if s := slots[f.number]; s.end != 0 {
 		return b[s.start:s.end]
 	}
+	w.failed = w.failed || f.unsaid
 	return f.preset
 }
 

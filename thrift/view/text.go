@@ -41,7 +41,7 @@ func (p *textPrinter) fields(s *plan, b []byte) {
 		if p.Full() || p.failed {
 			break
 		}
-		value := f.of(b, slots)
+		value := p.of(f, b, slots)
 		if value == nil {
 			continue
 		}

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -62,7 +63,7 @@ func (s *Shape) scanUntil(b []byte, slots []Slot, wanted int) bool {
 		}
 		start := p + header
 		number := s.find(key, next)
-		if number < 0 || slots[number].start&slotUnread != 0 && slots[number].end == 0 {
+		if number < 0 || slots[number].isUnread() {
 			// Of another type, of another definition, or not asked for: what is in it is
 			// checked no more than what is behind.
 			if p = pass(b, start, key.Type(), limits.Depth-1); p < 0 || number < 0 && s.isWanted(key.ID(), slots) {
@@ -90,17 +91,54 @@ func (s *Shape) isWanted(id int16, slots []Slot) bool {
 	return number >= 0 && (slots[number].end != 0 || slots[number].start&slotUnread == 0)
 }
 
-// checkRest fails if a view of which not all was looked at is not one struct: within a
-// message it would end elsewhere than the bytes of the view do, and what is behind it would
-// be other fields, or other messages.
-func (v *View) checkRest(w *thrift.Writer, levels int) {
-	if pass(v.buf, 0, thrift.StructType, levels) == len(v.buf) {
+// findAgain finds in b, which is what v has been written as, the fields that LoadUntil was
+// asked for. Of those with an id the first one counts, as it did there, but for a field that
+// was set after it had been removed, which stands behind all. It returns where b ends, -1 if
+// it is no struct.
+func (v *View) findAgain(b []byte, found, slots []Slot, shape *Shape) int {
+	for number, s := range slots {
+		if s.isUnread() {
+			found[number] = s
+		}
+	}
+	p := 0
+	for len(b)-p >= 4 {
+		const header = 3
+		key := thrift.KeyAt(b, p)
+		end := pass(b, p+header, key.Type(), mostLevels)
+		if end < 0 {
+			return -1
+		}
+		if number := shape.find(key, 0); number >= 0 && !slots[number].isUnread() && v.Has(slots[number]) {
+			s := slots[number]
+			if found[number].end == 0 || s.end == 0 && v.patchOf(s).from == behindAll {
+				found[number] = Slot{start: uint32(p + header), end: uint32(end)}
+			}
+		}
+		p = end
+	}
+	return p + 1
+}
+
+// isUnread says that LoadUntil was not asked for the field.
+func (s Slot) isUnread() bool { return s.end == 0 && s.start&slotUnread != 0 }
+
+// checkRest fails if a view of which not all was looked at is not one struct that can be
+// decoded: within a message it would end elsewhere than the bytes of the view do, and what is
+// behind it would be other fields, or other messages; and the message would not be one.
+func (v *View) checkRest(w *thrift.Writer, shape *Shape, levels int) {
+	if shape.checked(v.buf, 0, levels) == len(v.buf) {
 		return
 	}
-	detail := "more than one struct in the bytes of a view that LoadUntil has made"
 	end, err := thriftwire.Skip(v.buf, thriftwire.Struct, levels, levels)
-	if err != nil {
-		end, detail = 0, "what LoadUntil has not looked at is no part of a struct: "+err.Error()
+	var failed *thrift.Error
+	switch {
+	case err != nil:
+		failed = &thrift.Error{Kind: thriftwire.Malformed, Detail: "what LoadUntil has not looked at is no part of a struct: " + err.Error()}
+	case end != len(v.buf):
+		failed = &thrift.Error{Kind: thriftwire.Malformed, Offset: end, Detail: "more than one struct in the bytes of a view that LoadUntil has made"}
+	case !errors.As(shape.explain(v.buf), &failed):
+		failed = disagreement(0)
 	}
-	w.Fail(&thrift.Error{Kind: thriftwire.Malformed, Offset: end, Detail: detail})
+	w.Fail(failed)
 }

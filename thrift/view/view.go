@@ -141,14 +141,31 @@ func (v *View) Decode(slots []Slot, shape *Shape, s thrift.Struct) error {
 }
 
 // Detach gives v memory of its own, in which there is what v is now and nothing else. What
-// cannot be written stays as it is.
+// cannot be written stays as it is. What LoadUntil has not looked at stays so too, and is
+// copied with the rest.
 func (v *View) Detach(slots []Slot, shape *Shape) {
+	if v.partly && !v.changed() {
+		v.buf = bytes.Clone(v.buf)
+		return
+	}
 	b, err := v.encoded(slots, shape)
 	if err != nil {
 		return
 	}
-	v.Bind(b, slots, shape)
-	v.depth = limits.Depth
+	found, partly := make([]Slot, len(slots)), v.partly
+	var end int
+	var repeated bool
+	if partly {
+		end = v.findAgain(b, found, slots, shape)
+	} else {
+		end, repeated = shape.scan(b, 0, found, mostLevels)
+	}
+	if end != len(b) {
+		return // somebody has changed the bytes
+	}
+	copy(slots, found)
+	v.reset()
+	v.buf, v.depth, v.repeated, v.partly = b, limits.Depth, repeated, partly
 }
 
 // patchesRoom is how long patches often are.

@@ -78,6 +78,7 @@ var declared = []thrift.Struct{
 	viewsother.NewPlace(), views.NewChoice(), views.NewContainers(), views.NewEmpty(), views.NewFailure(), views.NewLeaf(),
 	views.NewNames(), views.NewNamesView(), views.NewNamesView_(), views.NewNode(), views.NewOptional(), views.NewPlain(),
 	views.NewDigest(), views.NewOctets(), views.NewPreset(), views.NewStrict(), views.NewTyped(),
+	views.NewAround(), views.NewHolder(), views.NewInside(),
 	viewmethods.NewOrder(), viewmethods.NewChoice(), viewmethods.NewClosed(), parcel.NewParcel(),
 }
 
@@ -167,7 +168,7 @@ func TestRoundTrip_OfZeroValues(t *testing.T) {
 func holdsUnsetUnion(s thrift.Struct) bool {
 	switch s.(type) {
 	case *retention.CachePutArgs, *shapes.Plain, *shapes.Required, *inherit.ChildCombineArgs, *hostile.CommandsRunArgs, *orders.OrdersPlaceArgs,
-		*shapes.EchoAStructArgs, *shapes.EchoAnExceptionArgs, *values.DefaultsGetArgs, *ids.NegativeSwapArgs, *unknown.RelayRelayArgs, *nested.Holder:
+		*shapes.EchoAStructArgs, *shapes.EchoAnExceptionArgs, *values.DefaultsGetArgs, *ids.NegativeSwapArgs, *unknown.RelayRelayArgs, *nested.Holder, *views.Around:
 		return true
 	}
 	return false

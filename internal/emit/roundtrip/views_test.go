@@ -46,6 +46,8 @@ var viewed = []struct {
 	{views.NewLeaf(), func() view { return new(views.LeafView) }},
 	{views.NewEmpty(), func() view { return new(views.EmptyView) }},
 	{other.NewPlace(), func() view { return new(other.PlaceView) }},
+	{views.NewInside(), func() view { return new(views.InsideView) }},
+	{views.NewAround(), func() view { return new(views.AroundView) }},
 }
 
 // newLike returns a new struct of the type of a prototype, as its constructor makes it.

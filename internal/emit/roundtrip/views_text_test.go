@@ -13,6 +13,7 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/views/golden/views"
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/thrift"
+	fieldview "github.com/fulmar-rpc/fulmar/thrift/view"
 )
 
 // compareTexts compares the text and the JSON of a view with those of the struct that it
@@ -238,6 +239,71 @@ func TestView_ComparesAndPrintsWithoutTheStruct(t *testing.T) {
 }
 
 // TestView_TextOfWhatCannotBeWritten says why there is none, as Struct does.
+// What did not come is what a new struct has, nil containers in it too.
+func TestView_HasTheTextsOfWhatDidNotCome(t *testing.T) {
+	around := views.NewAround()
+	around.Choice.Number = thrift.Some(int64(1))
+	whole, err := thrift.Marshal(around)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var fields [][]byte
+	for p := 0; whole[p] != 0; {
+		const header = 3
+		key := thrift.KeyAt(whole, p)
+		size := key.Type().FixedSize()
+		if size == 0 {
+			size = fieldview.Size(whole[p+header:], key.Type())
+		}
+		fields = append(fields, whole[p:p+header+size])
+		p += header + size
+	}
+	for some := range 1 << len(fields) {
+		var message []byte
+		for i, field := range fields {
+			if some>>i&1 == 1 {
+				message = append(message, field...)
+			}
+		}
+		message = append(message, 0)
+		var v, same views.AroundView
+		s, other := views.NewAround(), views.NewAround()
+		if err := errorOf(v.Load(message), same.Load(message), thrift.Unmarshal(message, s), thrift.Unmarshal(message, other)); err != nil {
+			t.Fatal(err)
+		}
+		if problem := compareTexts(&v, s); problem != "" {
+			t.Fatalf("of %x %s", message, problem)
+		}
+		other.Size, other.Number = 7, 8
+		same.SetSize(7)
+		same.SetNumber(8)
+		if problem := compareEqual(&v, &same, s, other); problem != "" {
+			t.Fatalf("of %x %s", message, problem)
+		}
+		other.Size, other.Number = s.Size, s.Number
+		same.SetSize(s.Size)
+		same.SetNumber(s.Number)
+		if problem := compareEqual(&v, &same, s, other); problem != "" {
+			t.Fatalf("of %x %s", message, problem)
+		}
+	}
+}
+
+// A struct of which the defaults cannot be written, because it holds a union, does not have to
+// be decoded for that.
+func TestView_ComparesStructsWithUnionsThatDidNotCome(t *testing.T) {
+	const n = 10_000
+	message := append([]byte{15, 0, 1, 12, 0, 0, n >> 8, n & 0xff}, make([]byte, n+1)...)
+	unknown := append(message[:len(message)-1:len(message)-1], 2, 0, 99, 1, 0)
+	var v, same views.HolderView
+	if err := errorOf(v.Load(message), same.Load(unknown)); err != nil {
+		t.Fatal(err)
+	}
+	if !v.Equal(&same) {
+		t.Error("they are not equal")
+	}
+}
+
 func TestView_TextOfWhatCannotBeWritten(t *testing.T) {
 	var v views.StrictView
 	if text := v.String(); !strings.Contains(text, "required but absent") {

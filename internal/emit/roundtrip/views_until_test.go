@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/views/golden/views"
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/views/golden/views/other"
 	"github.com/fulmar-rpc/fulmar/thrift"
 	fieldview "github.com/fulmar-rpc/fulmar/thrift/view"
 )
@@ -227,5 +229,88 @@ func TestView_LoadedUntilAFieldThatCannotBeFoundChecksAll(t *testing.T) {
 	}
 	if err := choice.LoadUntil(union, 4); err != nil || !choice.HasLeaf() || choice.HasStrict() {
 		t.Errorf("a union: %v", err)
+	}
+}
+
+// What LoadUntil has not looked at must be good when it is written into something else: what
+// is around it would not be read any more.
+func TestView_LoadedUntilIsCheckedWhenItIsWritten(t *testing.T) {
+	var place other.PlaceView
+	if err := place.LoadUntil([]byte{8, 0, 2, 0, 0, 0, 7, 0}, 2); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := thrift.Marshal(&place); err == nil || !strings.Contains(err.Error(), "required but absent: name") {
+		t.Errorf("without its required field it is written: %v", err)
+	}
+	var node views.NodeView
+	good := views.NewNode()
+	good.Places = []other.Place{{Name: "a"}, {Name: "b"}}
+	message, err := thrift.Marshal(good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := node.Load(message); err != nil {
+		t.Fatal(err)
+	}
+	node.SetPlacesAt(0, place)
+	if b, err := node.AppendTo(nil); err == nil {
+		t.Errorf("written into a list it is %x", b)
+	}
+	node.SetValue(3)
+	if node.Detach(); node.Value() != 3 {
+		t.Errorf("what is around it has become %v", node.Value())
+	}
+	node.SetPlacesAt(0, placeViewNamed("c"))
+	if places := node.Places(); places.Len() != 2 {
+		t.Errorf("%d places", places.Len())
+	} else if at := places.At(1); at.Name() != "b" {
+		t.Errorf("the other place has become %q", at.Name())
+	}
+}
+
+// placeViewNamed is a view that can be written.
+func placeViewNamed(name string) (v other.PlaceView) {
+	v.SetName(name)
+	return v
+}
+
+// Detach leaves a view that LoadUntil has made what it was, also if the message has fields
+// once more behind what was looked at, or is none.
+func TestView_LoadedUntilDetaches(t *testing.T) {
+	first, again := []byte{11, 0, 1, 0, 0, 0, 1, 'm'}, []byte{11, 0, 1, 0, 0, 0, 1, 'y', 0}
+	floor := []byte{8, 0, 2, 0, 0, 0, 7}
+	message := slices.Concat(first, floor, again)
+	for name, test := range map[string]struct {
+		message []byte
+		change  func(p *other.PlaceView)
+		name    string
+		floor   int32
+	}{
+		"unchanged":            {message, func(*other.PlaceView) {}, "m", 7},
+		"one set":              {message, func(p *other.PlaceView) { p.SetName("longer") }, "longer", 7},
+		"other set":            {message, func(p *other.PlaceView) { p.SetFloor(8) }, "m", 8},
+		"both set":             {message, func(p *other.PlaceView) { p.SetName("n"); p.SetFloor(8) }, "n", 8},
+		"removed":              {message, func(p *other.PlaceView) { p.ClearFloor() }, "m", 1},
+		"removed and set":      {message, func(p *other.PlaceView) { p.ClearFloor(); p.Detach(); p.SetFloor(9) }, "m", 9},
+		"no message":           {slices.Concat(first, floor, []byte{99, 0, 0, 0}), func(p *other.PlaceView) { p.SetFloor(8) }, "m", 8},
+		"no message, the same": {slices.Concat(first, floor, []byte{99, 0, 0, 0}), func(*other.PlaceView) {}, "m", 7},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var p other.PlaceView
+			if err := p.LoadUntil(slices.Clone(test.message), 1, 2); err != nil {
+				t.Fatal(err)
+			}
+			test.change(&p)
+			before, wrong := p.AppendTo(nil)
+			for range 2 {
+				p.Detach()
+				if p.Name() != test.name || p.Floor() != test.floor {
+					t.Errorf("it has become %q, floor %d, want %q, %d", p.Name(), p.Floor(), test.name, test.floor)
+				}
+				if after, err := p.AppendTo(nil); (err == nil) != (wrong == nil) || !bytes.Equal(before, after) {
+					t.Errorf("it is written as %x, %v, want %x, %v", after, err, before, wrong)
+				}
+			}
+		})
 	}
 }

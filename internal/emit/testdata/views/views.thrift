@@ -147,6 +147,25 @@ struct Names {
 struct Names_View { 1: i32 value }
 struct NamesView { 1: i32 value }
 
+/** Of what did not come, containers and binaries are nil, at any level. */
+struct Inside {
+  1: list<i32> numbers
+  2: binary blob
+  3: map<string, i32> counts
+  4: string text
+}
+
+struct Around {
+  1: Inside inside
+  2: i32 number
+  3: list<Inside> list = [{"text": "x"}]
+  4: Inside preset = {"text": "p"}
+  5: Choice choice
+  6: i64 size = 3
+}
+
+struct Holder { 1: list<Around> list }
+
 struct Empty {}
 
 struct Typed {

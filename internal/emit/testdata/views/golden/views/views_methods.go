@@ -1013,6 +1013,137 @@ func (s *NamesView_) SizeThrift() int {
 }
 
 // String returns a text for logs.
+func (s *Inside) String() string {
+	return methods.Text(s)
+}
+
+// Equal reports whether both hold the same.
+func (s *Inside) Equal(other *Inside) bool {
+	if s == other || s == nil || other == nil {
+		return s == other
+	}
+	return methods.EqualList(s.Numbers, other.Numbers) &&
+		string(s.Blob) == string(other.Blob) &&
+		maps.Equal(s.Counts, other.Counts) &&
+		s.Text == other.Text
+}
+
+// Clone returns a copy that shares no memory with s.
+func (s *Inside) Clone() *Inside {
+	if s == nil {
+		return nil
+	}
+	c := *s
+	c.Detach()
+	return &c
+}
+
+// Detach gives s memory of its own.
+func (s *Inside) Detach() {
+	methods.DetachList(&s.Numbers)
+	methods.DetachBinary(&s.Blob)
+	methods.DetachMap(&s.Counts, methods.DetachString, nil)
+	methods.DetachString(&s.Text)
+}
+
+// SizeThrift returns how many bytes WriteThrift writes.
+func (s *Inside) SizeThrift() int {
+	n := 32 + len(s.Blob) + len(s.Text)
+	n += 4 * len(s.Numbers)
+	n += 8 * len(s.Counts)
+	for key := range s.Counts {
+		n += len(key)
+	}
+	return n
+}
+
+// String returns a text for logs.
+func (s *Around) String() string {
+	return methods.Text(s)
+}
+
+// UnmarshalJSON sets the fields that the object has.
+func (s *Around) UnmarshalJSON(text []byte) error {
+	return methods.UnmarshalJSON(text, s)
+}
+
+// Equal reports whether both hold the same.
+func (s *Around) Equal(other *Around) bool {
+	if s == other || s == nil || other == nil {
+		return s == other
+	}
+	return s.Inside.Equal(&other.Inside) &&
+		s.Number == other.Number &&
+		methods.EqualStructs(s.List, other.List) &&
+		s.Preset.Equal(&other.Preset) &&
+		s.Choice.Equal(&other.Choice) &&
+		s.Size == other.Size
+}
+
+// Clone returns a copy that shares no memory with s.
+func (s *Around) Clone() *Around {
+	if s == nil {
+		return nil
+	}
+	c := *s
+	c.Detach()
+	return &c
+}
+
+// Detach gives s memory of its own.
+func (s *Around) Detach() {
+	s.Inside.Detach()
+	methods.DetachStructs(&s.List)
+	s.Preset.Detach()
+	s.Choice.Detach()
+}
+
+// SizeThrift returns how many bytes WriteThrift writes.
+func (s *Around) SizeThrift() int {
+	n := 36
+	n += s.Inside.SizeThrift()
+	n += methods.SizeStructs(s.List)
+	n += s.Preset.SizeThrift()
+	n += s.Choice.SizeThrift()
+	return n
+}
+
+// String returns a text for logs.
+func (s *Holder) String() string {
+	return methods.Text(s)
+}
+
+// Equal reports whether both hold the same.
+func (s *Holder) Equal(other *Holder) bool {
+	if s == other || s == nil || other == nil {
+		return s == other
+	}
+	return methods.EqualStructs(s.List, other.List)
+}
+
+// Clone returns a copy that shares no memory with s.
+func (s *Holder) Clone() *Holder {
+	if s == nil {
+		return nil
+	}
+	c := *s
+	c.Detach()
+	return &c
+}
+
+// Detach gives s memory of its own.
+func (s *Holder) Detach() {
+	methods.DetachStructs(&s.List)
+}
+
+// SizeThrift returns how many bytes WriteThrift writes.
+func (s *Holder) SizeThrift() int {
+	n := 9
+	n += methods.SizeStructs(s.List)
+	return n
+}
+
+// String returns a text for logs.
 func (s *Empty) String() string {
 	return methods.Text(s)
 }

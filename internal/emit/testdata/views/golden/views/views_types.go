@@ -325,6 +325,40 @@ func NewNamesView_() *NamesView_ {
 	return &NamesView_{}
 }
 
+// Of what did not come, containers and binaries are nil, at any level.
+type Inside struct {
+	Numbers []int32          `json:"numbers"`
+	Blob    []byte           `json:"blob"`
+	Counts  map[string]int32 `json:"counts"`
+	Text    string           `json:"text"`
+}
+
+func NewInside() *Inside {
+	return &Inside{}
+}
+
+type Around struct {
+	Inside Inside   `json:"inside"`
+	Number int32    `json:"number"`
+	List   []Inside `json:"list"`
+	Preset Inside   `json:"preset"`
+	Choice Choice   `json:"choice"`
+	Size   int64    `json:"size"`
+}
+
+// NewAround returns a new Around with the defaults of the definition.
+func NewAround() *Around {
+	return &Around{List: []Inside{{Text: "x"}}, Preset: Inside{Text: "p"}, Size: 3}
+}
+
+type Holder struct {
+	List []Around `json:"list"`
+}
+
+func NewHolder() *Holder {
+	return &Holder{}
+}
+
 type Empty struct{}
 
 func NewEmpty() *Empty {

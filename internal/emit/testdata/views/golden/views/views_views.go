@@ -3994,6 +3994,665 @@ func (v *NamesView_View) HasValue() bool { return v.view.Has(v.slots[0]) }
 // ClearValue removes Value.
 func (v *NamesView_View) ClearValue() { v.view.Clear(v.slots[:], &namesView_ViewShape, 0) }
 
+// InsideView is a view of a Inside: it reads and changes fields where they are
+// in a message. See view.View for who may use it, and for how long.
+type InsideView struct {
+	view  view.View
+	slots [4]view.Slot
+}
+
+var insideViewShape = view.Shape{
+	Name: "views.Inside",
+	Fields: []view.Field{
+		{Key: 0x000f0001, Name: "Numbers", Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.I32}}}, // 1: list<i32> numbers
+		{Key: 0x000b0002, Name: "Blob"}, // 2: binary blob
+		{Key: 0x000d0003, Name: "Counts", Value: &view.Type{Type: thrift.Map, Key: &view.Type{Type: thrift.String}, Element: &view.Type{Type: thrift.I32}}}, // 3: map<string, i32> counts
+		{Key: 0x000b0004, Name: "Text"}, // 4: string text
+	},
+	Plain: true,
+	New:   func() thrift.Struct { return NewInside() },
+}
+
+// NewInsideView returns a view of what s is written as.
+func NewInsideView(s *Inside) (v InsideView, err error) {
+	b, err := thrift.Marshal(s)
+	if err == nil {
+		err = v.Load(b)
+	}
+	return v, err
+}
+
+// Load makes v a view of b, which belongs to it from now on. It checks all of
+// b.
+func (v *InsideView) Load(b []byte) error { return v.view.Load(b, v.slots[:], &insideViewShape) }
+
+// LoadUntil is Load that stops behind the fields with the ids, which alone may
+// be used then. What is behind is not checked: see view.View.LoadUntil for what
+// that risks.
+func (v *InsideView) LoadUntil(b []byte, ids ...int16) error {
+	return v.view.LoadUntil(b, v.slots[:], &insideViewShape, ids)
+}
+
+// Struct decodes what v is now.
+func (v *InsideView) Struct() (*Inside, error) {
+	s := NewInside()
+	if err := v.view.Decode(v.slots[:], &insideViewShape, s); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// WriteThrift appends what v is now to b, which w fills.
+func (v *InsideView) WriteThrift(w *thrift.Writer, b []byte) []byte {
+	return v.view.Write(w, b, v.slots[:], &insideViewShape)
+}
+
+// AppendTo appends what v is now to b. On an error it returns b.
+func (v *InsideView) AppendTo(b []byte) ([]byte, error) {
+	if list, ok := v.view.AppendTo(b, &insideViewShape); ok {
+		return list, nil
+	}
+	c := *v // it goes to the heap, so that v need not
+	return thrift.Append(b, &c)
+}
+
+// AppendPieces is AppendTo for a vectored write: it appends pieces of the
+// message, one behind the other. Those of 8 KiB and more that came with the
+// message are not copied, the others are behind memory; all is one copied piece
+// if other views were set in it, parts of fields were changed, or what it is of
+// is only lent. It returns what both are then; pieces are valid until that
+// memory is used again, or the view's message is.
+func (v *InsideView) AppendPieces(pieces [][]byte, memory []byte) ([][]byte, []byte, error) {
+	if list, copied, ok := v.view.AppendPieces(pieces, memory, &insideViewShape); ok {
+		return list, copied, nil
+	}
+	c := *v // it goes to the heap, so that v need not
+	return view.AppendPiece(pieces, memory, &c)
+}
+
+// ReadThrift makes v a view of what is at p.
+func (v *InsideView) ReadThrift(r *thrift.Reader, p int) int {
+	return v.view.Read(r, p, v.slots[:], &insideViewShape)
+}
+
+// BindThrift is for package view: it makes v a view of bytes that were checked.
+func (v *InsideView) BindThrift(b []byte) int { return v.view.Bind(b, v.slots[:], &insideViewShape) }
+
+// ViewShape is for package view.
+func (*InsideView) ViewShape() *view.Shape { return &insideViewShape }
+
+// MarshalJSON returns the JSON of the struct.
+func (v InsideView) MarshalJSON() ([]byte, error) { return v.view.JSON(v.slots[:], &insideViewShape) }
+
+// UnmarshalJSON makes v a view of what the struct is that b is the JSON of.
+// What v was does not matter.
+func (v *InsideView) UnmarshalJSON(b []byte) error {
+	return v.view.FromJSON(b, v.slots[:], &insideViewShape)
+}
+
+// Detach gives v memory of its own, so that it keeps no longer message in
+// memory and is not lent. What cannot be written stays as it is.
+func (v *InsideView) Detach() { v.view.Detach(v.slots[:], &insideViewShape) }
+
+// String returns a text for logs: that of the struct.
+func (v InsideView) String() string { return v.view.String(v.slots[:], &insideViewShape) }
+
+// Equal reports whether two views are of the same bytes, or of structs that are
+// equal.
+func (v *InsideView) Equal(other *InsideView) bool {
+	if v == nil || other == nil {
+		return v == other
+	}
+	if v.view.SameBytes(&other.view) {
+		return true
+	}
+	same, ok := v.view.SameValues(v.slots[:], &other.view, other.slots[:], &insideViewShape)
+	return ok && same || !ok && view.Equal[Inside](v, other)
+}
+
+func (v *InsideView) Numbers() view.Numbers[int32] {
+	b := v.view.Value(v.slots[0])
+	return view.NumbersOf[int32](b, thrift.I32)
+}
+
+// SetNumbers changes Numbers.
+func (v *InsideView) SetNumbers(value []int32) {
+	v.view.SetEncoded(v.slots[:], &insideViewShape, 0, func(w *thrift.Writer, b []byte) []byte {
+		b = w.I32List(b, 0, value)
+		return b
+	})
+}
+
+// SetNumbersAt changes element i of Numbers. It panics if there is none.
+func (v *InsideView) SetNumbersAt(i int, value int32) {
+	v.view.SetNumberAt(v.slots[:], &insideViewShape, 0, i, uint64(value))
+}
+
+// AppendNumbers puts an element behind those of Numbers.
+func (v *InsideView) AppendNumbers(value int32) {
+	v.view.AppendNumber(v.slots[:], &insideViewShape, 0, uint64(value))
+}
+
+// RemoveNumbersAt removes element i of Numbers. It panics if there is none.
+func (v *InsideView) RemoveNumbersAt(i int) { v.view.RemoveAt(v.slots[:], &insideViewShape, 0, i) }
+
+// HasNumbers reports whether Numbers is there.
+func (v *InsideView) HasNumbers() bool { return v.view.Has(v.slots[0]) }
+
+// ClearNumbers removes Numbers.
+func (v *InsideView) ClearNumbers() { v.view.Clear(v.slots[:], &insideViewShape, 0) }
+
+func (v *InsideView) Blob() []byte { return v.view.Binary(v.slots[1]) }
+
+// SetBlob changes Blob.
+func (v *InsideView) SetBlob(value []byte) { v.view.SetBinary(v.slots[:], &insideViewShape, 1, value) }
+
+// HasBlob reports whether Blob is there.
+func (v *InsideView) HasBlob() bool { return v.view.Has(v.slots[1]) }
+
+// ClearBlob removes Blob.
+func (v *InsideView) ClearBlob() { v.view.Clear(v.slots[:], &insideViewShape, 1) }
+
+func (v *InsideView) Counts() view.Map[string, int32] {
+	b := v.view.Value(v.slots[2])
+	return view.MapOf(b, thrift.String, thrift.I32, view.Text, view.Number[int32])
+}
+
+// SetCounts changes Counts.
+func (v *InsideView) SetCounts(value map[string]int32) {
+	v.view.SetEncoded(v.slots[:], &insideViewShape, 2, func(w *thrift.Writer, b []byte) []byte {
+		b = w.BeginMap(b, 0, thrift.String, thrift.I32, len(value))
+		for key, value := range value {
+			b = w.String(b, key)
+			b = w.I32(b, value)
+		}
+		w.EndMap()
+		return b
+	})
+}
+
+// SetCountsEntry makes value that of a key in Counts.
+func (v *InsideView) SetCountsEntry(key string, value int32) {
+	v.view.SetNumberEntry(v.slots[:], &insideViewShape, 2, view.TextKey(key), uint64(value))
+}
+
+// DeleteCountsEntry removes a key from Counts, if it is there.
+func (v *InsideView) DeleteCountsEntry(key string) {
+	v.view.DeleteEntry(v.slots[:], &insideViewShape, 2, view.TextKey(key))
+}
+
+// HasCounts reports whether Counts is there.
+func (v *InsideView) HasCounts() bool { return v.view.Has(v.slots[2]) }
+
+// ClearCounts removes Counts.
+func (v *InsideView) ClearCounts() { v.view.Clear(v.slots[:], &insideViewShape, 2) }
+
+func (v *InsideView) Text() string { return v.view.Text(v.slots[3], "") }
+
+// SetText changes Text.
+func (v *InsideView) SetText(value string) { v.view.SetText(v.slots[:], &insideViewShape, 3, value) }
+
+// HasText reports whether Text is there.
+func (v *InsideView) HasText() bool { return v.view.Has(v.slots[3]) }
+
+// ClearText removes Text.
+func (v *InsideView) ClearText() { v.view.Clear(v.slots[:], &insideViewShape, 3) }
+
+// AroundView is a view of a Around: it reads and changes fields where they are
+// in a message. See view.View for who may use it, and for how long.
+type AroundView struct {
+	view  view.View
+	slots [6]view.Slot
+}
+
+var aroundViewShape = view.Shape{
+	Name: "views.Around",
+	Fields: []view.Field{
+		{Key: 0x000c0001, Name: "Inside", Value: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[InsideView]}}, // 1: Inside inside
+		{Key: 0x00080002, Name: "Number"}, // 2: i32 number
+		{Key: 0x000f0003, Name: "List", Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[InsideView]}, Plain: true}}, // 3: list<Inside> list
+		{Key: 0x000c0004, Name: "Preset", Value: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[InsideView]}},                                                    // 4: Inside preset
+		{Key: 0x000c0005, Name: "Choice", Value: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[ChoiceView]}},                                                    // 5: Choice choice
+		{Key: 0x000a0006, Name: "Size"}, // 6: i64 size
+	},
+	New: func() thrift.Struct { return NewAround() },
+}
+
+// NewAroundView returns a view of what s is written as.
+func NewAroundView(s *Around) (v AroundView, err error) {
+	b, err := thrift.Marshal(s)
+	if err == nil {
+		err = v.Load(b)
+	}
+	return v, err
+}
+
+// Load makes v a view of b, which belongs to it from now on. It checks all of
+// b.
+func (v *AroundView) Load(b []byte) error { return v.view.Load(b, v.slots[:], &aroundViewShape) }
+
+// LoadUntil is Load that stops behind the fields with the ids, which alone may
+// be used then. What is behind is not checked: see view.View.LoadUntil for what
+// that risks.
+func (v *AroundView) LoadUntil(b []byte, ids ...int16) error {
+	return v.view.LoadUntil(b, v.slots[:], &aroundViewShape, ids)
+}
+
+// Struct decodes what v is now.
+func (v *AroundView) Struct() (*Around, error) {
+	s := NewAround()
+	if err := v.view.Decode(v.slots[:], &aroundViewShape, s); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// WriteThrift appends what v is now to b, which w fills.
+func (v *AroundView) WriteThrift(w *thrift.Writer, b []byte) []byte {
+	return v.view.Write(w, b, v.slots[:], &aroundViewShape)
+}
+
+// AppendTo appends what v is now to b. On an error it returns b.
+func (v *AroundView) AppendTo(b []byte) ([]byte, error) {
+	if list, ok := v.view.AppendTo(b, &aroundViewShape); ok {
+		return list, nil
+	}
+	c := *v // it goes to the heap, so that v need not
+	return thrift.Append(b, &c)
+}
+
+// AppendPieces is AppendTo for a vectored write: it appends pieces of the
+// message, one behind the other. Those of 8 KiB and more that came with the
+// message are not copied, the others are behind memory; all is one copied piece
+// if other views were set in it, parts of fields were changed, or what it is of
+// is only lent. It returns what both are then; pieces are valid until that
+// memory is used again, or the view's message is.
+func (v *AroundView) AppendPieces(pieces [][]byte, memory []byte) ([][]byte, []byte, error) {
+	if list, copied, ok := v.view.AppendPieces(pieces, memory, &aroundViewShape); ok {
+		return list, copied, nil
+	}
+	c := *v // it goes to the heap, so that v need not
+	return view.AppendPiece(pieces, memory, &c)
+}
+
+// ReadThrift makes v a view of what is at p.
+func (v *AroundView) ReadThrift(r *thrift.Reader, p int) int {
+	return v.view.Read(r, p, v.slots[:], &aroundViewShape)
+}
+
+// BindThrift is for package view: it makes v a view of bytes that were checked.
+func (v *AroundView) BindThrift(b []byte) int { return v.view.Bind(b, v.slots[:], &aroundViewShape) }
+
+// ViewShape is for package view.
+func (*AroundView) ViewShape() *view.Shape { return &aroundViewShape }
+
+// MarshalJSON returns the JSON of the struct.
+func (v AroundView) MarshalJSON() ([]byte, error) { return v.view.JSON(v.slots[:], &aroundViewShape) }
+
+// UnmarshalJSON makes v a view of what the struct is that b is the JSON of.
+// What v was does not matter.
+func (v *AroundView) UnmarshalJSON(b []byte) error {
+	return v.view.FromJSON(b, v.slots[:], &aroundViewShape)
+}
+
+// Detach gives v memory of its own, so that it keeps no longer message in
+// memory and is not lent. What cannot be written stays as it is.
+func (v *AroundView) Detach() { v.view.Detach(v.slots[:], &aroundViewShape) }
+
+// String returns a text for logs: that of the struct.
+func (v AroundView) String() string { return v.view.String(v.slots[:], &aroundViewShape) }
+
+// Equal reports whether two views are of the same bytes, or of structs that are
+// equal.
+func (v *AroundView) Equal(other *AroundView) bool {
+	if v == nil || other == nil {
+		return v == other
+	}
+	if v.view.SameBytes(&other.view) {
+		return true
+	}
+	same, ok := v.view.SameValues(v.slots[:], &other.view, other.slots[:], &aroundViewShape)
+	return ok && same || !ok && view.Equal[Around](v, other)
+}
+
+func (v *AroundView) Inside() InsideView {
+	if set, ok := v.view.Part(v.slots[0]).(*InsideView); ok {
+		return *set
+	}
+	var value InsideView
+	value.BindThrift(v.view.Value(v.slots[0]))
+	return value
+}
+
+// SetInside changes Inside.
+func (v *AroundView) SetInside(value InsideView) {
+	v.view.SetPart(v.slots[:], &aroundViewShape, 0, &value)
+}
+
+// EditInside changes what is in Inside: edit is called with it, and must
+// neither keep it nor change v.
+func (v *AroundView) EditInside(edit func(value *InsideView)) {
+	view.Edit(&v.view, v.slots[:], &aroundViewShape, 0, edit)
+}
+
+// HasInside reports whether Inside is there.
+func (v *AroundView) HasInside() bool { return v.view.Has(v.slots[0]) }
+
+// ClearInside removes Inside.
+func (v *AroundView) ClearInside() { v.view.Clear(v.slots[:], &aroundViewShape, 0) }
+
+func (v *AroundView) Number() int32 { return v.view.I32(v.slots[1], 0) }
+
+// SetNumber changes Number.
+func (v *AroundView) SetNumber(value int32) {
+	v.view.SetNumber(v.slots[:], &aroundViewShape, 1, uint64(value))
+}
+
+// HasNumber reports whether Number is there.
+func (v *AroundView) HasNumber() bool { return v.view.Has(v.slots[1]) }
+
+// ClearNumber removes Number.
+func (v *AroundView) ClearNumber() { v.view.Clear(v.slots[:], &aroundViewShape, 1) }
+
+func (v *AroundView) List() view.List[InsideView] {
+	b := v.view.Value(v.slots[2])
+	if b == nil {
+		b = view.Default(func(w *thrift.Writer, b []byte) []byte {
+			value := []Inside{{Text: "x"}}
+			b = w.BeginList(b, 0, thrift.StructType, len(value))
+			for i := range value {
+				b = value[i].WriteThrift(w, b)
+			}
+			w.EndList()
+			return b
+		})
+	}
+	return view.ListOf(b, thrift.StructType, func(b []byte) (value InsideView, size int) {
+		size = value.BindThrift(b)
+		return value, size
+	})
+}
+
+// SetList changes List.
+func (v *AroundView) SetList(value []Inside) {
+	v.view.SetEncoded(v.slots[:], &aroundViewShape, 2, func(w *thrift.Writer, b []byte) []byte {
+		b = w.BeginList(b, 0, thrift.StructType, len(value))
+		for i := range value {
+			b = value[i].WriteThrift(w, b)
+		}
+		w.EndList()
+		return b
+	})
+}
+
+// SetListAt changes element i of List. It panics if there is none.
+func (v *AroundView) SetListAt(i int, value InsideView) {
+	if !v.view.Has(v.slots[2]) {
+		v.SetList([]Inside{{Text: "x"}})
+	}
+	v.view.SetPartAt(v.slots[:], &aroundViewShape, 2, i, &value)
+}
+
+// AppendList puts an element behind those of List.
+func (v *AroundView) AppendList(value InsideView) {
+	if !v.view.Has(v.slots[2]) {
+		v.SetList([]Inside{{Text: "x"}})
+	}
+	v.view.AppendPart(v.slots[:], &aroundViewShape, 2, &value)
+}
+
+// RemoveListAt removes element i of List. It panics if there is none.
+func (v *AroundView) RemoveListAt(i int) {
+	if !v.view.Has(v.slots[2]) {
+		v.SetList([]Inside{{Text: "x"}})
+	}
+	v.view.RemoveAt(v.slots[:], &aroundViewShape, 2, i)
+}
+
+// EditListAt changes what is in element i of List: edit is called with it, and
+// must neither keep it nor change v. It panics if there is none.
+func (v *AroundView) EditListAt(i int, edit func(value *InsideView)) {
+	if !v.view.Has(v.slots[2]) {
+		v.SetList([]Inside{{Text: "x"}})
+	}
+	view.EditAt(&v.view, v.slots[:], &aroundViewShape, 2, i, edit)
+}
+
+// HasList reports whether List is there.
+func (v *AroundView) HasList() bool { return v.view.Has(v.slots[2]) }
+
+// ClearList removes List.
+func (v *AroundView) ClearList() { v.view.Clear(v.slots[:], &aroundViewShape, 2) }
+
+func (v *AroundView) Preset() InsideView {
+	if !v.view.Has(v.slots[3]) {
+		value, _ := NewInsideView(&Inside{Text: "p"})
+		return value
+	}
+	if set, ok := v.view.Part(v.slots[3]).(*InsideView); ok {
+		return *set
+	}
+	var value InsideView
+	value.BindThrift(v.view.Value(v.slots[3]))
+	return value
+}
+
+// SetPreset changes Preset.
+func (v *AroundView) SetPreset(value InsideView) {
+	v.view.SetPart(v.slots[:], &aroundViewShape, 3, &value)
+}
+
+// EditPreset changes what is in Preset: edit is called with it, and must
+// neither keep it nor change v.
+func (v *AroundView) EditPreset(edit func(value *InsideView)) {
+	if !v.view.Has(v.slots[3]) {
+		v.SetPreset(v.Preset())
+	}
+	view.Edit(&v.view, v.slots[:], &aroundViewShape, 3, edit)
+}
+
+// HasPreset reports whether Preset is there.
+func (v *AroundView) HasPreset() bool { return v.view.Has(v.slots[3]) }
+
+// ClearPreset removes Preset.
+func (v *AroundView) ClearPreset() { v.view.Clear(v.slots[:], &aroundViewShape, 3) }
+
+func (v *AroundView) Choice() ChoiceView {
+	if set, ok := v.view.Part(v.slots[4]).(*ChoiceView); ok {
+		return *set
+	}
+	var value ChoiceView
+	value.BindThrift(v.view.Value(v.slots[4]))
+	return value
+}
+
+// SetChoice changes Choice.
+func (v *AroundView) SetChoice(value ChoiceView) {
+	v.view.SetPart(v.slots[:], &aroundViewShape, 4, &value)
+}
+
+// EditChoice changes what is in Choice: edit is called with it, and must
+// neither keep it nor change v.
+func (v *AroundView) EditChoice(edit func(value *ChoiceView)) {
+	view.Edit(&v.view, v.slots[:], &aroundViewShape, 4, edit)
+}
+
+// HasChoice reports whether Choice is there.
+func (v *AroundView) HasChoice() bool { return v.view.Has(v.slots[4]) }
+
+// ClearChoice removes Choice.
+func (v *AroundView) ClearChoice() { v.view.Clear(v.slots[:], &aroundViewShape, 4) }
+
+func (v *AroundView) Size() int64 { return v.view.I64(v.slots[5], 3) }
+
+// SetSize changes Size.
+func (v *AroundView) SetSize(value int64) {
+	v.view.SetNumber(v.slots[:], &aroundViewShape, 5, uint64(value))
+}
+
+// HasSize reports whether Size is there.
+func (v *AroundView) HasSize() bool { return v.view.Has(v.slots[5]) }
+
+// ClearSize removes Size.
+func (v *AroundView) ClearSize() { v.view.Clear(v.slots[:], &aroundViewShape, 5) }
+
+// HolderView is a view of a Holder: it reads and changes fields where they are
+// in a message. See view.View for who may use it, and for how long.
+type HolderView struct {
+	view  view.View
+	slots [1]view.Slot
+}
+
+var holderViewShape = view.Shape{
+	Name: "views.Holder",
+	Fields: []view.Field{
+		{Key: 0x000f0001, Name: "List", Value: &view.Type{Type: thrift.List, Element: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[AroundView]}}}, // 1: list<Around> list
+	},
+	New: func() thrift.Struct { return NewHolder() },
+}
+
+// NewHolderView returns a view of what s is written as.
+func NewHolderView(s *Holder) (v HolderView, err error) {
+	b, err := thrift.Marshal(s)
+	if err == nil {
+		err = v.Load(b)
+	}
+	return v, err
+}
+
+// Load makes v a view of b, which belongs to it from now on. It checks all of
+// b.
+func (v *HolderView) Load(b []byte) error { return v.view.Load(b, v.slots[:], &holderViewShape) }
+
+// LoadUntil is Load that stops behind the fields with the ids, which alone may
+// be used then. What is behind is not checked: see view.View.LoadUntil for what
+// that risks.
+func (v *HolderView) LoadUntil(b []byte, ids ...int16) error {
+	return v.view.LoadUntil(b, v.slots[:], &holderViewShape, ids)
+}
+
+// Struct decodes what v is now.
+func (v *HolderView) Struct() (*Holder, error) {
+	s := NewHolder()
+	if err := v.view.Decode(v.slots[:], &holderViewShape, s); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// WriteThrift appends what v is now to b, which w fills.
+func (v *HolderView) WriteThrift(w *thrift.Writer, b []byte) []byte {
+	return v.view.Write(w, b, v.slots[:], &holderViewShape)
+}
+
+// AppendTo appends what v is now to b. On an error it returns b.
+func (v *HolderView) AppendTo(b []byte) ([]byte, error) {
+	if list, ok := v.view.AppendTo(b, &holderViewShape); ok {
+		return list, nil
+	}
+	c := *v // it goes to the heap, so that v need not
+	return thrift.Append(b, &c)
+}
+
+// AppendPieces is AppendTo for a vectored write: it appends pieces of the
+// message, one behind the other. Those of 8 KiB and more that came with the
+// message are not copied, the others are behind memory; all is one copied piece
+// if other views were set in it, parts of fields were changed, or what it is of
+// is only lent. It returns what both are then; pieces are valid until that
+// memory is used again, or the view's message is.
+func (v *HolderView) AppendPieces(pieces [][]byte, memory []byte) ([][]byte, []byte, error) {
+	if list, copied, ok := v.view.AppendPieces(pieces, memory, &holderViewShape); ok {
+		return list, copied, nil
+	}
+	c := *v // it goes to the heap, so that v need not
+	return view.AppendPiece(pieces, memory, &c)
+}
+
+// ReadThrift makes v a view of what is at p.
+func (v *HolderView) ReadThrift(r *thrift.Reader, p int) int {
+	return v.view.Read(r, p, v.slots[:], &holderViewShape)
+}
+
+// BindThrift is for package view: it makes v a view of bytes that were checked.
+func (v *HolderView) BindThrift(b []byte) int { return v.view.Bind(b, v.slots[:], &holderViewShape) }
+
+// ViewShape is for package view.
+func (*HolderView) ViewShape() *view.Shape { return &holderViewShape }
+
+// MarshalJSON returns the JSON of the struct.
+func (v HolderView) MarshalJSON() ([]byte, error) { return v.view.JSON(v.slots[:], &holderViewShape) }
+
+// UnmarshalJSON makes v a view of what the struct is that b is the JSON of.
+// What v was does not matter.
+func (v *HolderView) UnmarshalJSON(b []byte) error {
+	return v.view.FromJSON(b, v.slots[:], &holderViewShape)
+}
+
+// Detach gives v memory of its own, so that it keeps no longer message in
+// memory and is not lent. What cannot be written stays as it is.
+func (v *HolderView) Detach() { v.view.Detach(v.slots[:], &holderViewShape) }
+
+// String returns a text for logs: that of the struct.
+func (v HolderView) String() string { return v.view.String(v.slots[:], &holderViewShape) }
+
+// Equal reports whether two views are of the same bytes, or of structs that are
+// equal.
+func (v *HolderView) Equal(other *HolderView) bool {
+	if v == nil || other == nil {
+		return v == other
+	}
+	if v.view.SameBytes(&other.view) {
+		return true
+	}
+	same, ok := v.view.SameValues(v.slots[:], &other.view, other.slots[:], &holderViewShape)
+	return ok && same || !ok && view.Equal[Holder](v, other)
+}
+
+func (v *HolderView) List() view.List[AroundView] {
+	b := v.view.Value(v.slots[0])
+	return view.ListOf(b, thrift.StructType, func(b []byte) (value AroundView, size int) {
+		size = value.BindThrift(b)
+		return value, size
+	})
+}
+
+// SetList changes List.
+func (v *HolderView) SetList(value []Around) {
+	v.view.SetEncoded(v.slots[:], &holderViewShape, 0, func(w *thrift.Writer, b []byte) []byte {
+		b = w.BeginList(b, 0, thrift.StructType, len(value))
+		for i := range value {
+			b = value[i].WriteThrift(w, b)
+		}
+		w.EndList()
+		return b
+	})
+}
+
+// SetListAt changes element i of List. It panics if there is none.
+func (v *HolderView) SetListAt(i int, value AroundView) {
+	v.view.SetPartAt(v.slots[:], &holderViewShape, 0, i, &value)
+}
+
+// AppendList puts an element behind those of List.
+func (v *HolderView) AppendList(value AroundView) {
+	v.view.AppendPart(v.slots[:], &holderViewShape, 0, &value)
+}
+
+// RemoveListAt removes element i of List. It panics if there is none.
+func (v *HolderView) RemoveListAt(i int) { v.view.RemoveAt(v.slots[:], &holderViewShape, 0, i) }
+
+// EditListAt changes what is in element i of List: edit is called with it, and
+// must neither keep it nor change v. It panics if there is none.
+func (v *HolderView) EditListAt(i int, edit func(value *AroundView)) {
+	view.EditAt(&v.view, v.slots[:], &holderViewShape, 0, i, edit)
+}
+
+// HasList reports whether List is there.
+func (v *HolderView) HasList() bool { return v.view.Has(v.slots[0]) }
+
+// ClearList removes List.
+func (v *HolderView) ClearList() { v.view.Clear(v.slots[:], &holderViewShape, 0) }
+
 // EmptyView is a view of a Empty: it reads and changes fields where they are in
 // a message. See view.View for who may use it, and for how long.
 type EmptyView struct {
