@@ -96,6 +96,56 @@ func TestStreams_ServerThatTakesNothing(t *testing.T) {
 	}
 }
 
+// TestStreams_UnreadStopNoOthers: however much waits on streams that nobody reads, at either
+// side, others of the connection go on.
+func TestStreams_UnreadStopNoOthers(t *testing.T) {
+	const unread = 40 // over TTHeader within StreamConnectionBytes
+	for _, way := range directWays {
+		synctest.Test(t, func(t *testing.T) {
+			service := &feed{swap: func(stream fulmar.BidiStreamingServer[testservice.Item, testservice.Item]) error {
+				go func() {
+					for stream.Send(bulk()) == nil {
+					}
+				}()
+				<-stream.Context().Done() // and nothing is received
+				return stream.Context().Err()
+			}}
+			s := newStreaming(t, way, service, fulmar.ServerConfig{}, fulmar.ClientConfig{})
+			var swaps []fulmar.BidiStreamingClient[testservice.Item, testservice.Item]
+			for range unread {
+				swap, err := s.api.Swap(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				swaps = append(swaps, swap)
+				go func() {
+					for swap.Send(bulk()) == nil {
+					}
+				}()
+			}
+			synctest.Wait()
+			start := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			list, err := s.api.List(ctx, &testservice.Item{Count: 100, Name: strings.Repeat("x", 10<<10)})
+			if err != nil {
+				t.Fatalf("%s: %v", way, err)
+			}
+			for n := 0; ; n++ {
+				if _, err := list.Recv(); err == io.EOF && n == 100 {
+					break
+				} else if err != nil {
+					t.Errorf("%s: %d messages in %v, and then %v", way, n, time.Since(start), err)
+					break
+				}
+			}
+			for _, swap := range swaps {
+				swap.Cancel()
+			}
+		})
+	}
+}
+
 // TestStreams_SlowIsNotStalled: who takes a message now and then is waited for.
 func TestStreams_SlowIsNotStalled(t *testing.T) {
 	const count = 20

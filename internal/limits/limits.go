@@ -607,10 +607,16 @@ const (
 
 	// HTTP2StreamWindowBytes is how much a stream may receive that was not used yet, at first,
 	// HTTP2StreamWindowBytesMax how far that grows while the peer is faster, and
-	// HTTP2ConnectionWindowBytes the same for all streams of a connection together.
+	// HTTP2ConnectionWindowBytes how much may be on its way for all streams of a connection
+	// together.
 	HTTP2StreamWindowBytes     = 64 << 10
 	HTTP2StreamWindowBytesMax  = 4 << 20
 	HTTP2ConnectionWindowBytes = 1 << 20
+
+	// HTTP2GrownWindowBytes is by how much the windows of a connection's streams may grow, all
+	// together: so many bytes beside those of windows that have not grown can a peer make a
+	// connection hold.
+	HTTP2GrownWindowBytes = 8 << 20
 
 	// HTTP2Period is for how long what a peer does is counted; then counting begins anew.
 	HTTP2Period = 30 * time.Second

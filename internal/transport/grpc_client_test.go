@@ -48,7 +48,7 @@ func (s *grpcScript) answer(id uint32, message, status string) {
 	_ = s.http2.Headers(id, []http2.Field{{Name: ":status", Value: "200"}, {Name: "content-type", Value: "application/grpc"}}, false)
 	_, _ = s.http2.Data(id, framedMessage(message), false)
 	_ = s.http2.Headers(id, []http2.Field{{Name: "grpc-status", Value: status}}, true)
-	s.http2.Release(id, s.now())
+	s.http2.Release(id)
 }
 
 func framedMessage(message string) []byte {
@@ -215,7 +215,7 @@ func TestGRPC_RefusedForEver(t *testing.T) {
 			if event.Kind == http2.EventHeaders {
 				calls++
 				s.http2.Reset(event.Stream, http2.RefusedStream)
-				s.http2.Release(event.Stream, s.now())
+				s.http2.Release(event.Stream)
 			}
 		})
 		_, err := grpcDo(t.Context(), peer, "q")
@@ -276,7 +276,7 @@ func TestGRPC_GivenUp(t *testing.T) {
 							t.Errorf("code %v", event.Code)
 						}
 						resets++
-						s.http2.Release(event.Stream, s.now())
+						s.http2.Release(event.Stream)
 					case http2.EventData:
 						whole = whole || event.End
 					}
@@ -401,7 +401,7 @@ func TestGRPC_BadServers(t *testing.T) {
 						} else {
 							s.answer(event.Stream, "fine", "0")
 						}
-						s.http2.Release(event.Stream, s.now())
+						s.http2.Release(event.Stream)
 					}
 				})
 				_, err := grpcDo(t.Context(), peer, "q")

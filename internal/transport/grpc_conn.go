@@ -226,7 +226,7 @@ func (c *grpcConn) add(call *muxCall, fields []http2.Field) error {
 func (c *grpcConn) removeLocked(call *muxCall, now time.Time) (last bool) {
 	id := call.request.grpc.id
 	delete(c.calls, id)
-	c.http2.Release(id, c.at(now))
+	c.http2.Release(id)
 	c.room.Store(int32(c.http2.Room()))
 	c.waiting.Store(int32(len(c.calls)))
 	if len(c.calls) == 0 {

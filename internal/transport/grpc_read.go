@@ -124,7 +124,7 @@ func (c *grpcConn) obeyLocked(event *http2.Event, now time.Time, did *grpcRead) 
 	}
 	call := c.calls[event.Stream]
 	if call == nil {
-		c.http2.Release(event.Stream, c.at(now))
+		c.http2.Release(event.Stream)
 		return
 	}
 	if m := call.messages; m != nil {

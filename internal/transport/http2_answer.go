@@ -233,7 +233,7 @@ func (h *http2Server) releaseLocked(s *serverStream) {
 		return
 	}
 	now := time.Now()
-	h.http2.Release(s.id, h.at(now))
+	h.http2.Release(s.id)
 	if len(h.streams) == 0 {
 		h.idle = now
 	}

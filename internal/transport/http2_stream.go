@@ -97,7 +97,7 @@ func (h *http2Server) takeLocked(event *http2.Event, now time.Time) *serverStrea
 		if stream != nil {
 			h.resetLocked(stream)
 		} else {
-			h.http2.Release(event.Stream, h.at(now))
+			h.http2.Release(event.Stream)
 		}
 		return nil
 	default:

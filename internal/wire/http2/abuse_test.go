@@ -122,19 +122,19 @@ func attacksWithFrames() []attack {
 		}, limits.HTTP2TinyData + 1, http2.EnhanceYourCalm, 1, 600},
 		{"data behind a reset", func(a *attacked) []byte {
 			a.arrive(a.request(0))
-			a.conn.Release(1, a.now)
+			a.conn.Release(1)
 			return nil
 		}, func(*attacked) []byte {
 			return frame(http2.FrameData, 0, 1, make([]byte, 16_000)...)
 		}, 2*limits.HTTP2ConnectionWindowBytes/16_000 + 1, http2.EnhanceYourCalm, 1, 2300},
-		{"data that nobody uses", nothing, func(a *attacked) []byte {
+		{"data beyond windows", nothing, func(a *attacked) []byte {
 			id := a.id
 			b := a.request(0)
-			for range 6 {
+			for range 7 {
 				b = append(b, frame(http2.FrameData, 0, id, make([]byte, 10_000)...)...)
 			}
 			return b
-		}, limits.HTTP2ConnectionWindowBytes/60_000 + 1, http2.FlowControlError, limits.HTTP2ConnectionWindowBytes/60_000 + 1, 8_000},
+		}, limits.HTTP2PeerErrors + 1, http2.EnhanceYourCalm, limits.HTTP2PeerErrors + 1, 8_000},
 	}
 }
 
@@ -286,7 +286,7 @@ func TestConn_LetsHonestPeersDo(t *testing.T) {
 			if i%2 == 0 {
 				a.arrive(frame(http2.FrameRSTStream, 0, id, 0, 0, 0, 8))
 			}
-			a.conn.Release(id, a.now)
+			a.conn.Release(id)
 			a.take()
 		}
 		if a.err != nil || a.handlers != 5000 {

@@ -124,7 +124,7 @@ func (x *exchange) server(d *driver, first uint32, calls int) (next uint32) {
 		if err != nil {
 			d.t.Fatal(err)
 		}
-		d.conn.Release(answered, d.now)
+		d.conn.Release(answered)
 	}
 	d.flush()
 	return id
@@ -149,7 +149,7 @@ func (x *exchange) client(d *driver, calls int) {
 	for ; first <= id; first += 2 {
 		setID(x.response, first)
 		d.read(x.response)
-		d.conn.Release(first, d.now)
+		d.conn.Release(first)
 	}
 }
 
@@ -163,14 +163,14 @@ func (x *exchange) warm(d *driver, client bool) (next uint32) {
 		}
 		d.read(frame(http2.FrameHeaders, http2.FlagEndHeaders, id, response.Write(x.responseFields)...))
 		d.read(frame(http2.FrameHeaders, http2.FlagEndHeaders|http2.FlagEndStream, id, response.Write(x.trailers)...))
-		d.conn.Release(id, d.now)
+		d.conn.Release(id)
 		return id + 2
 	}
 	d.read(frame(http2.FrameHeaders, http2.FlagEndHeaders|http2.FlagEndStream, 1, request.Write(x.requestFields)...))
 	if err := d.conn.Headers(1, x.responseFields, true); err != nil {
 		d.t.Fatal(err)
 	}
-	d.conn.Release(1, d.now)
+	d.conn.Release(1)
 	d.flush()
 	return 3
 }

@@ -152,9 +152,11 @@ type Conn struct {
 	peer       peer
 	sendWindow int64
 	receive    window
-	reader     *HeaderReader
-	writer     *HeaderWriter
-	block      block
+	// grown is by how much the windows of streams have grown, all together.
+	grown  int64
+	reader *HeaderReader
+	writer *HeaderWriter
+	block  block
 	// lost are streams that the peer's GOAWAY ended, still to be told.
 	lost []uint32
 
@@ -282,9 +284,8 @@ func (c *Conn) step(s *stream, state streamState) {
 const sparesKept = 32
 
 // Release ends the caller's interest in a stream: it must be called once for each that
-// was opened or came out as an event. One that is not closed is reset, and what it
-// received goes back to the peer's window.
-func (c *Conn) Release(id uint32, now Nanoseconds) {
+// was opened or came out as an event. One that is not closed is reset.
+func (c *Conn) Release(id uint32) {
 	s := c.streams[id]
 	if s == nil {
 		return
@@ -297,9 +298,7 @@ func (c *Conn) Release(id uint32, now Nanoseconds) {
 		}
 		c.resetStream(s, code)
 	}
-	if c.err == nil {
-		c.consumeConnection(int(s.receive.unused), now)
-	}
+	c.grown -= s.receive.target - c.config.streamWindow
 	c.queue.remove(s)
 	delete(c.streams, id)
 	if len(c.spare) < sparesKept {

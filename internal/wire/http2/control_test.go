@@ -16,14 +16,14 @@ func TestConn_GoAwayTellsOfEachStreamOnce(t *testing.T) {
 		switch {
 		case e.Kind == http2.EventGoAway:
 			// The caller has given up two of them meanwhile.
-			s.conn.Release(5, s.now)
-			s.conn.Release(9, s.now)
+			s.conn.Release(5)
+			s.conn.Release(9)
 		case e.Kind == http2.EventReset && e.NotExecuted:
 			if e.Value != e.Stream {
 				t.Errorf("stream %d has the value %v", e.Stream, e.Value)
 			}
 			reset = append(reset, e.Stream)
-			s.conn.Release(e.Stream, s.now)
+			s.conn.Release(e.Stream)
 		}
 	})
 	s.arrive(frame(http2.FrameSettings, 0, 0))

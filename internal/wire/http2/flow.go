@@ -65,26 +65,32 @@ func (c *Conn) settleWindows() {
 }
 
 // Consume says that n bytes of a stream's data were used, so that the peer may send as
-// many again. Padding, and what arrives for streams that are gone, need nobody.
+// many again on it. Padding, and what arrives for streams that are gone, need nobody.
 func (c *Conn) Consume(id uint32, n int, now Nanoseconds) {
 	if s := c.streams[id]; s != nil && c.err == nil {
-		n = int(min(int64(n), s.receive.unused))
 		c.consumeStream(s, n, now)
-		c.consumeConnection(n, now)
 	}
 }
 
+// consumeStream gives n bytes back to the window of a stream. It grows as long as those of all
+// streams have not grown by more than HTTP2GrownWindowBytes.
 func (c *Conn) consumeStream(s *stream, n int, now Nanoseconds) {
 	if !s.state.receives() {
 		s.receive.unused -= min(int64(n), s.receive.unused)
 		return
 	}
-	if increment := s.receive.use(n, now, c.roundTrip, c.config.streamWindowMax); increment > 0 {
+	before := s.receive.target
+	most := min(c.config.streamWindowMax, before+limits.HTTP2GrownWindowBytes-c.grown)
+	if increment := s.receive.use(n, now, c.roundTrip, max(most, before)); increment > 0 {
 		appendWindowUpdate(c.out, s.id, uint32(increment))
+		c.grown += s.receive.target - before
 		c.receive.target = max(c.receive.target, s.receive.target)
 	}
 }
 
+// consumeConnection gives n bytes back to the window of the connection, as they arrive: if it
+// waited for who takes them, one stream that nobody reads would stop all others. The windows
+// of streams bound what can be held.
 func (c *Conn) consumeConnection(n int, now Nanoseconds) {
 	// The connection's own target grows with those of its streams only.
 	if increment := c.receive.use(n, now, 0, 0); increment > 0 {

@@ -146,7 +146,7 @@ func (s *echoServer) on(c *carrier, e http2.Event) {
 		c.conn.Consume(e.Stream, len(e.Data), c.now)
 	case http2.EventReset:
 		s.resets++
-		c.conn.Release(e.Stream, c.now)
+		c.conn.Release(e.Stream)
 		delete(s.bodies, e.Stream)
 		delete(c.unsent, e.Stream)
 		return
@@ -164,12 +164,12 @@ func (s *echoServer) begin(c *carrier, id uint32) {
 	switch s.paths[id] {
 	case "/reset":
 		c.conn.Reset(id, http2.EnhanceYourCalm)
-		c.conn.Release(id, c.now)
+		c.conn.Release(id)
 	case "/early":
 		if err := c.conn.Headers(id, []http2.Field{{Name: ":status", Value: "404"}}, true); err != nil {
 			c.t.Error(err)
 		}
-		c.conn.Release(id, c.now)
+		c.conn.Release(id)
 	}
 }
 
@@ -202,7 +202,7 @@ func TestServer_TransportOfXNet(t *testing.T) {
 	}
 	c.lock.Lock()
 	for id := range server.bodies {
-		c.conn.Release(id, c.now)
+		c.conn.Release(id)
 	}
 	c.conn.Shutdown(c.now)
 	c.change.Broadcast()
@@ -283,7 +283,7 @@ func TestClient_ServerOfXNet(t *testing.T) {
 		if body, ok := wanted[id]; ok && (r.status != "200" || r.body.String() != body || r.trailers != fmt.Sprint(len(body))) {
 			t.Errorf("stream %d: status %s, %d bytes of %d, trailers %q", id, r.status, r.body.Len(), len(body), r.trailers)
 		}
-		c.conn.Release(id, c.now)
+		c.conn.Release(id)
 	}
 	if r := replies[reset]; r.reset == nil || *r.reset != http2.InternalError {
 		t.Errorf("a handler that aborts: %+v", r)

@@ -266,7 +266,7 @@ func (e *end) finish(c *call) {
 		e.conn.Reset(c.id, http2.Cancel)
 	}
 	e.unconsumed -= c.unconsumed
-	e.conn.Release(c.id, e.now)
+	e.conn.Release(c.id)
 	delete(e.calls, c.id)
 }
 
@@ -355,7 +355,7 @@ func feed(t *testing.T, b []byte, client bool, piece int) string {
 				_, _ = s.conn.Data(e.Stream, make([]byte, 100), true)
 			}
 		case http2.EventReset:
-			s.conn.Release(e.Stream, s.now)
+			s.conn.Release(e.Stream)
 		}
 	})
 	if client {

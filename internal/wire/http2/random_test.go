@@ -193,7 +193,7 @@ func (v *vandal) act() {
 	case 4:
 		_, _, _ = v.conn.Writable()
 	case 5:
-		v.conn.Release(id, v.now)
+		v.conn.Release(id)
 		delete(v.calls, id)
 	}
 }

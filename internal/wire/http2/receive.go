@@ -214,17 +214,16 @@ func (c *Conn) data(f *Frame, now Nanoseconds) (Event, error) {
 	if err := c.countData(f); err != nil {
 		return Event{}, err
 	}
+	c.consumeConnection(f.Length, now)
 	s, err := c.streamFor(f)
 	n := len(f.Payload)
 	switch {
 	case s == nil:
-		c.consumeConnection(f.Length, now)
 		if err == nil {
 			err = c.countLost(f.Length)
 		}
 		return c.told(err)
 	case !s.receive.arrived(f.Length):
-		c.consumeConnection(f.Length, now)
 		return c.told(c.breach(s, FlowControlError, "DATA of %d bytes in a window of %d", f.Length, s.receive.open))
 	case c.config.client && !s.answered:
 		return c.told(c.breach(s, ProtocolError, "DATA before HEADERS"))
@@ -239,7 +238,6 @@ func (c *Conn) data(f *Frame, now Nanoseconds) (Event, error) {
 	}
 	if padding := f.Length - n; padding > 0 {
 		c.consumeStream(s, padding, now)
-		c.consumeConnection(padding, now)
 	}
 	if n == 0 && !f.Ends() {
 		return Event{}, nil

@@ -237,7 +237,7 @@ func (c *conversation) app(what string, words []string) {
 	case "consume":
 		c.conn.Consume(id, int(number(c.t, words, 1)), c.now)
 	case "release":
-		c.conn.Release(id, c.now)
+		c.conn.Release(id)
 	case "reset":
 		c.conn.Reset(id, http2.ErrorCode(number(c.t, words, 1)))
 	case "ping":
