@@ -622,8 +622,15 @@ const (
 	HTTP2Period = 30 * time.Second
 
 	// HTTP2Resets in HTTP2Period, and half of the streams begun in it, may be reset by the
-	// peer or refused: callers that give up in masses are honest.
-	HTTP2Resets = 1000
+	// peer before anything was sent on them and within HTTP2ResetSoon, or when they are
+	// complete: callers that give up in masses are honest, and have got something, or waited,
+	// before they do.
+	HTTP2Resets    = 1000
+	HTTP2ResetSoon = time.Millisecond
+
+	// HTTP2Refusals is how many streams a peer may begin in HTTP2Period while it has as many
+	// as it may have: clients do not know of handlers that go on when a call was given up.
+	HTTP2Refusals = 60_000
 
 	// HTTP2PeerErrors is how many streams the peer may make us reset in HTTP2Period by
 	// breaking rules.
@@ -708,8 +715,11 @@ const (
 	StreamPeriod = 30 * time.Second
 
 	// StreamResets in StreamPeriod, and half of the streams begun in it, may be reset by
-	// the peer or refused.
-	StreamResets = 1000
+	// the peer before anything was sent on them and within StreamResetSoon. StreamRefusals may
+	// be begun while there are as many as there may be.
+	StreamResets    = 1000
+	StreamResetSoon = time.Millisecond
+	StreamRefusals  = 60_000
 
 	// StreamPeerErrors is how many streams may break rules in StreamPeriod.
 	StreamPeerErrors = 100

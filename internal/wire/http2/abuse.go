@@ -14,6 +14,7 @@ type counts struct {
 	whole    int
 	data     int
 	resets   int
+	refusals int
 	breaches int
 	empty    int
 	tiny     int
@@ -46,11 +47,28 @@ func (c *Conn) countOther() error {
 	return nil
 }
 
-// countReset counts a stream that the peer reset, or that was refused.
-func (c *Conn) countReset() error {
+// countReset counts a stream that the peer resets: s, or one that was complete if that is nil.
+// It does not if something was sent on it, or the peer has waited for that: then it is a call
+// that was given up, by its deadline or for another one.
+func (c *Conn) countReset(id uint32, s *stream, now Nanoseconds) error {
+	if s != nil && (s.answered || now-s.began >= Nanoseconds(limits.HTTP2ResetSoon)) {
+		return nil
+	}
+	if used, ours := c.history.of(id); s == nil && (!used || ours) {
+		return nil // refused, or it crosses a reset of ours
+	}
 	c.counts.resets++
 	if allowed := limits.HTTP2Resets + c.counts.streams/2; c.counts.resets > allowed {
 		return c.calm("resets", c.counts.resets, allowed)
+	}
+	return nil
+}
+
+// countRefusal counts a stream that was begun when there were as many as there may be.
+func (c *Conn) countRefusal() error {
+	c.counts.refusals++
+	if c.counts.refusals > limits.HTTP2Refusals {
+		return c.calm("streams beyond the limit", c.counts.refusals, limits.HTTP2Refusals)
 	}
 	return nil
 }

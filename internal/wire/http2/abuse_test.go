@@ -60,10 +60,27 @@ type attack struct {
 // attacksWithStreams are those that begin or end streams.
 func attacksWithStreams() []attack {
 	return []attack{
-		{"rapid reset", nothing, func(a *attacked) []byte {
-			id := a.id
-			return append(a.request(0), frame(http2.FrameRSTStream, 0, id, 0, 0, 0, 8)...)
-		}, 850, http2.EnhanceYourCalm, limits.HTTP2Streams, 600},
+		{"rapid reset", nothing, func(a *attacked) (b []byte) {
+			for range 100 {
+				id := a.id
+				b = append(append(b, a.request(0)...), frame(http2.FrameRSTStream, 0, id, 0, 0, 0, 8)...)
+			}
+			return b
+		}, (limits.HTTP2Streams+limits.HTTP2Refusals)/100 + 1, http2.EnhanceYourCalm, limits.HTTP2Streams, 3000},
+		{"rapid reset of handlers that end", nothing, func(a *attacked) (b []byte) {
+			for range 100 {
+				id := a.id
+				a.conn.Release(id - 200)
+				b = append(append(b, a.request(0)...), frame(http2.FrameRSTStream, 0, id, 0, 0, 0, 8)...)
+			}
+			return b
+		}, 2*limits.HTTP2Resets/100 + 1, http2.EnhanceYourCalm, 2*limits.HTTP2Resets + 1, 3000},
+		{"streams beyond the limit", nothing, func(a *attacked) (b []byte) {
+			for range 100 {
+				b = append(b, a.request(0)...)
+			}
+			return b
+		}, (limits.HTTP2Streams+limits.HTTP2Refusals)/100 + 1, http2.EnhanceYourCalm, limits.HTTP2Streams, 1000},
 		{"streams that make us reset them", nothing, func(a *attacked) []byte {
 			id := a.id
 			return append(a.request(0), frame(http2.FrameWindowUpdate, 0, id, 0, 0, 0, 0)...)
@@ -189,6 +206,53 @@ func allocatedBy(f func()) uint64 {
 	f()
 	runtime.ReadMemStats(&after)
 	return after.TotalAlloc - before.TotalAlloc
+}
+
+// TestConn_GivingUpIsHonest: callers may give up as often as they like when something has come,
+// or when they have waited, and may have more streams than there is room for.
+func TestConn_GivingUpIsHonest(t *testing.T) {
+	const calls = 3 * limits.HTTP2Resets
+	for name, wait := range map[string]func(a *attacked, open []uint32){
+		"behind an answer": func(a *attacked, open []uint32) {
+			for _, id := range open {
+				if err := a.conn.Headers(id, []http2.Field{{Name: ":status", Value: "200"}}, false); err != nil {
+					t.Fatal(err)
+				}
+			}
+		},
+		"after a while": func(a *attacked, _ []uint32) { a.now += http2.Nanoseconds(limits.HTTP2ResetSoon) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newAttacked(t)
+			var open []uint32
+			for range calls {
+				id := a.id
+				a.arrive(a.request(0))
+				if open = append(open, id); len(open) == 200 {
+					wait(a, open)
+					for _, id := range open {
+						a.arrive(frame(http2.FrameRSTStream, 0, id, 0, 0, 0, 8))
+						a.conn.Release(id)
+					}
+					open = open[:0]
+				}
+				a.take()
+			}
+			if a.err != nil || a.handlers != calls {
+				t.Errorf("%d calls: %v", a.handlers, a.err)
+			}
+		})
+	}
+	t.Run("beyond the limit", func(t *testing.T) {
+		a := newAttacked(t)
+		for range limits.HTTP2Streams + limits.HTTP2Refusals {
+			a.arrive(a.request(0))
+			a.take()
+		}
+		if a.err != nil || a.handlers != limits.HTTP2Streams {
+			t.Errorf("%d calls: %v", a.handlers, a.err)
+		}
+	})
 }
 
 // TestConn_Blame: work in vain counts as streams with errors, of the same period.

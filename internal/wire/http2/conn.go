@@ -247,7 +247,7 @@ func (c *Conn) add(id uint32, now Nanoseconds) *stream {
 	} else {
 		s = new(stream)
 	}
-	*s = stream{id: id, state: stateOpen, length: -1, sendWindow: c.peer.window}
+	*s = stream{id: id, state: stateOpen, began: now, length: -1, sendWindow: c.peer.window}
 	s.receive = window{open: c.config.streamWindow, target: c.config.streamWindow, updated: now}
 	if c.settingsWait {
 		// The peer may not know yet that the window is smaller (RFC 9113, 6.9.3).

@@ -54,7 +54,7 @@ func (c *Conn) begin(f *Frame, fields []Field, tooLarge bool, now Nanoseconds) (
 		// handlers than one that does not (CVE-2023-44487).
 		c.pass(f.Stream)
 		c.refuse(f.Stream, RefusedStream)
-		return Event{}, c.countReset()
+		return Event{}, c.countRefusal()
 	}
 	m, problem := checkFields(fields, partRequest)
 	switch {

@@ -105,7 +105,7 @@ func (c *Conn) dispatch(f *Frame, now Nanoseconds) (Event, error) {
 	case FrameData:
 		return c.data(f, now)
 	case FrameRSTStream:
-		return c.rstStream(f)
+		return c.rstStream(f, now)
 	case FrameSettings:
 		return c.settings(f, now)
 	case FramePing:
@@ -246,15 +246,13 @@ func (c *Conn) data(f *Frame, now Nanoseconds) (Event, error) {
 }
 
 // rstStream obeys RST_STREAM (RFC 9113, 6.4).
-func (c *Conn) rstStream(f *Frame) (Event, error) {
+func (c *Conn) rstStream(f *Frame, now Nanoseconds) (Event, error) {
 	c.excuse()
-	if c.config.client || !c.isPast(f.Stream) {
-		// A server resets what it likes.
-	} else if err := c.countReset(); err != nil {
-		return Event{}, err
-	}
 	s, err := c.streamFor(f)
-	if s == nil {
+	if err == nil && !c.config.client { // A server resets what it likes.
+		err = c.countReset(f.Stream, s, now)
+	}
+	if s == nil || err != nil {
 		return c.told(err)
 	}
 	c.closeStream(s)

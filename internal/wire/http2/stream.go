@@ -83,6 +83,7 @@ func (s streamState) receives() bool { return s == stateOpen || s == stateHalfCl
 type stream struct {
 	id    uint32
 	state streamState
+	began Nanoseconds
 	// answered says that the header block came that is not interim, at a client, and
 	// that ours went, at a server.
 	answered bool

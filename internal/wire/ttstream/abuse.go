@@ -7,8 +7,8 @@ import "github.com/fulmar-rpc/fulmar/internal/limits"
 type counts struct {
 	began Nanoseconds
 	// streams were begun by either side, sent are messages that were.
-	streams, sent                   int
-	resets, breaches, others, metas int
+	streams, sent                             int
+	resets, refusals, breaches, others, metas int
 }
 
 // count begins a new period if one is over. There is no sliding: a peer that knows when
@@ -33,10 +33,20 @@ func (c *Conn) countOther() error {
 	return calm("frames without effect", c.counts.others, limits.StreamOtherFrames+2*c.counts.streams)
 }
 
-// countReset counts a stream that the peer reset, or that was refused.
-func (c *Conn) countReset() error {
+// countReset counts a stream that the peer resets, unless something was sent on it, or it has
+// waited for that.
+func (c *Conn) countReset(s *stream, now Nanoseconds) error {
+	if s.headed || now-s.began >= Nanoseconds(limits.StreamResetSoon) {
+		return nil
+	}
 	c.counts.resets++
 	return calm("resets", c.counts.resets, limits.StreamResets+c.counts.streams/2)
+}
+
+// countRefusal counts a stream that was refused.
+func (c *Conn) countRefusal() error {
+	c.counts.refusals++
+	return calm("streams that were refused", c.counts.refusals, limits.StreamRefusals)
 }
 
 // countBreach counts a stream that we reset for what the peer did.

@@ -35,7 +35,7 @@ func (c *Conn) Next(b []byte, now Nanoseconds) (event Event, used, need int, err
 	frame, used, need, err := Next(b, c.config.messageBytes)
 	if err == nil && used > 0 {
 		c.count(now)
-		event, err = c.dispatch(&frame)
+		event, err = c.dispatch(&frame, now)
 	}
 	if err != nil {
 		return Event{}, 0, 0, c.fail(err)
@@ -54,14 +54,14 @@ func (c *Conn) fail(err error) error {
 }
 
 // dispatch obeys one frame.
-func (c *Conn) dispatch(f *Frame) (Event, error) {
+func (c *Conn) dispatch(f *Frame, now Nanoseconds) (Event, error) {
 	if f.Stream == 0 {
 		return c.control0(f)
 	}
 	s := c.streams[f.Stream]
 	if s == nil {
 		if f.Type == FrameHeader && !c.config.client {
-			return c.begin(f)
+			return c.begin(f, now)
 		}
 		return Event{}, c.dropped(f)
 	}
@@ -82,7 +82,7 @@ func (c *Conn) dispatch(f *Frame) (Event, error) {
 	case FrameTrailer:
 		return c.trailer(s, f)
 	case FrameReset:
-		return c.reset(s, f)
+		return c.reset(s, f, now)
 	default:
 		return c.meta(s, f)
 	}
@@ -138,7 +138,7 @@ func (c *Conn) learn(info wire.Info) {
 }
 
 // begin takes a HEADER that begins a stream, at a server.
-func (c *Conn) begin(f *Frame) (Event, error) {
+func (c *Conn) begin(f *Frame, now Nanoseconds) (Event, error) {
 	c.counts.streams++
 	refusal := Failure{}
 	switch {
@@ -155,13 +155,13 @@ func (c *Conn) begin(f *Frame) (Event, error) {
 		return Event{}, nil
 	}
 	if refusal.Code != 0 {
-		if err := c.countReset(); err != nil {
+		if err := c.countRefusal(); err != nil {
 			return Event{}, err
 		}
 		c.refuse(f, refusal)
 		return Event{}, nil
 	}
-	s := &stream{id: f.Stream, method: string(f.Method), message: limits.FrameLengthMax}
+	s := &stream{id: f.Stream, began: now, method: string(f.Method), message: limits.FrameLengthMax}
 	event := Event{Kind: EventOpen, Stream: s.id, Method: f.Method, Info: f.Info}
 	if text, ok := f.Info.String(wire.StreamWindow); ok {
 		if s.credit, s.limited = number(text); s.limited {
@@ -262,9 +262,9 @@ func failureOf(f *Frame) (Failure, error) {
 }
 
 // reset takes a RST. One that says nothing is of type 13, as with Kitex.
-func (c *Conn) reset(s *stream, f *Frame) (Event, error) {
+func (c *Conn) reset(s *stream, f *Frame, now Nanoseconds) (Event, error) {
 	if !c.config.client {
-		if err := c.countReset(); err != nil {
+		if err := c.countReset(s, now); err != nil {
 			return Event{}, err
 		}
 	}

@@ -58,6 +58,7 @@ func (s streamState) sends() bool { return s == stateOpen || s == stateHalfRemot
 type stream struct {
 	id     int32
 	state  streamState
+	began  Nanoseconds
 	method string
 	// headed says that the server's HEADER came, or went.
 	headed bool
