@@ -626,7 +626,7 @@ const (
 	// complete: callers that give up in masses are honest, and have got something, or waited,
 	// before they do.
 	HTTP2Resets    = 1000
-	HTTP2ResetSoon = 2 * time.Millisecond
+	HTTP2ResetSoon = 3 * time.Millisecond
 
 	// HTTP2Refusals is how many streams a peer may begin in HTTP2Period while it has as many
 	// as it may have: clients do not know of handlers that go on when a call was given up.
@@ -718,7 +718,7 @@ const (
 	// the peer before anything was sent on them and within StreamResetSoon. StreamRefusals may
 	// be begun while there are as many as there may be.
 	StreamResets    = 1000
-	StreamResetSoon = 2 * time.Millisecond
+	StreamResetSoon = 3 * time.Millisecond
 	StreamRefusals  = 60_000
 
 	// StreamPeerErrors is how many streams may break rules in StreamPeriod.
