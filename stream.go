@@ -73,7 +73,8 @@ type ClientStreamingClient[Req, Res any] interface {
 	// Send sends a message. It waits while the server takes none. io.EOF says that the
 	// call has ended already; CloseAndRecv says how. The message may be changed afterwards.
 	Send(message *Req) error
-	// CloseAndRecv says that no message follows, and waits for the answer.
+	// CloseAndRecv says that no message follows, and waits for the answer and for how the call
+	// ends. It may be called again when SetRecvTimeout has ended it.
 	CloseAndRecv() (*Res, error)
 	ClientStream
 }

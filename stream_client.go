@@ -67,6 +67,8 @@ type clientStream struct {
 	limit   time.Duration
 	chosen  CallOption
 	timeout atomic.Int64
+	// answer is the message that CloseAndRecv has got while it waits for how the call ends.
+	answer atomic.Value
 
 	// One goroutine at a time sends, and one receives: these make sure of it.
 	sending, receiving sync.Mutex
@@ -390,12 +392,17 @@ func (s clientStreamOf[Req, Res]) CloseAndRecv() (*Res, error) {
 	if err := s.CloseSend(); err != nil {
 		return nil, err
 	}
-	message, err := s.Recv()
-	switch {
-	case err == io.EOF:
-		return nil, s.miscounted("the server ended the stream without an answer")
-	case err != nil:
-		return nil, err
+	message, _ := s.answer.Load().(*Res)
+	if message == nil {
+		var err error
+		switch message, err = s.Recv(); {
+		case err == io.EOF:
+			return nil, s.miscounted("the server ended the stream without an answer")
+		case err != nil:
+			return nil, err
+		}
+		// Who waits for no longer than a receive timeout may ask again.
+		s.answer.Store(message)
 	}
 	// How the call ended comes behind its message.
 	switch _, err := s.Recv(); {

@@ -204,6 +204,9 @@ const (
 	// PeerTimeout is the longest time for a call that a peer's word counts for.
 	PeerTimeout = time.Hour
 
+	// PeerStreamTimeout is the same for a stream, which may last for ever without a word.
+	PeerStreamTimeout = 30 * 24 * time.Hour
+
 	// DrainTimeout is how long a graceful stop waits for running calls.
 	DrainTimeout = 30 * time.Second
 

@@ -176,7 +176,7 @@ func remember(last *string, value []byte) string {
 	return *last
 }
 
-// readTimeout returns the milliseconds in text, within what a peer may ask for;
+// readTimeout returns the milliseconds in text, within what a peer may ask for a stream;
 // 0 if it is no such number.
 func readTimeout(text []byte) time.Duration {
 	// A number that is too large comes back as the largest.
@@ -184,7 +184,7 @@ func readTimeout(text []byte) time.Duration {
 	if err != nil && !errors.Is(err, strconv.ErrRange) || n <= 0 {
 		return 0
 	}
-	return time.Duration(min(n, int64(limits.PeerTimeout/time.Millisecond))) * time.Millisecond
+	return time.Duration(min(n, int64(limits.PeerStreamTimeout/time.Millisecond))) * time.Millisecond
 }
 
 func hasCapability(list []byte, capability string) bool {

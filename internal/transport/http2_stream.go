@@ -80,6 +80,9 @@ func (h *http2Server) takeLocked(event *http2.Event, now time.Time) *serverStrea
 				stream.messages.obeyLocked(event)
 				return stream
 			}
+		} else if stream.messages != nil {
+			stream.messages.obeyLocked(event) // trailers: no client of gRPC sends any, but they are an end
+			return nil
 		}
 	case http2.EventData:
 		if stream != nil && stream.messages != nil {
@@ -164,6 +167,9 @@ func (h *http2Server) newStreamLocked(event *http2.Event, now time.Time) *server
 			s.messages = newServerMessages(s)
 		}
 	}
+	if s.messages == nil {
+		s.head.Timeout = min(s.head.Timeout, limits.PeerTimeout)
+	}
 	return s
 }
 
@@ -247,7 +253,7 @@ func (s *serverStream) field(name, value string) {
 		if !ok {
 			s.refuse(grpc.InvalidArgument, "grpc-timeout %.40q is none", value)
 		}
-		s.head.Timeout = time.Duration(min(max(timeout, 1), int64(limits.PeerTimeout)))
+		s.head.Timeout = time.Duration(min(max(timeout, 1), int64(limits.PeerStreamTimeout)))
 	case name == "grpc-encoding":
 		s.encodingName = value
 	case name == "grpc-accept-encoding":

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
 	"github.com/fulmar-rpc/fulmar/internal/wire"
 	"github.com/fulmar-rpc/fulmar/internal/wire/detect"
@@ -182,6 +183,7 @@ func (p *localPeer) call(ctx context.Context, request *Request) (*Response, erro
 	if err != nil {
 		return nil, err
 	}
+	call.Head.Timeout = min(call.Head.Timeout, limits.PeerTimeout)
 	if request.teller != nil {
 		request.written.Store(int64(request.elapsed()))
 	}

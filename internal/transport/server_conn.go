@@ -374,6 +374,7 @@ func (c *serverConn) inbound(message wire.Message, beyond, size int) *Inbound {
 	head := c.names.read(message.Info)
 	c.fulmar = c.fulmar || head.mux
 	call.claims, call.fulmar = head.mux, c.fulmar
+	head.Timeout = min(head.Timeout, limits.PeerTimeout)
 	c.server.admit(call, &message, &head)
 	c.refuseIfStopped(call)
 	if call.invalid == nil {

@@ -176,7 +176,7 @@ func (c *Conn) begin(f *Frame, now Nanoseconds) (Event, error) {
 	}
 	if text, ok := f.Info.Int(wire.KeyTimeout); ok {
 		if n, ok := number(text); ok {
-			event.Timeout = min(Nanoseconds(n)*1e6, Nanoseconds(limits.PeerTimeout))
+			event.Timeout = min(Nanoseconds(n)*1e6, Nanoseconds(limits.PeerStreamTimeout))
 		}
 	}
 	c.streams[s.id] = s
