@@ -2,12 +2,16 @@ package fulmar_test
 
 import (
 	"context"
+	"io"
 	"maps"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/fulmar-rpc/fulmar"
+	"github.com/fulmar-rpc/fulmar/internal/simnet"
 	"github.com/fulmar-rpc/fulmar/internal/testservice"
+	"github.com/fulmar-rpc/fulmar/internal/wire/http2"
 )
 
 // TestStreams_HeaderBehindTheEnd: what the server has said in front is there however the
@@ -76,6 +80,37 @@ func TestStreams_CanceledAtOnce(t *testing.T) {
 					t.Errorf("got %v, %v", item, err)
 				}
 			}
+		}
+	})
+}
+
+// TestStreams_TrailersOfAClientAreAnEnd: no client of gRPC sends any, but in HTTP/2 they end a
+// request.
+func TestStreams_TrailersOfAClientAreAnEnd(t *testing.T) {
+	config := fulmar.ServerConfig{UnknownStreamHandler: func(_ context.Context, messages *fulmar.ServerMessages) error {
+		for {
+			var message fulmar.Raw
+			if err := messages.Recv(&message); err != nil {
+				if err == io.EOF {
+					return nil
+				}
+				return err
+			}
+		}
+	}}
+	simulate(t, simnet.Config{}, config, fulmar.ClientConfig{}, &testservice.Stub{}, func(s *simulation) {
+		peer := s.http2Peer(http2.Config{})
+		id := peer.send(grpcMessage([]byte{0}, false), false, http2.Field{Name: ":path", Value: "/Any/thing"})
+		peer.listen(time.Second)
+		if status := peer.status[id]["grpc-status"]; status != "" {
+			t.Fatalf("the stream has ended too early: %v", peer.status[id])
+		}
+		if err := peer.http2.Headers(id, []http2.Field{{Name: "checksum", Value: "1"}}, true); err != nil {
+			t.Fatal(err)
+		}
+		peer.listen(time.Second)
+		if status := peer.status[id]["grpc-status"]; status != "0" {
+			t.Errorf("the handler has not seen the end: %v, %v", peer.status[id], peer.resets)
 		}
 	})
 }
