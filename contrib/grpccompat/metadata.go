@@ -39,20 +39,36 @@ func incoming(call fulmar.Call) metadata.MD {
 }
 
 // outgoing returns a context whose calls carry md. Headers that the protocol uses itself are
-// left out, as grpc-go leaves them out.
+// left out, as grpc-go leaves them out. What incoming has made can go out again: handlers
+// pass on what came to them.
 func outgoing(ctx context.Context, md metadata.MD) context.Context {
 	for key, values := range md {
-		if !ownHeader(key) {
-			ctx = fulmar.WithTransient(ctx, key, values...)
+		name := strings.ToLower(key)
+		persistent, isPersistent := strings.CutPrefix(name, persistentHeader)
+		transient, isTransient := strings.CutPrefix(name, transientHeader)
+		switch {
+		case ownHeader(name):
+		case isPersistent:
+			for _, value := range values {
+				ctx = fulmar.WithPersistent(ctx, keyOf(persistent), value)
+			}
+		case isTransient:
+			ctx = fulmar.WithTransient(ctx, keyOf(transient), values...)
+		default:
+			ctx = fulmar.WithTransient(ctx, name, values...)
 		}
 	}
 	return ctx
 }
 
-// ownHeader reports whether a header means something to HTTP/2 or gRPC.
+// keyOf returns a key of Kitex as it was before it became a part of a header.
+func keyOf(header string) string { return strings.ReplaceAll(strings.ToUpper(header), "-", "_") }
+
+// ownHeader reports whether a header means something to HTTP/2, gRPC or Kitex.
 func ownHeader(name string) bool {
 	switch name {
-	case "", "content-type", "content-length", "user-agent", "te", "host", "connection", "proxy-connection", "keep-alive", "transfer-encoding", "upgrade":
+	case "", "content-type", "content-length", "user-agent", "te", "host", "connection", "proxy-connection", "keep-alive", "transfer-encoding", "upgrade",
+		"source-service", "source-method":
 		return true
 	}
 	return name[0] == ':' || strings.HasPrefix(name, "grpc-")

@@ -104,6 +104,35 @@ func TestUnary_Metadata(t *testing.T) {
 	})
 }
 
+// TestUnary_PassesMetadataOn: what a handler gets it can send, as proxies do, and it comes to
+// the next one as what it was.
+func TestUnary_PassesMetadataOn(t *testing.T) {
+	var arrived metadata.MD
+	var user, request string
+	s := &service{unary: func(ctx context.Context, message *testpb.SimpleRequest) (*testpb.SimpleResponse, error) {
+		arrived, _ = metadata.FromIncomingContext(ctx)
+		call, _ := fulmar.CallFrom(ctx)
+		user, _ = call.Metadata().Persistent("USER_ID")
+		request, _ = call.Metadata().Transient("REQUEST_ID")
+		return &testpb.SimpleResponse{Payload: message.GetPayload()}, nil
+	}}
+	eachWay(t, s, setting{}, func(t *testing.T, client *grpccompat.Client) {
+		ctx := fulmar.WithTransient(fulmar.WithPersistent(t.Context(), "USER_ID", "42"), "REQUEST_ID", "7")
+		for range 2 {
+			user, request = "", ""
+			if _, err := ask(metadata.AppendToOutgoingContext(ctx, "tag", "a"), client); err != nil {
+				t.Fatal(err)
+			}
+			if user != "42" || request != "7" || !slices.Equal(arrived["tag"], []string{"a"}) {
+				t.Errorf("user %q, request %q, and %q", user, request, arrived)
+			}
+			arrived.Set("source-service", "of another call")
+			arrived.Delete("tag")
+			ctx = metadata.NewOutgoingContext(t.Context(), arrived.Copy())
+		}
+	})
+}
+
 // TestUnary_Errors: errors of handlers are statuses at the caller, with details, and errors
 // of Fulmar as well.
 func TestUnary_Errors(t *testing.T) {
