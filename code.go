@@ -51,10 +51,10 @@ const (
 	Unauthenticated Code = 16
 )
 
-// String returns the name in lower case with spaces.
+// String returns the name in lower case with spaces, and "ok" for 0, which is that of no error.
 func (c Code) String() string {
 	if c == 0 {
-		return "code 0"
+		return "ok"
 	}
 	return observe.Code(c).String()
 }

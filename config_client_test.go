@@ -117,7 +117,7 @@ func clientStreams() map[string]field[fulmar.ClientConfig] {
 				config.Target, config.Protocol = server.address, fulmar.GRPC
 				return streamed(t, config)
 			},
-			settings: []setting{{nil, "code 0"}, {[]fulmar.StreamInterceptor{refusingStreams}, "permission denied"}},
+			settings: []setting{{nil, "ok"}, {[]fulmar.StreamInterceptor{refusingStreams}, "permission denied"}},
 		},
 	}
 }

@@ -58,14 +58,14 @@ func serverPlaces() map[string]field[fulmar.ServerConfig] {
 				sum, err := dial(t, fulmar.ClientConfig{Target: server.address}).Add(context.Background(), 1, 2)
 				return fmt.Sprint(sum, " ", fulmar.CodeOf(err))
 			},
-			settings: []setting{{nil, "3 code 0"}, {[]fulmar.UnaryInterceptor{refusing}, "0 permission denied"}},
+			settings: []setting{{nil, "3 ok"}, {[]fulmar.UnaryInterceptor{refusing}, "0 permission denied"}},
 		},
 		"StreamInterceptors": {
 			observe: func(t *testing.T, config fulmar.ServerConfig) any {
 				server := serveAny(t, config, func(registrar fulmar.Registrar) { testservice.RegisterFeedServer(registrar, &feed{}) })
 				return streamed(t, fulmar.ClientConfig{Target: server.address, Protocol: fulmar.GRPC})
 			},
-			settings: []setting{{nil, "code 0"}, {[]fulmar.StreamInterceptor{refusingStreams}, "permission denied"}},
+			settings: []setting{{nil, "ok"}, {[]fulmar.StreamInterceptor{refusingStreams}, "permission denied"}},
 		},
 		"BeforeStop": {
 			observe:  func(t *testing.T, config fulmar.ServerConfig) any { return serve(t, config, adder()).stopError() },

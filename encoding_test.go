@@ -114,7 +114,7 @@ func serverEncodings() map[string]field[fulmar.ServerConfig] {
 		observe: func(t *testing.T, config fulmar.ServerConfig) any {
 			return addsWithDeflate(t, config, fulmar.ClientConfig{Encodings: []fulmar.Encoding{used.deflate()}})
 		},
-		settings: []setting{{nil, "unimplemented"}, {[]fulmar.Encoding{used.deflate()}, "code 0"}},
+		settings: []setting{{nil, "unimplemented"}, {[]fulmar.Encoding{used.deflate()}, "ok"}},
 	}}
 }
 
@@ -124,7 +124,7 @@ func clientEncodings() map[string]field[fulmar.ClientConfig] {
 		observe: func(t *testing.T, config fulmar.ClientConfig) any {
 			return addsWithDeflate(t, fulmar.ServerConfig{Encodings: []fulmar.Encoding{used.deflate()}}, config)
 		},
-		settings: []setting{{nil, "invalid argument"}, {[]fulmar.Encoding{used.deflate()}, "code 0"}},
+		settings: []setting{{nil, "invalid argument"}, {[]fulmar.Encoding{used.deflate()}, "ok"}},
 	}}
 }
 

@@ -41,7 +41,7 @@ func TestCode_HasTheNumbersOfGRPC(t *testing.T) {
 	want := map[fulmar.Code]string{
 		1: "canceled", 2: "unknown", 3: "invalid argument", 4: "deadline exceeded", 5: "not found", 6: "already exists",
 		7: "permission denied", 8: "resource exhausted", 9: "failed precondition", 10: "aborted", 11: "out of range",
-		12: "unimplemented", 13: "internal", 14: "unavailable", 15: "data loss", 16: "unauthenticated", 17: "code 17", 0: "code 0",
+		12: "unimplemented", 13: "internal", 14: "unavailable", 15: "data loss", 16: "unauthenticated", 17: "code 17", 0: "ok",
 	}
 	for code, name := range want {
 		if code.String() != name {
