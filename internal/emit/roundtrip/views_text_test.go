@@ -141,7 +141,17 @@ func compareEdited(prototype thrift.Struct, newView func() view, message []byte,
 	if problem := compareTexts(v, decoded); problem != "" {
 		return problem
 	}
-	return compareEqual(v, was, decoded, first)
+	if problem := compareEqual(v, was, decoded, first); problem != "" {
+		return problem
+	}
+	v.(interface{ Detach() }).Detach()
+	if again, err := thrift.Marshal(v); err != nil || !bytes.Equal(again, written) {
+		return fmt.Sprintf("detached it is written as %x, %v, want %x", again, err, written)
+	}
+	if problem := compareTexts(v, decoded); problem != "" {
+		return "detached, " + problem
+	}
+	return ""
 }
 
 // TestView_HasTheTextsOfHostileMessages changes every byte of messages: what can be read

@@ -34,15 +34,18 @@ func loadPartly(v view, s thrift.Struct, message []byte, random *rand.Rand) stri
 		return "" // what was found first is not what counts
 	}
 	structure := reflect.ValueOf(s)
-	for i := range structure.Elem().NumField() {
-		if asked[structure.Elem().Type().Field(i).Name] {
-			if problem := compareField(reflect.ValueOf(v), structure, i); problem != "" {
-				return fmt.Sprintf("loaded until %d: %s", ids, problem)
+	for detached := range 2 {
+		for i := range structure.Elem().NumField() {
+			if asked[structure.Elem().Type().Field(i).Name] {
+				if problem := compareField(reflect.ValueOf(v), structure, i); problem != "" {
+					return fmt.Sprintf("loaded until %d, detached %d times: %s", ids, detached, problem)
+				}
 			}
 		}
-	}
-	if again, err := thrift.Marshal(v); err != nil || !bytes.Equal(again, message) {
-		return fmt.Sprintf("loaded until %d and forwarded it is %x, %v", ids, again, err)
+		if again, err := thrift.Marshal(v); err != nil || !bytes.Equal(again, message) {
+			return fmt.Sprintf("loaded until %d, detached %d times and forwarded it is %x, %v", ids, detached, again, err)
+		}
+		v.(interface{ Detach() }).Detach()
 	}
 	return ""
 }
