@@ -226,6 +226,7 @@ func (g *generator) checkMethod(method *schema.Method) {
 	g.checkStrings(method.Annotations)
 	g.checkEncoding(method.Annotations)
 	g.checkMethodViews(method.Annotations)
+	g.checkViewsOf(method)
 	g.checkType(method.Result)
 	g.checkFields(method.Arguments, nil)
 	g.checkFields(method.Throws, nil)

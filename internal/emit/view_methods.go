@@ -69,6 +69,19 @@ func (g *generator) checkMethodViews(annotations schema.Annotations) {
 	}
 }
 
+// checkViewsOf warns of a method that has no struct in the place for which its go.views asks.
+func (g *generator) checkViewsOf(method *schema.Method) {
+	annotation := findAnnotation(method.Annotations, annotationViews)
+	if annotation == nil || annotation.Value == viewsNone || g.options.Kitex || g.returnsView(method) {
+		return
+	}
+	if isStream(method) {
+		g.warningf(annotation.Position, "annotation %s: has no effect on streams, whose messages are structs", annotationViews)
+	} else if !slices.ContainsFunc(method.Arguments, func(argument *schema.Field) bool { return g.isViewedArgument(method, argument) }) {
+		g.warningf(annotation.Position, "annotation %s: %s of %s has no effect, because there is no struct that could be a view", annotationViews, annotation.Value, method.Name)
+	}
+}
+
 // argumentType is the type of an argument of a Go method.
 func (p *printer) argumentType(method *schema.Method, argument *schema.Field) string {
 	if p.isViewedArgument(method, argument) {
