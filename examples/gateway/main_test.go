@@ -61,7 +61,9 @@ func TestRun_ForwardsByRegion(t *testing.T) {
 		targets = append(targets, address.String())
 	}
 	out := make(lines, 1)
-	serve(t, func(ctx context.Context) error { return run(ctx, "127.0.0.1:0", targets[0], targets[1], out) })
+	serve(t, func(ctx context.Context) error {
+		return run(ctx, settings{listen: "127.0.0.1:0", europe: targets[0], world: targets[1]}, out)
+	})
 	client, err := fulmar.NewClient(fulmar.ClientConfig{Target: strings.Fields(<-out)[2]})
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +83,7 @@ func TestRun_ForwardsByRegion(t *testing.T) {
 
 func TestRun_RefusesAWrongTarget(t *testing.T) {
 	var out bytes.Buffer
-	if err := run(t.Context(), "127.0.0.1:0", "nowhere", "127.0.0.1:1", &out); err == nil || out.Len() > 0 {
+	if err := run(t.Context(), settings{listen: "127.0.0.1:0", europe: "nowhere", world: "127.0.0.1:1"}, &out); err == nil || out.Len() > 0 {
 		t.Errorf("%v, and it wrote %s", err, out.String())
 	}
 }

@@ -15,6 +15,8 @@ require (
 	github.com/dlclark/regexp2 v1.11.0 // indirect
 	github.com/kr/text v0.2.0 // indirect
 	go.uber.org/goleak v1.3.0 // indirect
+	golang.org/x/net v0.62.0 // indirect
+	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
 	gopkg.in/yaml.v3 v3.0.1 // indirect
 )

@@ -8,7 +8,8 @@
 package main
 
 //go:generate go tool thriftgo -r -g go:package_prefix=github.com/fulmar-rpc/fulmar/test/apache/gen,ignore_initialisms -o gen ../interop/everything.thrift
-//go:generate go run ./adapt context gen/base gen/everything
+//go:generate go tool thriftgo -r -g go:package_prefix=github.com/fulmar-rpc/fulmar/test/apache/gen,ignore_initialisms -o gen ../../examples/gateway/orders.thrift
+//go:generate go run ./adapt context gen/base gen/everything gen/orders
 //go:generate go run ./adapt copy ../kitex/rules/rules.go gen/rules/rules.go github.com/fulmar-rpc/fulmar/test/kitex/gen/ github.com/fulmar-rpc/fulmar/test/apache/gen/
 
 import (

@@ -45,8 +45,7 @@ func startGateway(t *testing.T, europe, world string) string {
 }
 
 // TestGateway_OfTheExampleIsBetweenKitexAndKitex has a client of Kitex before the program of
-// examples/gateway and two servers of Kitex behind it. A gateway before and behind Apache
-// Thrift, which has no header for the tenant, is in TestThrough_ViewsPassWhatPeersSay.
+// examples/gateway and two servers of Kitex behind it. With Apache Thrift it is in test/apache.
 func TestGateway_OfTheExampleIsBetweenKitexAndKitex(t *testing.T) {
 	europe, world := startServer(t, "shop-server", "europe"), startServer(t, "shop-server", "world")
 	address := startGateway(t, europe, world)
