@@ -80,7 +80,7 @@ func attacksWithStreams() []attack {
 				b = append(b, a.request(0)...)
 			}
 			return b
-		}, (limits.HTTP2Streams+limits.HTTP2Refusals)/100 + 1, http2.EnhanceYourCalm, limits.HTTP2Streams, 1000},
+		}, (limits.HTTP2Streams+limits.HTTP2Refusals)/100 + 1, http2.EnhanceYourCalm, limits.HTTP2Streams, 3000},
 		{"streams that make us reset them", nothing, func(a *attacked) []byte {
 			id := a.id
 			return append(a.request(0), frame(http2.FrameWindowUpdate, 0, id, 0, 0, 0, 0)...)
