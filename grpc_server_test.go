@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"context"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -200,6 +201,28 @@ func TestGRPC_AnswersWhatCannotBeServed(t *testing.T) {
 			if got := peer.status[id]["grpc-status"]; got != "0" || !bytes.Equal(peer.data[id], grpcMessage(nothing, false)) {
 				t.Errorf("a good call: status %q, %x", got, peer.data[id])
 			}
+		}
+	})
+}
+
+// TestGRPC_SplitsBinaryHeaders: somebody on the way may have joined the values of a header.
+func TestGRPC_SplitsBinaryHeaders(t *testing.T) {
+	var got []string
+	stub := &testservice.Stub{OnNothing: func(ctx context.Context) error {
+		call, _ := fulmar.CallFrom(ctx)
+		for key, value := range call.Metadata().AllTransient() {
+			if key == "x-bin" {
+				got = append(got, value)
+			}
+		}
+		return nil
+	}}
+	simulate(t, simnet.Config{}, fulmar.ServerConfig{}, fulmar.ClientConfig{}, stub, func(s *simulation) {
+		peer := s.http2Peer(http2.Config{})
+		id := peer.send(grpcMessage([]byte{0}, false), true, http2.Field{Name: "x-bin", Value: "AQ==,AgM,BA"})
+		peer.listen(time.Second)
+		if want := []string{"\x01", "\x02\x03", "\x04"}; peer.status[id]["grpc-status"] != "0" || !slices.Equal(got, want) {
+			t.Errorf("status %q, values %q, want %q", peer.status[id]["grpc-status"], got, want)
 		}
 	})
 }

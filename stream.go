@@ -52,7 +52,8 @@ type ServerStreamingClient[Res any] interface {
 	// no message is left, and its error, or that of the network, otherwise.
 	Recv() (*Res, error)
 	// All yields all messages that are left, and the error if the stream does not end
-	// well. Who leaves the loop early cancels the call.
+	// well. Who leaves the loop early cancels the call, and so does an error, that of a
+	// receive timeout too.
 	All() iter.Seq2[*Res, error]
 	ClientStream
 }

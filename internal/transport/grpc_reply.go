@@ -155,16 +155,17 @@ func (r *grpcReply) field(field *http2.Field) error {
 	return nil
 }
 
-// pair adds metadata. A key may come several times.
+// pair adds metadata. A key may come several times, and one of bytes with several values.
 func (r *grpcReply) pair(name, value string) {
-	if grpc.IsBinary(name) {
-		decoded, ok := grpc.DecodeBinary(value)
-		if !ok {
-			return
-		}
-		value = string(decoded)
+	if !grpc.IsBinary(name) {
+		r.pairs = append(r.pairs, Pair{Key: name, Value: value})
+		return
 	}
-	r.pairs = append(r.pairs, Pair{Key: name, Value: value})
+	for part := range strings.SplitSeq(value, grpc.BinarySeparator) {
+		if decoded, ok := grpc.DecodeBinary(part); ok {
+			r.pairs = append(r.pairs, Pair{Key: name, Value: string(decoded)})
+		}
+	}
 }
 
 // data takes bytes of the message. Memory is taken as they arrive, whatever the prefix

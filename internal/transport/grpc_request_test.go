@@ -86,14 +86,14 @@ func FuzzGRPCReply(f *testing.F) {
 func TestGRPCReply_Pairs(t *testing.T) {
 	reply := new(grpcReply)
 	for _, field := range []http2.Field{
-		{Name: "a", Value: "1"}, {Name: "b-bin", Value: "AQ"}, {Name: "a", Value: "2"}, {Name: "b-bin", Value: "Ag=="},
+		{Name: "a", Value: "1"}, {Name: "b-bin", Value: "AQ"}, {Name: "a", Value: "2"}, {Name: "b-bin", Value: "Ag==,AwQ,!"},
 		{Name: "c-bin", Value: "!"}, {Name: "grpc-message", Value: "%C3%BC"}, {Name: "grpc-status", Value: "9"}, {Name: "date", Value: "now"},
 	} {
 		if err := reply.field(&field); err != nil {
 			t.Error(err)
 		}
 	}
-	if want := []Pair{{Key: "a", Value: "1"}, {Key: "b-bin", Value: "\x01"}, {Key: "a", Value: "2"}, {Key: "b-bin", Value: "\x02"}}; !slices.Equal(reply.pairs, want) {
+	if want := []Pair{{Key: "a", Value: "1"}, {Key: "b-bin", Value: "\x01"}, {Key: "a", Value: "2"}, {Key: "b-bin", Value: "\x02"}, {Key: "b-bin", Value: "\x03\x04"}}; !slices.Equal(reply.pairs, want) {
 		t.Errorf("got %q, want %q", reply.pairs, want)
 	}
 	if reply.status.code != 9 || reply.status.message != "ü" {

@@ -277,20 +277,26 @@ func (s *serverStream) field(name, value string) {
 // upperKey returns a key as the sender had it before it became a header.
 func upperKey(key string) string { return strings.ReplaceAll(strings.ToUpper(key), "-", "_") }
 
-// pair adds metadata. A header may come several times.
+// pair adds metadata. A header may come several times, and one of bytes with several values.
 func (s *serverStream) pair(prefix, key, name, value string) {
-	if grpc.IsBinary(name) {
-		decoded, ok := grpc.DecodeBinary(value)
+	if !grpc.IsBinary(name) {
+		s.add(Pair{Prefix: prefix, Key: key, Value: value})
+		return
+	}
+	for part := range strings.SplitSeq(value, grpc.BinarySeparator) {
+		decoded, ok := grpc.DecodeBinary(part)
 		if !ok {
 			s.refuse(grpc.Internal, "the value of header %.100q is no base64", name)
 			return
 		}
-		value = string(decoded)
+		s.add(Pair{Prefix: prefix, Key: key, Value: string(decoded)})
 	}
-	if key == "" || value == "" {
-		return
+}
+
+func (s *serverStream) add(pair Pair) {
+	if pair.Key != "" && pair.Value != "" {
+		s.head.Metadata = append(s.head.Metadata, pair)
 	}
-	s.head.Metadata = append(s.head.Metadata, Pair{Prefix: prefix, Key: key, Value: value})
 }
 
 // refuse makes the call be refused before its handler runs. The first reason counts.

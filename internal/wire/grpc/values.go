@@ -149,6 +149,10 @@ func IsBinary(key string) bool { return strings.HasSuffix(key, "-bin") }
 // EncodeBinary returns the value of a key that ends in -bin, without padding.
 func EncodeBinary(value []byte) string { return base64.RawStdEncoding.EncodeToString(value) }
 
+// BinarySeparator is between values of such a key that somebody on the way has joined: they are
+// split before they are decoded (PROTOCOL-HTTP2, Custom-Metadata).
+const BinarySeparator = ","
+
 // DecodeBinary returns the bytes of one such value, with padding or without.
 func DecodeBinary(value string) ([]byte, bool) {
 	if strings.ContainsAny(value, "\r\n") {
