@@ -17,8 +17,8 @@ func (p *printer) viewEditors(f viewField, receiver string) {
 	case f.methods.editEntry != "":
 		p.P()
 		p.doc(sentence(f.methods.editEntry, " changes what is in the value of a key in ", f.methods.get, ": edit is called with it, and must neither keep it nor change v. It reports whether the key is there."))
-		p.viewPartSetter(f, receiver+f.methods.editEntry+"(key "+p.viewKeyType(f.Type.Key)+", "+p.viewEdit(f.Type.Element)+") bool {",
-			"return "+p.imports.view("EditEntry")+"(&v.view, "+f.arguments()+", "+p.viewKey(f.Type.Key)+", edit)")
+		p.viewEntryChanger(f, receiver+f.methods.editEntry+"(key "+p.viewKeyType(f.Type.Key)+", "+p.viewEdit(f.Type.Element)+") bool {",
+			"return ", p.imports.view("EditEntry")+"(&v.view, "+f.arguments()+", "+p.viewKey(f.Type.Key)+", edit)")
 	}
 }
 

@@ -102,8 +102,31 @@ func (p *printer) viewEntrySetters(f viewField, receiver string) {
 		"v.view."+method+"Entry("+f.arguments()+", "+key+", "+value+")")
 	p.P()
 	p.doc(sentence(f.methods.deleteEntry, " removes a key from ", f.methods.get, ", if it is there."))
-	p.viewPartSetter(f, receiver+f.methods.deleteEntry+"(key "+keyType+") {",
+	p.viewEntryChanger(f, receiver+f.methods.deleteEntry+"(key "+keyType+") {", "",
 		"v.view.DeleteEntry("+f.arguments()+", "+key+")")
+}
+
+// viewEntryChanger prints a method that changes an entry of a map if it is there, which call
+// reports, and so does the method if there is something in front of call. What is absent is
+// set to the default before, but if that has no such entry it stays absent.
+func (p *printer) viewEntryChanger(f viewField, head, returns, call string) {
+	if f.Default == nil {
+		p.P(head, " ", returns, call, " }")
+		return
+	}
+	p.P(head)
+	p.P("before, absent := *v, !v.view.Has(", f.slot(), ")")
+	p.P("if absent {")
+	p.P("v.", f.methods.set, "(", p.value(f.Default), ")")
+	p.P("}")
+	p.P("found := ", call)
+	p.P("if absent && !found {")
+	p.P("*v = before")
+	p.P("}")
+	if returns != "" {
+		p.P(returns, "found")
+	}
+	p.P("}")
 }
 
 // viewElementArgument is what methods take that change a part of a container, and what

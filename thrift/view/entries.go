@@ -138,15 +138,17 @@ func (v *View) addEntry(slots []Slot, shape *Shape, number int, entries *viewEnt
 	v.SetPart(slots, shape, number, entries)
 }
 
-// DeleteEntry removes the entries of a key from the map that is the value of a field.
-func (v *View) DeleteEntry(slots []Slot, shape *Shape, number int, key Key) {
+// DeleteEntry removes the entries of a key from the map that is the value of a field, and
+// reports whether there were any.
+func (v *View) DeleteEntry(slots []Slot, shape *Shape, number int, key Key) (found bool) {
 	if s := slots[number]; !v.Has(s) || v.isUnwritable(s) {
-		return
+		return false
 	}
 	entries := v.entries(slots, shape, number)
-	if _, found := entries.take(key); found {
+	if _, found = entries.take(key); found {
 		v.SetPart(slots, shape, number, &entries)
 	}
+	return found
 }
 
 // SetNumberEntry makes value the value of a key in a map, as SetNumber makes it that of a

@@ -11,6 +11,7 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/views/golden/views"
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/testkit"
+	fieldview "github.com/fulmar-rpc/fulmar/thrift/view"
 )
 
 // entriesOf returns a views.Containers whose map byBool has n entries with the same key:
@@ -77,5 +78,38 @@ func TestView_TextOfALongMap(t *testing.T) {
 	want[5] = `"k05": "new"`
 	if got, want := v.String(), "texts: {"+strings.Join(slices.Sorted(slices.Values(want)), ", ")+", ... 68 more}"; !strings.Contains(got, want) {
 		t.Errorf("the text is %s, want %s", got, want)
+	}
+}
+
+// A map that is absent stays so if what is to be changed is not in its default.
+func TestView_ChangesNoEntryThatIsNotThere(t *testing.T) {
+	edit := func(leaf *views.LeafView) { leaf.SetNumber(9) }
+	for name, test := range map[string]struct {
+		change         func(v *views.AroundView)
+		counts, leaves bool
+	}{
+		"deleted, not there": {change: func(v *views.AroundView) { v.DeleteCountsEntry("b"); v.DeleteLeavesEntry("b") }},
+		"edited, not there": {change: func(v *views.AroundView) {
+			if v.EditLeavesEntry("b", edit) {
+				t.Error("it is there")
+			}
+		}},
+		"deleted": {change: func(v *views.AroundView) { v.DeleteCountsEntry("a") }, counts: true},
+		"edited": {change: func(v *views.AroundView) {
+			if !v.EditLeavesEntry("a", edit) {
+				t.Error("it is not there")
+			}
+		}, leaves: true},
+	} {
+		var v views.AroundView
+		v.SetNumber(3)
+		test.change(&v)
+		if v.HasCounts() != test.counts || v.HasLeaves() != test.leaves || v.Number() != 3 {
+			t.Errorf("%s: %v, %v, %d", name, v.HasCounts(), v.HasLeaves(), v.Number())
+		}
+		leaves := v.Leaves()
+		if leaf, found := fieldview.Lookup(leaves, "a"); !found || leaf.Number() == 9 != test.leaves {
+			t.Errorf("%s: the leaf is %v, %v", name, leaf.Number(), found)
+		}
 	}
 }

@@ -162,6 +162,8 @@ struct Around {
   4: Inside preset = {"text": "p"}
   5: Choice choice
   6: i64 size = 3
+  7: map<string, i32> counts = {"a": 1}
+  8: map<string, Leaf> leaves = {"a": {"number": 1}}
 }
 
 struct Holder { 1: list<Around> list }

@@ -1077,7 +1077,9 @@ func (s *Around) Equal(other *Around) bool {
 		methods.EqualStructs(s.List, other.List) &&
 		s.Preset.Equal(&other.Preset) &&
 		s.Choice.Equal(&other.Choice) &&
-		s.Size == other.Size
+		s.Size == other.Size &&
+		maps.Equal(s.Counts, other.Counts) &&
+		methods.EqualStructMap(s.Leaves, other.Leaves)
 }
 
 // Clone returns a copy that shares no memory with s.
@@ -1096,15 +1098,31 @@ func (s *Around) Detach() {
 	methods.DetachStructs(&s.List)
 	s.Preset.Detach()
 	s.Choice.Detach()
+	methods.DetachMap(&s.Counts, methods.DetachString, nil)
+	methods.DetachMap(&s.Leaves, methods.DetachString, methods.DetachPointer)
 }
 
 // SizeThrift returns how many bytes WriteThrift writes.
 func (s *Around) SizeThrift() int {
-	n := 36
+	n := 54
 	n += s.Inside.SizeThrift()
 	n += methods.SizeStructs(s.List)
 	n += s.Preset.SizeThrift()
 	n += s.Choice.SizeThrift()
+	n += 8 * len(s.Counts)
+	for key := range s.Counts {
+		n += len(key)
+	}
+	n += 4 * len(s.Leaves)
+	for key, value := range s.Leaves {
+		n += len(key)
+		if value != nil {
+			n += value.SizeThrift()
+		}
+		if n > methods.SizeMost {
+			break
+		}
+	}
 	return n
 }
 

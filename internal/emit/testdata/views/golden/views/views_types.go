@@ -338,17 +338,25 @@ func NewInside() *Inside {
 }
 
 type Around struct {
-	Inside Inside   `json:"inside"`
-	Number int32    `json:"number"`
-	List   []Inside `json:"list"`
-	Preset Inside   `json:"preset"`
-	Choice Choice   `json:"choice"`
-	Size   int64    `json:"size"`
+	Inside Inside           `json:"inside"`
+	Number int32            `json:"number"`
+	List   []Inside         `json:"list"`
+	Preset Inside           `json:"preset"`
+	Choice Choice           `json:"choice"`
+	Size   int64            `json:"size"`
+	Counts map[string]int32 `json:"counts"`
+	Leaves map[string]*Leaf `json:"leaves"`
 }
 
 // NewAround returns a new Around with the defaults of the definition.
 func NewAround() *Around {
-	return &Around{List: []Inside{{Text: "x"}}, Preset: Inside{Text: "p"}, Size: 3}
+	return &Around{
+		List:   []Inside{{Text: "x"}},
+		Preset: Inside{Text: "p"},
+		Size:   3,
+		Counts: map[string]int32{"a": 1},
+		Leaves: map[string]*Leaf{"a": {Number: 1}},
+	}
 }
 
 type Holder struct {

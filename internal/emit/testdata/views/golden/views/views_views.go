@@ -4202,7 +4202,7 @@ func (v *InsideView) ClearText() { v.view.Clear(v.slots[:], &insideViewShape, 3)
 // in a message. See view.View for who may use it, and for how long.
 type AroundView struct {
 	view  view.View
-	slots [6]view.Slot
+	slots [8]view.Slot
 }
 
 var aroundViewShape = view.Shape{
@@ -4214,6 +4214,8 @@ var aroundViewShape = view.Shape{
 		{Key: 0x000c0004, Name: "Preset", Value: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[InsideView]}},                                                    // 4: Inside preset
 		{Key: 0x000c0005, Name: "Choice", Value: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[ChoiceView]}},                                                    // 5: Choice choice
 		{Key: 0x000a0006, Name: "Size"}, // 6: i64 size
+		{Key: 0x000d0007, Name: "Counts", Value: &view.Type{Type: thrift.Map, Key: &view.Type{Type: thrift.String}, Element: &view.Type{Type: thrift.I32}}},                                                     // 7: map<string, i32> counts
+		{Key: 0x000d0008, Name: "Leaves", Value: &view.Type{Type: thrift.Map, Key: &view.Type{Type: thrift.String}, Element: &view.Type{Type: thrift.StructType, Struct: view.ShapeOf[LeafView]}, Plain: true}}, // 8: map<string, Leaf> leaves
 	},
 	New: func() thrift.Struct { return NewAround() },
 }
@@ -4495,6 +4497,144 @@ func (v *AroundView) HasSize() bool { return v.view.Has(v.slots[5]) }
 
 // ClearSize removes Size.
 func (v *AroundView) ClearSize() { v.view.Clear(v.slots[:], &aroundViewShape, 5) }
+
+func (v *AroundView) Counts() view.Map[string, int32] {
+	b := v.view.Value(v.slots[6])
+	if b == nil {
+		b = view.Default(func(w *thrift.Writer, b []byte) []byte {
+			value := map[string]int32{"a": 1}
+			b = w.BeginMap(b, 0, thrift.String, thrift.I32, len(value))
+			for key, value := range value {
+				b = w.String(b, key)
+				b = w.I32(b, value)
+			}
+			w.EndMap()
+			return b
+		})
+	}
+	return view.MapOf(b, thrift.String, thrift.I32, view.Text, view.Number[int32])
+}
+
+// SetCounts changes Counts.
+func (v *AroundView) SetCounts(value map[string]int32) {
+	v.view.SetEncoded(v.slots[:], &aroundViewShape, 6, func(w *thrift.Writer, b []byte) []byte {
+		b = w.BeginMap(b, 0, thrift.String, thrift.I32, len(value))
+		for key, value := range value {
+			b = w.String(b, key)
+			b = w.I32(b, value)
+		}
+		w.EndMap()
+		return b
+	})
+}
+
+// SetCountsEntry makes value that of a key in Counts.
+func (v *AroundView) SetCountsEntry(key string, value int32) {
+	if !v.view.Has(v.slots[6]) {
+		v.SetCounts(map[string]int32{"a": 1})
+	}
+	v.view.SetNumberEntry(v.slots[:], &aroundViewShape, 6, view.TextKey(key), uint64(value))
+}
+
+// DeleteCountsEntry removes a key from Counts, if it is there.
+func (v *AroundView) DeleteCountsEntry(key string) {
+	before, absent := *v, !v.view.Has(v.slots[6])
+	if absent {
+		v.SetCounts(map[string]int32{"a": 1})
+	}
+	found := v.view.DeleteEntry(v.slots[:], &aroundViewShape, 6, view.TextKey(key))
+	if absent && !found {
+		*v = before
+	}
+}
+
+// HasCounts reports whether Counts is there.
+func (v *AroundView) HasCounts() bool { return v.view.Has(v.slots[6]) }
+
+// ClearCounts removes Counts.
+func (v *AroundView) ClearCounts() { v.view.Clear(v.slots[:], &aroundViewShape, 6) }
+
+func (v *AroundView) Leaves() view.Map[string, LeafView] {
+	b := v.view.Value(v.slots[7])
+	if b == nil {
+		b = view.Default(func(w *thrift.Writer, b []byte) []byte {
+			value := map[string]*Leaf{"a": {Number: 1}}
+			b = w.BeginMap(b, 0, thrift.String, thrift.StructType, len(value))
+			for key, value := range value {
+				if value == nil {
+					w.FailNil("views.Around: leaves")
+					break
+				}
+				b = w.String(b, key)
+				b = value.WriteThrift(w, b)
+			}
+			w.EndMap()
+			return b
+		})
+	}
+	return view.MapOf(b, thrift.String, thrift.StructType, view.Text, func(b []byte) (value LeafView, size int) {
+		size = value.BindThrift(b)
+		return value, size
+	})
+}
+
+// SetLeaves changes Leaves.
+func (v *AroundView) SetLeaves(value map[string]*Leaf) {
+	v.view.SetEncoded(v.slots[:], &aroundViewShape, 7, func(w *thrift.Writer, b []byte) []byte {
+		b = w.BeginMap(b, 0, thrift.String, thrift.StructType, len(value))
+		for key, value := range value {
+			if value == nil {
+				w.FailNil("views.Around: leaves")
+				break
+			}
+			b = w.String(b, key)
+			b = value.WriteThrift(w, b)
+		}
+		w.EndMap()
+		return b
+	})
+}
+
+// SetLeavesEntry makes value that of a key in Leaves.
+func (v *AroundView) SetLeavesEntry(key string, value LeafView) {
+	if !v.view.Has(v.slots[7]) {
+		v.SetLeaves(map[string]*Leaf{"a": {Number: 1}})
+	}
+	v.view.SetPartEntry(v.slots[:], &aroundViewShape, 7, view.TextKey(key), &value)
+}
+
+// DeleteLeavesEntry removes a key from Leaves, if it is there.
+func (v *AroundView) DeleteLeavesEntry(key string) {
+	before, absent := *v, !v.view.Has(v.slots[7])
+	if absent {
+		v.SetLeaves(map[string]*Leaf{"a": {Number: 1}})
+	}
+	found := v.view.DeleteEntry(v.slots[:], &aroundViewShape, 7, view.TextKey(key))
+	if absent && !found {
+		*v = before
+	}
+}
+
+// EditLeavesEntry changes what is in the value of a key in Leaves: edit is
+// called with it, and must neither keep it nor change v. It reports whether the
+// key is there.
+func (v *AroundView) EditLeavesEntry(key string, edit func(value *LeafView)) bool {
+	before, absent := *v, !v.view.Has(v.slots[7])
+	if absent {
+		v.SetLeaves(map[string]*Leaf{"a": {Number: 1}})
+	}
+	found := view.EditEntry(&v.view, v.slots[:], &aroundViewShape, 7, view.TextKey(key), edit)
+	if absent && !found {
+		*v = before
+	}
+	return found
+}
+
+// HasLeaves reports whether Leaves is there.
+func (v *AroundView) HasLeaves() bool { return v.view.Has(v.slots[7]) }
+
+// ClearLeaves removes Leaves.
+func (v *AroundView) ClearLeaves() { v.view.Clear(v.slots[:], &aroundViewShape, 7) }
 
 // HolderView is a view of a Holder: it reads and changes fields where they are
 // in a message. See view.View for who may use it, and for how long.
