@@ -59,8 +59,9 @@ type Config struct {
 
 	// SpinTime is how long a goroutine of EngineEpoll looks for events before it
 	// waits, while they come that fast; a fifth of a processor at most, each. It never
-	// does with one processor (GOMAXPROCS), or when a control group allows less
-	// than one. Default: 50 us (SpinTime). Negative: never.
+	// does where the machine has one processor, or when a control group allows less
+	// than one, and for at most 15 us (SpinTimeAlone) with a GOMAXPROCS of one.
+	// Default: 50 us (SpinTime). Negative: never.
 	SpinTime time.Duration
 
 	// ReadBufferBytes is how many unread bytes a connection holds before it

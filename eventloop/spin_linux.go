@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/fulmar-rpc/fulmar/internal/limits"
 )
 
 // Waking a goroutine that waits for the network takes longer than most events
@@ -41,8 +43,12 @@ type spinner struct {
 }
 
 func newSpinner(most time.Duration) spinner {
-	if runtime.GOMAXPROCS(0) == 1 || quotaBelowOne() {
+	switch {
+	case quotaBelowOne() || onlyProcessor(onlineFile):
 		most = 0
+	case runtime.GOMAXPROCS(0) == 1:
+		// What is ready runs first, but the collector would have to wait.
+		most = min(most, limits.SpinTimeAlone)
 	}
 	// The first waits tell how long they take.
 	return spinner{most: most, gap: 2 * most}
@@ -69,6 +75,16 @@ func (s *spinner) waited(took time.Duration, events int) {
 	// One long pause between two bursts should not end it, many should.
 	took = min(took, 8*s.most)
 	s.gap += (took - s.gap) / 8
+}
+
+// onlineFile is where Linux lists the processors that run, such as "0-7".
+const onlineFile = "/sys/devices/system/cpu/online"
+
+// onlyProcessor reports whether the machine has one processor, or nobody knows: peers on it
+// could not run while somebody spins.
+func onlyProcessor(name string) bool {
+	list, err := os.ReadFile(name)
+	return err != nil || !strings.ContainsAny(string(list), "-,")
 }
 
 // groupsMost bounds how many control groups, each in the next, are looked at.

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/fulmar-rpc/fulmar/internal/limits"
 )
 
 // TestSpinner_SpinsWhileEventsComeFast is a white-box test: when to spin is a
@@ -88,10 +90,29 @@ func TestSpinner_PollersSpinAsConfigured(t *testing.T) {
 	}
 }
 
-func TestSpinner_NotOnOneProcessor(t *testing.T) {
+func TestSpinner_NotForLongOnOneProcessor(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	if s := newSpinner(time.Millisecond); s.most != 0 {
-		t.Errorf("it would spin for %v", s.most)
+	want := limits.SpinTimeAlone
+	if quotaBelowOne() || onlyProcessor(onlineFile) {
+		want = 0
+	}
+	if s := newSpinner(time.Millisecond); s.most != want {
+		t.Errorf("it would spin for %v, want %v", s.most, want)
+	}
+}
+
+func TestOnlyProcessor_ReadsTheList(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "online")
+	if !onlyProcessor(name) {
+		t.Error("nobody knows, and it spins")
+	}
+	for list, want := range map[string]bool{"0\n": true, "3\n": true, "": true, "0-1\n": false, "0,2\n": false, "1-3,5\n": false} {
+		if err := os.WriteFile(name, []byte(list), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if got := onlyProcessor(name); got != want {
+			t.Errorf("%q: %v", list, got)
+		}
 	}
 }
 
