@@ -47,15 +47,15 @@ func (c *Conn) countOther() error {
 	return nil
 }
 
-// countReset counts a stream that the peer resets: s, or one that was complete if that is nil.
-// It does not if something was sent on it, or the peer has waited for that: then it is a call
+// countReset counts a stream that the peer resets: s, or one that was complete, or passed over,
+// if that is nil. It does not if something was sent on it, or the peer has waited for that: then it is a call
 // that was given up, by its deadline or for another one.
 func (c *Conn) countReset(id uint32, s *stream, now Nanoseconds) error {
 	if s != nil && (s.answered || now-s.began >= Nanoseconds(limits.HTTP2ResetSoon)) {
 		return nil
 	}
-	if used, ours := c.history.of(id); s == nil && (!used || ours) {
-		return nil // refused, or it crosses a reset of ours
+	if used, ours := c.history.of(id); s == nil && (!used || ours) && !c.history.wasPassed(id) {
+		return nil // it crosses a reset of ours
 	}
 	c.counts.resets++
 	if allowed := limits.HTTP2Resets + c.counts.streams/2; c.counts.resets > allowed {

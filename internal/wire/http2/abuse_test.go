@@ -66,7 +66,7 @@ func attacksWithStreams() []attack {
 				b = append(append(b, a.request(0)...), frame(http2.FrameRSTStream, 0, id, 0, 0, 0, 8)...)
 			}
 			return b
-		}, (limits.HTTP2Streams+limits.HTTP2Refusals)/100 + 1, http2.EnhanceYourCalm, limits.HTTP2Streams, 3000},
+		}, 2*limits.HTTP2Resets/100 + 1, http2.EnhanceYourCalm, limits.HTTP2Streams, 600},
 		{"rapid reset of handlers that end", nothing, func(a *attacked) (b []byte) {
 			for range 100 {
 				id := a.id

@@ -86,7 +86,7 @@ func (c *Conn) begin(f *Frame, fields []Field, tooLarge bool, now Nanoseconds) (
 // pass remembers a stream that nobody sees.
 func (c *Conn) pass(id uint32) {
 	c.history.begin(id)
-	c.history.reset(id)
+	c.history.pass(id)
 	c.counts.streams++
 	c.counts.ourResets++
 }

@@ -136,26 +136,27 @@ func (q *streamQueue) remove(s *stream) {
 }
 
 // historyStreams is how many streams a connection remembers, those in use among them:
-// 256 bytes. A frame for an older one is taken for one that crossed a reset.
+// 384 bytes. A frame for an older one is taken for one that crossed a reset.
 const historyStreams = 1024
 
-// history remembers of the newest streams whether they were used, and whether we
-// reset them. Ids are odd: there are no pushes.
+// history remembers of the newest streams whether they were used, whether we reset them, and
+// whether that was before anybody looked at them. Ids are odd: there are no pushes.
 type history struct {
-	newest       uint32
-	used, resets [historyStreams / 64]uint64
+	newest               uint32
+	used, resets, passed [historyStreams / 64]uint64
 }
 
 // begin records that a stream is used now. Those between it and the newest before are
 // closed without having been used (RFC 9113, 5.1.1).
 func (h *history) begin(id uint32) {
 	if gap := (id - h.newest) / 2; gap >= historyStreams {
-		h.used, h.resets = [historyStreams / 64]uint64{}, [historyStreams / 64]uint64{}
+		*h = history{}
 	} else {
 		for i := h.newest + 2; i <= id && h.newest != 0; i += 2 {
 			word, bit := place(i)
 			h.used[word] &^= bit
 			h.resets[word] &^= bit
+			h.passed[word] &^= bit
 		}
 	}
 	h.newest = id
@@ -166,6 +167,19 @@ func (h *history) begin(id uint32) {
 func (h *history) reset(id uint32) {
 	word, bit := place(id)
 	h.resets[word] |= bit
+}
+
+// pass is reset for a stream that nobody looks at.
+func (h *history) pass(id uint32) {
+	h.reset(id)
+	word, bit := place(id)
+	h.passed[word] |= bit
+}
+
+// wasPassed reports whether it is known that nobody has looked at a stream up to the newest.
+func (h *history) wasPassed(id uint32) bool {
+	word, bit := place(id)
+	return (h.newest-id)/2 < historyStreams && h.passed[word]&bit != 0
 }
 
 // of returns what is known of a stream up to the newest.
