@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"runtime"
 	"strings"
 	"sync"
 
@@ -251,6 +252,11 @@ func (i *inflation) grow(ctx context.Context) error {
 		case <-ctx.Done():
 			return &grpc.Error{Code: grpc.Canceled, Detail: "the call ended before its message was inflated"}
 		}
+	}
+	if i.length >= inflateAtOnce {
+		// Others would wait until the scheduler takes the processor away, 10 ms: p99 of calls
+		// beside gzip bombs was 25 ms, and 7 to 15 with this (S20).
+		runtime.Gosched()
 	}
 	size := min(max(i.length, inflatePieceMin), inflatePieceMax)
 	if all := i.length + size; i.budget != nil && all >= budgetBytesMin {
