@@ -47,7 +47,6 @@ func newSpinner(most time.Duration) spinner {
 	case quotaBelowOne() || onlyProcessor(onlineFile):
 		most = 0
 	case runtime.GOMAXPROCS(0) == 1:
-		// What is ready runs first, but the collector would have to wait.
 		most = min(most, limits.SpinTimeAlone)
 	}
 	// The first waits tell how long they take.

@@ -16,8 +16,8 @@ type gathering struct {
 	messages int
 	turns    uint64
 	waits    bool
-	// arrived is how many messages the last read has brought: so many are likely to be
-	// answered at once.
+	// arrived is how many messages the last read has brought, frames of long ones each for
+	// one: so many are likely to be answered at once.
 	arrived int
 }
 
@@ -27,8 +27,9 @@ type gathering struct {
 const gatheringEighths = 3
 
 // gatheringYields is how often others may run if answers are missing. The scheduler sometimes
-// lets who yields run before those who have waited for longer: with one yield a fifth of the
-// parts of bidi-1k-c16 were of 5 messages or fewer that should have been of 6.
+// lets who yields run before those who have waited for longer: with one yield 62 % of the
+// writes of bidi-1k-c16 were of 6 messages, with two 80 % and nearly all others of the 4 that
+// 16 leave (perf record of the system calls, 0.3 s).
 const gatheringYields = 2
 
 // readyLocked reports whether it is the caller's turn to write, for a crowd of calls on the
@@ -48,7 +49,7 @@ func (g *gathering) readyLocked(crowd int, lock sync.Locker) bool {
 		lock.Lock()
 		if g.turns != turn {
 			// Somebody has written it. What has come since then is gathered by its first one:
-			// to write that here left every seventh message of bidi-1k-c16 alone.
+			// with that written here every seventh write of bidi-1k-c16 was of one message.
 			return false
 		}
 		if g.messages >= g.arrived {

@@ -139,7 +139,7 @@ func (s *sender) write(write func([][]byte) (int64, error)) (all, again bool) {
 }
 
 // gather lets others add to the queue, twice if answers are missing: see gatheringYields. With
-// once, a quarter of the batches of mux-1k-c100 were of 5 requests or fewer, now two of a hundred.
+// once, a fifth of the writes of mux-1k-c100 were of 5 requests or fewer, now two of a hundred.
 func (s *sender) gather() {
 	for range gatheringYields {
 		runtime.Gosched()
