@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/fulmar-rpc/fulmar"
+	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
 	"github.com/fulmar-rpc/fulmar/internal/simnet"
 	"github.com/fulmar-rpc/fulmar/internal/testservice"
@@ -164,6 +165,7 @@ func TestGRPC_AnswersWhatCannotBeServed(t *testing.T) {
 		"a slash more":            {grpcMessage(nothing, false), []http2.Field{field(":path", "//Echo/nothing")}, "200", "12"},
 		"qualified name":          {grpcMessage(nothing, false), []http2.Field{field(":path", "/Other/Echo:nothing")}, "200", "12"},
 		"no time":                 {grpcMessage(nothing, false), []http2.Field{field("grpc-timeout", "1")}, "200", "3"},
+		"too many values":         {grpcMessage(nothing, false), []http2.Field{field("x-bin", strings.Repeat("AA,", limits.HeaderPairs)+"AA")}, "200", "8"},
 		"no base64":               {grpcMessage(nothing, false), []http2.Field{field("x-bin", "%")}, "200", "13"},
 		"half a message":          {grpcMessage([]byte("12345"), false)[:7], nil, "200", "13"},
 		"half a prefix":           {[]byte{0, 0}, nil, "200", "13"},

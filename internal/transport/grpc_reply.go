@@ -162,7 +162,8 @@ func (r *grpcReply) pair(name, value string) {
 		return
 	}
 	for part := range strings.SplitSeq(value, grpc.BinarySeparator) {
-		if decoded, ok := grpc.DecodeBinary(part); ok {
+		// One header can have thousands: those beyond the limit are lost, the reply is not.
+		if decoded, ok := grpc.DecodeBinary(part); ok && len(r.pairs) < limits.HeaderPairs {
 			r.pairs = append(r.pairs, Pair{Key: name, Value: string(decoded)})
 		}
 	}

@@ -98,6 +98,9 @@ func (h *http2Server) data() error {
 				return err
 			}
 			c.started = time.Time{}
+			if stream.messages != nil {
+				h.flush(false) // The peer may wait for a window, whatever the handler does.
+			}
 			h.serve(stream, now)
 			return nil // the event loop calls again if there is more
 		}

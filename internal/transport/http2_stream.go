@@ -293,8 +293,13 @@ func (s *serverStream) pair(prefix, key, name, value string) {
 	}
 }
 
+// add adds a pair, unless it says nothing. One header of bytes can have thousands.
 func (s *serverStream) add(pair Pair) {
-	if pair.Key != "" && pair.Value != "" {
+	switch {
+	case pair.Key == "" || pair.Value == "":
+	case len(s.head.Metadata) >= limits.HeaderPairs:
+		s.refuse(grpc.ResourceExhausted, "more than %d pairs of metadata (limit %d)", limits.HeaderPairs, limits.HeaderPairs)
+	default:
 		s.head.Metadata = append(s.head.Metadata, pair)
 	}
 }
