@@ -81,10 +81,13 @@ func TestLeader_YieldsToNobody(t *testing.T) {
 	const tries = 20
 	alone := 0
 	for range tries {
+		// One try that took long, because the system did something else, is about itself only.
+		p.starved.Store(false)
 		if !l.yield() {
 			alone++
 		}
 	}
+	p.starved.Store(false)
 	if alone <= tries/2 {
 		t.Errorf("%d times of %d the leader took itself for others", tries-alone, tries)
 	}

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"runtime/debug"
@@ -192,7 +193,7 @@ func (e endpoint) withDefault() (endpoint, error) {
 	case e.network == "tcp":
 		e.address = "127.0.0.1:0"
 	default:
-		e.address = fmt.Sprintf("@fulmar-bench-%d", os.Getpid())
+		e.address = fmt.Sprintf("@fulmar-bench-%d-%x", os.Getpid(), rand.Uint64())
 	}
 	return e, nil
 }
