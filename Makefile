@@ -79,9 +79,11 @@ chaos: generate bin/chaos bin/chaos-race registries ## Faults and overload on re
 	$(if $(SCENARIOS),,$(GO) -C contrib/zookeeper test -count=1 -v -run Outage .)
 
 .PHONY: conformance
-conformance: generate $(NGINX) $(SSLYZE) ## Outside suites: h2spec, grpcurl, connectconformance, nginx, sslyze and the interoperability cases of gRPC in both directions
+conformance: generate $(NGINX) $(SSLYZE) $(VENV)/ready ## Outside suites: h2spec, grpcurl, connectconformance, nginx, sslyze, the interoperability cases of gRPC, grpcio, streams of Kitex
 	$(GO) -C test/conformance run . -nginx $(NGINX) -sslyze $(SSLYZE)
 	$(GO) -C test/grpc test -count=1 -v ./interop
+	FULMAR_PYTHON=$(VENV_PYTHON) $(GO) -C test/interop test -count=1 -v ./grpcio
+	$(GO) -C test/kitex test -count=1 -v -run '^TestStream' ./proxied
 
 # Flags for the benchmark, such as BENCHFLAGS="-cases mux-1k-c100 -rounds 9".
 BENCHFLAGS ?=
