@@ -59,6 +59,12 @@ type attempted interface {
 	again(err error)
 }
 
+// failedAttempt is one that others follow; member is the instance, if there are several.
+type failedAttempt struct {
+	err    *Error
+	member *cluster.Member
+}
+
 var (
 	_ attempted = (*unaryState)(nil)
 	_ attempted = (*clientStream)(nil)
@@ -103,7 +109,7 @@ func (c *Client) attempts(ctx context.Context, state *unaryState, now time.Time)
 		if hedges {
 			address, err = c.hedged(ctx, state, now)
 		} else {
-			address, err = c.inTurn(ctx, state, &state.governedCall, now)
+			address, err = c.inTurn(ctx, state, &state.governedCall, nil, now)
 		}
 		return withAddress(err, address)
 	})
@@ -122,12 +128,18 @@ func (c *Client) leave(state *unaryState, err error) {
 }
 
 // inTurn makes attempts one after the other, until one succeeds or policies say that it is
-// enough. call is part of it.
-func (c *Client) inTurn(ctx context.Context, it attempted, call *governedCall, now time.Time) (address string, err error) {
+// enough. call is part of it. after is an attempt that failed before, if there is one.
+func (c *Client) inTurn(ctx context.Context, it attempted, call *governedCall, after *failedAttempt, now time.Time) (address string, err error) {
 	var few [triedFew]*cluster.Member
-	tried := few[:0]
+	tried, first := few[:0], 1
 	call.before = nil
-	for number := 1; ; number++ {
+	if after != nil {
+		call.before, first = after.err, call.number+1
+		if after.member != nil && !call.held.Retry.SameInstance {
+			tried = append(tried, after.member)
+		}
+	}
+	for number := first; ; number++ {
 		to, err := c.pick(ctx, tried, now)
 		if err != nil {
 			return c.target, err

@@ -400,7 +400,7 @@ func (c *Client) invoke(ctx context.Context, call Unary) error {
 		// garbage looks through their stacks. Two functions less between a caller and its
 		// connection were 3 % of a client's time with 100 callers.
 		if state.plain(ctx) {
-			address, err = c.inTurn(ctx, state, &state.governedCall, now)
+			address, err = c.inTurn(ctx, state, &state.governedCall, nil, now)
 		} else {
 			address, err = c.attempts(ctx, state, now)
 		}

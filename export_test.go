@@ -41,3 +41,10 @@ func (s *Server) Limiters() int {
 	named := s.governor.named.Load()
 	return len(named.services) + len(named.methods)
 }
+
+// Kept returns what a stream keeps of a message of so many bytes, which begins within pieces.
+func Kept(pieces [][]byte, skip, length int) [][]byte {
+	var r replay
+	r.keepLocked(pieces, skip, length)
+	return r.messages
+}

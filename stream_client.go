@@ -59,11 +59,12 @@ type clientStream struct {
 	state  streamState
 	governedCall
 	ctx callContext
-	// carrier is nil until the stream is open.
-	carrier transport.ClientStream
+	// opened is nil until the stream is open; address is where that was tried last.
+	opened  atomic.Pointer[openedStream]
 	address string
 	// choice is the instance where it is open, if there are several.
 	choice  cluster.Choice
+	replay  replay
 	limit   time.Duration
 	chosen  CallOption
 	timeout atomic.Int64
@@ -108,7 +109,7 @@ func (c *Client) OpenStream(ctx context.Context, method *MethodDesc, options ...
 	if err := c.nextStream(&s.ctx, Stream{&s.state}); err != nil {
 		return nil, s.failed(err)
 	}
-	if s.carrier == nil {
+	if s.current() == nil {
 		return nil, s.failed(&Error{code: Internal, message: "an interceptor went on without opening the stream", executed: ExecutedNo})
 	}
 	if !s.sampled {
@@ -145,7 +146,7 @@ func (s *clientStream) observe(ctx context.Context) context.Context {
 
 // failed ends a stream that could not be opened.
 func (s *clientStream) failed(err error) error {
-	if s.carrier != nil {
+	if s.current() != nil {
 		s.leave(err)
 	}
 	s.ctx.finish()
@@ -158,10 +159,12 @@ func (s *clientStream) failed(err error) error {
 	return err
 }
 
-// failure returns the error for what a carrier says, or io.EOF.
-func (s *clientStream) failure(err error) error {
+// failure returns the error for what the carrier says, or io.EOF.
+func (s *clientStream) failure(err error) error { return s.failureAt(s.current(), err) }
+
+func (s *clientStream) failureAt(opened *openedStream, err error) error {
 	if err == io.EOF {
-		status, trailer := s.carrier.End()
+		status, trailer := opened.End()
 		switch {
 		case trailer.Business != nil:
 			return &BusinessError{status: trailer.Business.Status, message: trailer.Business.Message, extra: trailer.Business.Extra}
@@ -172,7 +175,7 @@ func (s *clientStream) failure(err error) error {
 		if status.IsException {
 			failed = remoteFailure(thriftwire.ApplicationException{Type: status.Exception, Message: status.Message}, trailer)
 		}
-		failed.method, failed.address, failed.elapsed = s.state.method.fullName(), s.address, time.Since(s.start)
+		failed.method, failed.address, failed.elapsed = s.state.method.fullName(), opened.address, time.Since(s.start)
 		return failed
 	}
 	failed := callFailure(err, max(s.limit, 1))
@@ -182,7 +185,7 @@ func (s *clientStream) failure(err error) error {
 	if failed.phase == PhaseAcquire {
 		failed.phase, failed.executed = PhaseWait, ExecutedMaybe
 	}
-	failed.method, failed.address, failed.elapsed = s.state.method.fullName(), s.address, time.Since(s.start)
+	failed.method, failed.address, failed.elapsed = s.state.method.fullName(), opened.address, time.Since(s.start)
 	return failed
 }
 
@@ -190,20 +193,21 @@ func (s *clientStream) failure(err error) error {
 // does not know.
 func (s *clientStream) end(err, cause error) error {
 	// At first, so that nobody waits for a header that has not come.
-	s.carrier.Cancel(cause)
+	s.current().Cancel(cause)
+	opened := s.stopReplay(cause)
 	s.mu.Lock()
 	if s.ended != nil {
 		s.mu.Unlock()
 		return s.ended
 	}
 	s.ended = err
-	_, trailer := s.carrier.End()
+	_, trailer := opened.End()
 	s.trailer = Metadata{slices.Concat(trailer.Metadata, trailer.Trailing)}
 	if s.chosen.receive != nil {
 		*s.chosen.receive = received(s.trailer.pairs, nil)
 	}
 	if s.chosen.reply != nil {
-		header, _ := s.carrier.Header()
+		header, _ := opened.Header()
 		s.chosen.reply.fill(header, s.trailer.pairs)
 	}
 	unwatch := s.unwatch
@@ -211,7 +215,7 @@ func (s *clientStream) end(err, cause error) error {
 	if unwatch != nil {
 		unwatch()
 	}
-	s.carrier.Release()
+	opened.Release()
 	s.ctx.finish()
 	told := err
 	if err == io.EOF {
@@ -245,13 +249,18 @@ func (s *clientStream) Header() (map[string]string, error) {
 }
 
 func (s *clientStream) header() ([]transport.Pair, error) {
-	pairs, err := s.carrier.Header()
+	opened := s.current()
+	pairs, err := opened.Header()
+	if s.reopened(opened, err) {
+		return s.header()
+	}
 	if err != nil {
 		if ended := s.over(); ended != nil && ended != io.EOF {
 			return nil, ended
 		}
 		return nil, s.failure(err)
 	}
+	s.replay.drop()
 	return pairs, nil
 }
 
@@ -275,7 +284,8 @@ func (s *clientStream) CloseSend() error {
 	if ended := s.over(); ended != nil {
 		return nil
 	}
-	if err := s.carrier.CloseSend(); err != nil {
+	opened := s.closing()
+	if err := opened.CloseSend(); err != nil && !s.reopened(opened, err) {
 		return s.failure(err)
 	}
 	return nil
@@ -291,15 +301,15 @@ func (s *clientStream) send(message any, last bool) error {
 	if s.over() != nil {
 		return io.EOF
 	}
-	length, err := s.state.method.encodeStreamed(s.carrier, message, s.client.sends)
+	opened, length, err := s.encode(message, last)
 	if err != nil {
 		return &Error{
 			code: encodeCode(err), message: err.Error(), phase: PhaseEncode, executed: ExecutedMaybe, cause: err,
-			method: s.state.method.fullName(), address: s.address, elapsed: time.Since(s.start),
+			method: s.state.method.fullName(), address: s.current().address, elapsed: time.Since(s.start),
 		}
 	}
-	switch err := s.carrier.Send(last); {
-	case err == nil:
+	switch err := opened.Send(last); {
+	case err == nil || s.reopened(opened, err):
 		s.observed.message(observe.PhaseSent, length)
 		return nil
 	case err == io.EOF:
@@ -326,12 +336,18 @@ func (s *clientStream) recv(message any) error {
 		return s.end(s.failure(err), err)
 	}
 	timeout := time.Duration(s.timeout.Load())
-	body, err := s.carrier.Receive(timeout)
+	opened := s.current()
+	body, err := opened.Receive(timeout)
+	for err != nil && s.reopened(opened, err) {
+		opened = s.current()
+		body, err = opened.Receive(timeout)
+	}
 	switch {
 	case err == nil:
+		s.replay.drop()
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		late := noMessage(timeout)
-		late.method, late.address, late.elapsed = s.state.method.fullName(), s.address, time.Since(s.start)
+		late.method, late.address, late.elapsed = s.state.method.fullName(), opened.address, time.Since(s.start)
 		return late
 	default:
 		return s.end(s.failure(err), context.Canceled)
@@ -339,7 +355,7 @@ func (s *clientStream) recv(message any) error {
 	s.observed.message(observe.PhaseArrived, len(body))
 	if _, err := s.state.method.Codec.ReadBody(body, message, s.client.limits, false); err != nil {
 		bad := s.client.badReply(err)
-		bad.method, bad.address, bad.elapsed = s.state.method.fullName(), s.address, time.Since(s.start)
+		bad.method, bad.address, bad.elapsed = s.state.method.fullName(), opened.address, time.Since(s.start)
 		return s.end(bad, context.Canceled)
 	}
 	return s.state.received(message)
@@ -421,7 +437,7 @@ func (s clientStreamOf[Req, Res]) CloseAndRecv() (*Res, error) {
 func (s *clientStream) miscounted(message string) *Error {
 	return &Error{
 		code: Unimplemented, origin: OriginTransport, phase: PhaseReply, executed: ExecutedMaybe, message: message,
-		method: s.state.method.fullName(), address: s.address, elapsed: time.Since(s.start),
+		method: s.state.method.fullName(), address: s.current().address, elapsed: time.Since(s.start),
 	}
 }
 

@@ -76,6 +76,9 @@ func (o *observedStream) tellStreamed(event observe.Event) {
 	case observe.PhaseDone:
 		o.tellDone(event.At)
 		return
+	case observe.PhasePicked:
+		o.attempt++
+		o.address = event.Address
 	case observe.PhaseSent:
 		o.messagesOut++
 		o.bytesOut += event.Bytes

@@ -14,10 +14,10 @@ import (
 // openStream is the end of the chain of interceptors: it opens the stream.
 func (c *Client) openStream(ctx context.Context, call Stream) error {
 	s := call.state.client
-	if s.carrier != nil {
+	if s.current() != nil {
 		return &Error{code: Internal, message: "an interceptor opened the stream twice", executed: ExecutedNo}
 	}
-	s.address = c.address
+	s.address, s.replay.ctx = c.address, ctx
 	err := c.openGoverned(ctx, s)
 	if e, ok := err.(*Error); ok {
 		e.method, e.address, e.elapsed = s.state.method.fullName(), s.address, time.Since(s.start)
@@ -25,21 +25,27 @@ func (c *Client) openStream(ctx context.Context, call Stream) error {
 	return err
 }
 
-// openGoverned opens a stream as policies say, which are those of a call until it is open:
-// afterwards nothing is tried again, because messages may have been seen.
+// openGoverned opens a stream as policies say, which are those of a call until it is open.
+// Afterwards it is tried again only if nobody has seen it: see reopened.
 func (c *Client) openGoverned(ctx context.Context, s *clientStream) error {
 	now := time.Now()
 	if err := c.enter(&s.governedCall, now); err != nil {
 		return err
 	}
-	err := whenReady(ctx, s.chosen.ready.waits(c.config.WaitForReady), &s.governedCall, s.limit, now, func(now time.Time) (err error) {
-		s.address, err = c.inTurn(ctx, s, &s.governedCall, now)
-		return withAddress(err, s.address)
-	})
+	err := c.openInTurn(ctx, s, nil, now)
 	if err != nil {
 		c.governor.leave(&s.governedCall, time.Now(), err)
 	}
 	return err
+}
+
+// openInTurn opens a stream where it can be opened, behind an attempt that failed, if there
+// was one.
+func (c *Client) openInTurn(ctx context.Context, s *clientStream, after *failedAttempt, now time.Time) error {
+	return whenReady(ctx, s.chosen.ready.waits(c.config.WaitForReady), &s.governedCall, s.limit, now, func(now time.Time) (err error) {
+		s.address, err = c.inTurn(ctx, s, &s.governedCall, after, now)
+		return withAddress(err, s.address)
+	})
 }
 
 // try implements attempted: it opens the stream at one address.
@@ -115,7 +121,7 @@ func (s *clientStream) open(ctx context.Context, peer *transport.Peer) error {
 		}
 		return failed
 	}
-	s.carrier = carrier
+	s.opened.Store(&openedStream{carrier, s.address})
 	if o := s.observed; o != nil {
 		use := observe.UseShared
 		if c.config.Local != nil {
@@ -132,10 +138,8 @@ func (s *clientStream) picked() {
 	if o == nil {
 		return
 	}
-	if o.attempt > 0 {
+	if o.err != o.observers.notReturned {
 		o.tell(observe.Event{Phase: observe.PhaseRetried, Err: o.err})
 	}
-	o.attempt++
-	o.address = s.address
-	o.tell(observe.Event{Phase: observe.PhasePicked})
+	o.tell(observe.Event{Phase: observe.PhasePicked, Address: s.address})
 }

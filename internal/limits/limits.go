@@ -712,6 +712,10 @@ const (
 	StreamBufferBytes     = 1 << 20
 	StreamConnectionBytes = 16 << 20
 
+	// StreamReplayBytes is how much of what a client has sent on a stream is kept until something
+	// comes of it, to open it again if its server has not looked at it. grpc-go: 256 KiB.
+	StreamReplayBytes = 64 << 10
+
 	// StreamPause is how long a connection is not read because of streams that nobody
 	// receives from. Then the one that holds most ends: the others would wait for ever.
 	StreamPause = 10 * time.Second
