@@ -603,8 +603,13 @@ const (
 	HTTP2HeaderListBytes = 16 << 10
 
 	// HTTP2Continuations is how many frames a header block may go on in. It ends the
-	// connection, as twice HTTP2HeaderListBytes on the wire do.
+	// connection, as four times HTTP2HeaderListBytes on the wire do.
 	HTTP2Continuations = 8
+
+	// HTTP2LongLists, and half of the streams begun in HTTP2Period, may have headers that are
+	// longer than HTTP2HeaderListBytes. If an eighth of that on the wire is enough to make
+	// them so, they count for HTTP2PeerErrors.
+	HTTP2LongLists = 300
 
 	// HTTP2TableBytes is the table of header compression, each way: what every peer has.
 	HTTP2TableBytes = 4 << 10

@@ -19,8 +19,11 @@ import (
 // that the sender matches replies by sequence id and answers in any order.
 const capabilityMux = "mux"
 
-// executedNo in ReplyHead.Executed is what every peer is told.
-const executedNo = "no"
+// executedNo in ReplyHead.Executed is what every peer is told, executedYes what peers of ours are.
+const (
+	executedNo  = "no"
+	executedYes = "yes"
+)
 
 // Pair is a key with a value that a TTHeader carries. Prefix and Key together
 // are the key on the wire.

@@ -42,7 +42,7 @@ func (h *http2Server) send(call *Inbound, s *serverStream, o *outgoing) error {
 	h.addPairs(s.reply.Metadata)
 	if err := h.http2.Headers(s.id, h.fields, false); err != nil {
 		if errors.Is(err, http2.ErrHeadersTooLarge) {
-			err = h.statusLocked(s, ReplyHead{Executed: s.reply.Executed, Code: uint32(grpc.ResourceExhausted)}, err.Error())
+			err = h.statusLocked(s, ReplyHead{Executed: executedYes, Code: uint32(grpc.ResourceExhausted)}, err.Error())
 		}
 		h.mu.Unlock()
 		h.leave(call)
@@ -168,12 +168,14 @@ func (h *http2Server) pumpLocked(s *serverStream) {
 	}
 	h.fields = append(h.fields[:0], http2.Field{Name: "grpc-status", Value: "0"})
 	h.addPairs(s.reply.Trailing)
-	if err := h.http2.Headers(s.id, h.fields, true); errors.Is(err, http2.ErrHeadersTooLarge) {
-		// The answer is there; better without them than not at all.
-		_ = h.http2.Headers(s.id, h.fields[:1], true)
-	}
+	err := h.http2.Headers(s.id, h.fields, true)
 	s.sent = true
 	h.dropAnswer(s)
+	if errors.Is(err, http2.ErrHeadersTooLarge) {
+		// A caller who wants them would not know that they are missing.
+		_ = h.statusLocked(s, ReplyHead{Executed: executedYes, Code: uint32(grpc.ResourceExhausted)}, err.Error())
+		return
+	}
 	h.releaseLocked(s)
 }
 

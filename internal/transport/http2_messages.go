@@ -34,7 +34,7 @@ func newServerMessages(s *serverStream) *serverMessages {
 }
 
 // headed reports whether the headers of the answer were sent.
-func (s *serverStream) headed() bool { return s.messages != nil && s.messages.headed }
+func (s *serverStream) headed() bool { return s.answered || s.messages != nil && s.messages.headed }
 
 // obeyLocked takes what has come for the stream.
 func (m *serverMessages) obeyLocked(event *http2.Event) {
@@ -160,7 +160,7 @@ func (m *serverMessages) finishLocked(head *ReplyHead) error {
 		h.addPairs(head.Trailing)
 		err = h.http2.Headers(s.id, h.fields, true)
 		if errors.Is(err, http2.ErrHeadersTooLarge) {
-			err = h.statusLocked(s, ReplyHead{Code: uint32(grpc.ResourceExhausted)}, err.Error())
+			err = h.statusLocked(s, ReplyHead{Executed: executedYes, Code: uint32(grpc.ResourceExhausted)}, err.Error())
 		}
 		s.answered, s.sent = true, true
 		m.closeLocked()

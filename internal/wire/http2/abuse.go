@@ -16,10 +16,12 @@ type counts struct {
 	resets   int
 	refusals int
 	breaches int
-	empty    int
-	tiny     int
-	updates  int
-	others   int
+	// long are lists of headers that are longer than they may be.
+	long    int
+	empty   int
+	tiny    int
+	updates int
+	others  int
 	// ourResets are streams that we reset, or passed over, lostBytes what came for such ones.
 	ourResets int
 	lostBytes int64
@@ -93,6 +95,18 @@ func (c *Conn) Blame(errors int, now Nanoseconds) error {
 	c.counts.breaches += errors - 1
 	if err := c.countBreach(); err != nil {
 		return c.fail(err)
+	}
+	return nil
+}
+
+// countLong counts a list of headers that is longer than it may be.
+func (c *Conn) countLong() error {
+	if c.reader.packed {
+		return c.countBreach()
+	}
+	c.counts.long++
+	if allowed := limits.HTTP2LongLists + c.counts.streams/2; c.counts.long > allowed {
+		return c.calm("lists of headers that are too long", c.counts.long, allowed)
 	}
 	return nil
 }

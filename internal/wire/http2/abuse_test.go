@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/fulmar-rpc/fulmar/internal/limits"
@@ -103,6 +104,11 @@ func attacksWithStreams() []attack {
 			a.id += 2
 			return frame(http2.FrameHeaders, http2.FlagEndHeaders, a.id+98, bytes.Repeat([]byte{0x80 | 62}, 16000)...)
 		}, limits.HTTP2PeerErrors, http2.EnhanceYourCalm, limits.HTTP2PeerErrors, 1700},
+		{"lists that are too long", nothing, func(a *attacked) []byte {
+			a.conn.Release(a.id - 2)
+			a.id += 2
+			return frame(http2.FrameHeaders, http2.FlagEndHeaders, a.id-2, append([]byte{0x83, 0x86, 0x84}, bytes.Repeat(append([]byte{0, 1, 'k', 100}, make([]byte, 100)...), 150)...)...)
+		}, 2*limits.HTTP2LongLists + 1, http2.EnhanceYourCalm, 2*limits.HTTP2LongLists + 1, 30_000},
 	}
 }
 
@@ -114,7 +120,7 @@ func attacksWithFrames() []attack {
 		}, limits.HTTP2Continuations + 1, http2.EnhanceYourCalm, 0, 60},
 		{"long continuations", func(*attacked) []byte { return frame(http2.FrameHeaders, 0, 1, 0x83) }, func(*attacked) []byte {
 			return frame(http2.FrameContinuation, 0, 1, make([]byte, 16000)...)
-		}, 3, http2.EnhanceYourCalm, 0, 600},
+		}, 5, http2.EnhanceYourCalm, 0, 600},
 		{"pings", nothing, func(*attacked) []byte { return frame(http2.FramePing, 0, 0, make([]byte, 8)...) }, 4, http2.EnhanceYourCalm, 0, 60},
 		{"settings", nothing, func(*attacked) []byte { return frame(http2.FrameSettings, 0, 0) }, limits.HTTP2OtherFrames + 1, http2.EnhanceYourCalm, 0, 600},
 		{"long settings", nothing, func(*attacked) []byte {
@@ -206,6 +212,47 @@ func allocatedBy(f func()) uint64 {
 	f()
 	runtime.ReadMemStats(&after)
 	return after.TotalAlloc - before.TotalAlloc
+}
+
+// TestConn_LongListsEndTheirStream: headers of up to 64 KiB are read, also if one alone is so
+// long, and what follows finds the table as it should be.
+func TestConn_LongListsEndTheirStream(t *testing.T) {
+	a := newAttacked(t)
+	long := 0
+	a.event = func(e http2.Event) {
+		if e.TooLarge {
+			long++
+		}
+	}
+	for name, fields := range map[string][]http2.Field{
+		"one field":   {{Name: "token", Value: strings.Repeat("\xff", 20<<10)}},
+		"many fields": slices.Repeat([]http2.Field{{Name: "key", Value: strings.Repeat("v", 100), Sensitive: true}}, 500),
+		"half of 3":   slices.Repeat([]http2.Field{{Name: "token", Value: strings.Repeat("&", 12<<10)}}, 3),
+	} {
+		for range limits.HTTP2LongLists / 3 {
+			block := a.writer.Write(append(requestFields(), fields...))
+			if len(block) > limits.HTTP2HeaderListBytes {
+				first := block[:16000]
+				a.arrive(frame(http2.FrameHeaders, 0, a.id, first...))
+				for block = block[16000:]; len(block) > 16000; block = block[16000:] {
+					a.arrive(frame(http2.FrameContinuation, 0, a.id, block[:16000]...))
+				}
+				a.arrive(frame(http2.FrameContinuation, http2.FlagEndHeaders, a.id, block...))
+			} else {
+				a.arrive(frame(http2.FrameHeaders, http2.FlagEndHeaders, a.id, block...))
+			}
+			a.conn.Release(a.id)
+			a.id += 2
+			a.arrive(a.request(http2.FlagEndStream))
+			a.conn.Release(a.id - 2)
+		}
+		if a.err != nil {
+			t.Fatalf("%s: %v", name, a.err)
+		}
+	}
+	if long != limits.HTTP2LongLists {
+		t.Errorf("%d lists were too long, want %d", long, limits.HTTP2LongLists)
+	}
 }
 
 // TestConn_GivingUpIsHonest: callers may give up as often as they like when something has come,

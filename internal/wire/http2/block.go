@@ -68,10 +68,14 @@ func (c *Conn) continuation(f *Frame, now Nanoseconds) (Event, error) {
 	return c.headerBlock(&c.block.head, c.block.bytes, now)
 }
 
-// blockFits bounds a block on the wire before it is kept. Compression makes blocks
-// shorter: one that is twice as long as its list may be is not meant well.
+// blocksPerList is how many times as long as its list may be a block may be. One that is too
+// long for its stream is read to its end all the same, because the streams behind it need the
+// table.
+const blocksPerList = 4
+
+// blockFits bounds a block on the wire before it is kept.
 func (c *Conn) blockFits(there, more int) error {
-	if limit := 2 * c.config.headerListBytes; there+more > limit {
+	if limit := blocksPerList * c.config.headerListBytes; there+more > limit {
 		return connectionError(EnhanceYourCalm, "header block of %d bytes (limit %d)", there+more, limit)
 	}
 	return nil

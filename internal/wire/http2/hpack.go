@@ -36,16 +36,17 @@ type HeaderReader struct {
 	limit   int
 	fields  []Field
 	size    int
-	// tooLarge says that fields were left out.
-	tooLarge bool
+	// tooLarge says that fields were left out, packed that little of the block was enough.
+	tooLarge, packed bool
 }
 
 // NewHeaderReader returns a HeaderReader for lists of limit bytes.
 func NewHeaderReader(limit int) *HeaderReader {
 	r := &HeaderReader{limit: limit}
 	r.decoder = hpack.NewDecoder(limits.HTTP2TableBytes, r.keep)
-	// Longer strings are not made at all: they end the connection.
-	r.decoder.SetMaxStringLength(limit)
+	// Blocks are shorter (blockFits), so this is for lengths that only claim to be there. Text is
+	// up to 8/5 as long as on the wire.
+	r.decoder.SetMaxStringLength(2 * blocksPerList * limit)
 	return r
 }
 
@@ -57,7 +58,7 @@ func (r *HeaderReader) Read(block []byte) (fields []Field, tooLarge bool, err er
 		r.fields = nil
 	}
 	clear(r.fields)
-	r.fields, r.size, r.tooLarge = r.fields[:0], 0, false
+	r.fields, r.size, r.tooLarge, r.packed = r.fields[:0], 0, false, false
 	r.decoder.SetEmitEnabled(true)
 	if n := sizeUpdate(block); n > 0 {
 		// A block may begin with two changes of the table's size, the smallest that it had
@@ -71,7 +72,7 @@ func (r *HeaderReader) Read(block []byte) (fields []Field, tooLarge bool, err er
 	}
 	switch {
 	case errors.Is(err, hpack.ErrStringLength):
-		return nil, true, connectionError(EnhanceYourCalm, "header field of more than %d bytes", r.limit)
+		return nil, true, connectionError(EnhanceYourCalm, "header field of more than %d bytes", 2*blocksPerList*r.limit)
 	case err != nil:
 		// RFC 9113, 4.3: the table is not what the peer believes any more.
 		return nil, false, connectionError(CompressionError, "header block of %d bytes: %v", len(block), err)
@@ -79,9 +80,20 @@ func (r *HeaderReader) Read(block []byte) (fields []Field, tooLarge bool, err er
 	return r.fields, r.tooLarge, nil
 }
 
+// unpackedMin is how many times as long as what it is packed in a list is that was made to be.
+// Huffman's code makes a text shorter by 5 to 8, the table knows a quarter of a list that is
+// longer than it may be, and fields of 8 bytes count for 40.
+const unpackedMin = 8
+
 func (r *HeaderReader) decode(block []byte) error {
-	if _, err := r.decoder.Write(block); err != nil {
+	head := min(len(block), r.limit/unpackedMin)
+	if _, err := r.decoder.Write(block[:head]); err != nil {
 		return err
+	}
+	if r.packed = r.tooLarge; head < len(block) {
+		if _, err := r.decoder.Write(block[head:]); err != nil {
+			return err
+		}
 	}
 	return r.decoder.Close()
 }

@@ -20,7 +20,7 @@ func (c *Conn) headerBlock(f *Frame, block []byte, now Nanoseconds) (Event, erro
 	}
 	event := Event{Kind: EventHeaders, Stream: s.id, Value: s.value, Fields: fields, TooLarge: tooLarge, End: f.Ends()}
 	if tooLarge {
-		if err := c.countBreach(); err != nil {
+		if err := c.countLong(); err != nil {
 			return Event{}, err
 		}
 	}
@@ -65,10 +65,15 @@ func (c *Conn) begin(f *Frame, fields []Field, tooLarge bool, now Nanoseconds) (
 	case problem == "" && f.Ends() && m.length > 0:
 		problem = "body is not as long as content-length"
 	}
-	if problem != "" || tooLarge {
-		if err := c.countBreach(); err != nil {
-			return Event{}, err
-		}
+	err := error(nil)
+	switch {
+	case problem != "":
+		err = c.countBreach()
+	case tooLarge:
+		err = c.countLong()
+	}
+	if err != nil {
+		return Event{}, err
 	}
 	if problem != "" {
 		c.pass(f.Stream)
