@@ -20,7 +20,7 @@ const suspendedEach = 8
 
 // suspendedProtocols are those that the callers speak.
 func suspendedProtocols() []fulmar.Protocol {
-	return []fulmar.Protocol{fulmar.TTHeader, fulmar.Framed, fulmar.Bare}
+	return []fulmar.Protocol{fulmar.TTHeader, fulmar.Framed, fulmar.Bare, fulmar.GRPC}
 }
 
 // suspended is S24: the process of some clients is stopped, as that of a virtual machine
