@@ -131,10 +131,10 @@ func (v *View) checkRest(w *thrift.Writer, shape *Shape, levels int) {
 		return
 	}
 	end, err := thriftwire.Skip(v.buf, thriftwire.Struct, levels, levels)
-	var failed *thrift.Error
+	var skipped, failed *thrift.Error
 	switch {
-	case err != nil:
-		failed = &thrift.Error{Kind: thriftwire.Malformed, Detail: "what LoadUntil has not looked at is no part of a struct: " + err.Error()}
+	case errors.As(err, &skipped):
+		failed = &thrift.Error{Kind: skipped.Kind, Offset: skipped.Offset, Detail: "what LoadUntil has not looked at is no part of a struct: " + skipped.Detail}
 	case end != len(v.buf):
 		failed = &thrift.Error{Kind: thriftwire.Malformed, Offset: end, Detail: "more than one struct in the bytes of a view that LoadUntil has made"}
 	case !errors.As(shape.explain(v.buf), &failed):

@@ -2,6 +2,7 @@ package roundtrip_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
@@ -244,6 +245,22 @@ func TestView_LoadedUntilIsCheckedWhenItIsWritten(t *testing.T) {
 	}
 	if _, err := thrift.Marshal(&place); err == nil || !strings.Contains(err.Error(), "required but absent: name") {
 		t.Errorf("without its required field it is written: %v", err)
+	}
+	// Behind what was looked at: a struct in a field 9 that nests too deeply, of no end.
+	deep := append([]byte{11, 0, 1, 0, 0, 0, 1, 'm', 8, 0, 2, 0, 0, 0, 7}, bytes.Repeat([]byte{12, 0, 9}, 1000)...)
+	deep = append(deep, 0)
+	if err := place.LoadUntil(deep, 1, 2); err != nil {
+		t.Fatal(err)
+	}
+	var failed, decoded *thrift.Error
+	if err := thrift.Unmarshal(deep, new(other.Place)); !errors.As(err, &decoded) {
+		t.Fatalf("decoded: %v", err)
+	}
+	if _, err := thrift.Marshal(&place); !errors.As(err, &failed) || failed.Kind != decoded.Kind {
+		t.Errorf("with what nests too deeply behind it: %v", err)
+	}
+	if err := place.LoadUntil([]byte{8, 0, 2, 0, 0, 0, 7, 0}, 2); err != nil {
+		t.Fatal(err)
 	}
 	var node views.NodeView
 	good := views.NewNode()
