@@ -607,9 +607,9 @@ const (
 	HTTP2Continuations = 8
 
 	// HTTP2LongLists, and half of the streams begun in HTTP2Period, may have headers that are
-	// longer than HTTP2HeaderListBytes. If an eighth of that on the wire is enough to make
-	// them so, they count for HTTP2PeerErrors.
-	HTTP2LongLists = 300
+	// longer than HTTP2HeaderListBytes. If the first eighth of that on the wire is enough to
+	// make one so, it was made to be, and ends the connection.
+	HTTP2LongLists = 50
 
 	// HTTP2TableBytes is the table of header compression, each way: what every peer has.
 	HTTP2TableBytes = 4 << 10
@@ -684,7 +684,7 @@ const (
 
 	// GRPCBombErrors is how many of HTTP2PeerErrors a message counts as that is 32 KiB and
 	// more when it is inflated, and then too long or no gzip: inflating 16 MiB takes 10 ms.
-	GRPCBombErrors = 22
+	GRPCBombErrors = 34
 
 	// GRPCEncodings bounds the ways to compress besides gzip, and GRPCEncodingNameBytes their
 	// names: each request says them all.

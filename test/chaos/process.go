@@ -21,8 +21,9 @@ import (
 type process struct {
 	Address string
 	command *exec.Cmd
-	// input is kept open as long as it may live.
-	input io.Closer
+	// input is kept open as long as it may live; output is behind its first line.
+	input  io.WriteCloser
+	output *bufio.Reader
 	// ended is closed when it has, with err.
 	ended chan struct{}
 	err   error
@@ -57,7 +58,8 @@ func startCommand(r role, environment []string, words ...string) (*process, erro
 	if err := p.command.Start(); err != nil {
 		return nil, err
 	}
-	line, err := bufio.NewReader(output).ReadString('\n')
+	p.output = bufio.NewReader(output)
+	line, err := p.output.ReadString('\n')
 	go func() {
 		p.err = p.command.Wait()
 		close(p.ended)
@@ -68,6 +70,16 @@ func startCommand(r role, environment []string, words ...string) (*process, erro
 	}
 	p.Address = strings.TrimSpace(line)
 	return p, nil
+}
+
+// ask has the process do what a line says, and returns the line that it answers with.
+func (p *process) ask(line string, within time.Duration) ([]byte, error) {
+	late := time.AfterFunc(within, p.kill)
+	defer late.Stop()
+	if _, err := io.WriteString(p.input, line+"\n"); err != nil {
+		return nil, err
+	}
+	return p.output.ReadBytes('\n')
 }
 
 // signal sends a signal to this process and no other.

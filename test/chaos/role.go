@@ -25,8 +25,9 @@ const roleVariable = "FULMAR_CHAOS_ROLE"
 
 // role is a server that runs as a process of its own, or clients.
 type role struct {
-	// Calling is for clients; nil for a server, which all else is for.
-	Calling *callingRole
+	// Calling is for clients, Attacking for those of S20; nil for a server, which all else is for.
+	Calling   *callingRole
+	Attacking *attackRole
 	// Journal is the file for the calls that run; empty for none.
 	Journal string
 	Config  fulmar.ServerConfig
@@ -53,6 +54,8 @@ func asRole() bool {
 	case err != nil:
 	case r.Calling != nil:
 		err = r.Calling.call()
+	case r.Attacking != nil:
+		err = r.Attacking.attack()
 	default:
 		err = r.serve()
 	}

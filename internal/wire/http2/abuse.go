@@ -101,9 +101,6 @@ func (c *Conn) Blame(errors int, now Nanoseconds) error {
 
 // countLong counts a list of headers that is longer than it may be.
 func (c *Conn) countLong() error {
-	if c.reader.packed {
-		return c.countBreach()
-	}
 	c.counts.long++
 	if allowed := limits.HTTP2LongLists + c.counts.streams/2; c.counts.long > allowed {
 		return c.calm("lists of headers that are too long", c.counts.long, allowed)

@@ -36,8 +36,8 @@ type HeaderReader struct {
 	limit   int
 	fields  []Field
 	size    int
-	// tooLarge says that fields were left out, packed that little of the block was enough.
-	tooLarge, packed bool
+	// tooLarge says that fields were left out.
+	tooLarge bool
 }
 
 // NewHeaderReader returns a HeaderReader for lists of limit bytes.
@@ -58,7 +58,7 @@ func (r *HeaderReader) Read(block []byte) (fields []Field, tooLarge bool, err er
 		r.fields = nil
 	}
 	clear(r.fields)
-	r.fields, r.size, r.tooLarge, r.packed = r.fields[:0], 0, false, false
+	r.fields, r.size, r.tooLarge = r.fields[:0], 0, false
 	r.decoder.SetEmitEnabled(true)
 	if n := sizeUpdate(block); n > 0 {
 		// A block may begin with two changes of the table's size, the smallest that it had
@@ -73,12 +73,17 @@ func (r *HeaderReader) Read(block []byte) (fields []Field, tooLarge bool, err er
 	switch {
 	case errors.Is(err, hpack.ErrStringLength):
 		return nil, true, connectionError(EnhanceYourCalm, "header field of more than %d bytes", 2*blocksPerList*r.limit)
+	case err == errBomb:
+		return nil, true, connectionError(EnhanceYourCalm, "headers of more than %d bytes in %d (limit %d)", r.limit, r.limit/unpackedMin, r.limit)
 	case err != nil:
 		// RFC 9113, 4.3: the table is not what the peer believes any more.
 		return nil, false, connectionError(CompressionError, "header block of %d bytes: %v", len(block), err)
 	}
 	return r.fields, r.tooLarge, nil
 }
+
+// errBomb is why the rest of a block is not read.
+var errBomb = errors.New("a list of headers that is packed to be one")
 
 // unpackedMin is how many times as long as what it is packed in a list is that was made to be.
 // Huffman's code makes a text shorter by 5 to 8, the table knows a quarter of a list that is
@@ -90,7 +95,10 @@ func (r *HeaderReader) decode(block []byte) error {
 	if _, err := r.decoder.Write(block[:head]); err != nil {
 		return err
 	}
-	if r.packed = r.tooLarge; head < len(block) {
+	if r.tooLarge {
+		return errBomb
+	}
+	if head < len(block) {
 		if _, err := r.decoder.Write(block[head:]); err != nil {
 			return err
 		}
