@@ -229,6 +229,34 @@ func TestGRPC_SplitsBinaryHeaders(t *testing.T) {
 	})
 }
 
+// TestGRPC_HeadersOfCalls: what a call has besides metadata is in front of all of it, and nowhere
+// else; headers that are empty are there, and metadata of Kitex that is empty is not.
+func TestGRPC_HeadersOfCalls(t *testing.T) {
+	var got []string
+	var transient int
+	stub := &testservice.Stub{OnNothing: func(ctx context.Context) error {
+		call, _ := fulmar.CallFrom(ctx)
+		got, transient = pairsOf(call.Metadata()), 0
+		for range call.Metadata().AllTransient() {
+			transient++
+		}
+		return nil
+	}}
+	simulate(t, simnet.Config{}, fulmar.ServerConfig{}, fulmar.ClientConfig{}, stub, func(s *simulation) {
+		peer := s.http2Peer(http2.Config{})
+		for _, agent := range []string{"one", "one", "other"} {
+			id := peer.send(grpcMessage([]byte{0}, false), true, http2.Field{Name: "user-agent", Value: agent}, http2.Field{Name: "empty"}, http2.Field{Name: "empty-bin"},
+				http2.Field{Name: "rpc-persist-a"}, http2.Field{Name: "rpc-transit-a"}, http2.Field{Name: "x", Value: "1"})
+			peer.listen(time.Second)
+			slices.Sort(got[min(2, len(got)):]) // fields are sent in any order
+			want := []string{"content-type=application/grpc+thrift", "user-agent=" + agent, "RPC_TRANSIT_empty-bin=", "RPC_TRANSIT_empty=", "RPC_TRANSIT_x=1"}
+			if peer.status[id]["grpc-status"] != "0" || !slices.Equal(got, want) || transient != 3 {
+				t.Errorf("status %q, %q with %d transient ones, want %q", peer.status[id]["grpc-status"], got, transient, want)
+			}
+		}
+	})
+}
+
 // TestGRPC_PeersThatAreSlow has peers that stop in the middle of something.
 func TestGRPC_PeersThatAreSlow(t *testing.T) {
 	stub := &testservice.Stub{OnNothing: func(context.Context) error { return nil }}

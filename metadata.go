@@ -19,7 +19,11 @@ import (
 //
 // Keys that are not persistent can have several values in gRPC. Who asks for one gets
 // texts with commas between them, and of keys that end in "-bin" the last value.
-type Metadata struct{ pairs []transport.Pair }
+type Metadata struct {
+	pairs []transport.Pair
+	// http is what the headers of a call in gRPC say besides, nil for all else.
+	http *transport.HTTPHead
+}
 
 // Persistent returns a value that travels the whole chain of calls.
 func (m Metadata) Persistent(key string) (value string, ok bool) {
@@ -49,15 +53,26 @@ func another(key, value string, again bool, next string) string {
 }
 
 // All returns all pairs, in the order in which they came, with keys as TTHeader has them.
-// Those of a reply are as the handler has set them.
+// Those of a reply are as the handler has set them. Of a call that has come in gRPC the
+// headers ":authority", "content-type" and "user-agent" are in front.
 func (m Metadata) All() iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
+		if m.http != nil && !yieldHTTP(m.http, yield) {
+			return
+		}
 		for i := range m.pairs {
 			if !yield(m.pairs[i].Prefix+m.pairs[i].Key, m.pairs[i].Value) {
 				return
 			}
 		}
 	}
+}
+
+// yieldHTTP yields the headers that are there, and reports whether more are wanted.
+func yieldHTTP(head *transport.HTTPHead, yield func(string, string) bool) bool {
+	return (head.Authority == "" || yield(":authority", head.Authority)) &&
+		(head.ContentType == "" || yield("content-type", head.ContentType)) &&
+		(head.UserAgent == "" || yield("user-agent", head.UserAgent))
 }
 
 // With returns m with a pair of a reply for each of the values, in place of those that the key had. Values that are
@@ -93,7 +108,7 @@ func (m Metadata) with(prefix, key string, values ...string) Metadata {
 			pairs = append(pairs, transport.Pair{Prefix: prefix, Key: key, Value: value})
 		}
 	}
-	return Metadata{pairs}
+	return Metadata{pairs: pairs, http: m.http}
 }
 
 // onward returns what a handler's own calls carry: the persistent pairs.
@@ -206,9 +221,9 @@ func (r *replyMetadata) set(key string, values []string, behind bool) error {
 	if behind {
 		there, other = other, there
 	}
-	*there = Metadata{*there}.with("", key, values...).pairs
+	*there = Metadata{pairs: *there}.with("", key, values...).pairs
 	if len(*other) > 0 {
-		*other = Metadata{*other}.with("", key).pairs
+		*other = Metadata{pairs: *other}.with("", key).pairs
 	}
 	return nil
 }
@@ -266,10 +281,10 @@ func (r *receivedReply) fill(header, trailer []transport.Pair) {
 		return
 	}
 	if r.header != nil {
-		*r.header = Metadata{slices.Clone(header)}
+		*r.header = Metadata{pairs: slices.Clone(header)}
 	}
 	if r.trailer != nil {
-		*r.trailer = Metadata{slices.Clone(trailer)}
+		*r.trailer = Metadata{pairs: slices.Clone(trailer)}
 	}
 }
 

@@ -355,7 +355,7 @@ func (c *servedCall) fill(in *transport.Inbound, entry *methodEntry, deadline ti
 	call.service, call.method, call.oneway = method.Service, method.Name, method.Oneway
 	call.protocol, call.payload, call.peer, call.local = Protocol(in.Protocol), PayloadCodec(in.Payload), in.Peer, in.Local
 	call.callerService, call.callerMethod = in.Head.FromService, in.Head.FromMethod
-	call.metadata, call.deadline = Metadata{in.Head.Metadata}, deadline
+	call.metadata, call.deadline = Metadata{pairs: in.Head.Metadata, http: in.Head.HTTP}, deadline
 	call.identity, _ = in.Identity.(*Identity)
 }
 

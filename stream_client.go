@@ -43,7 +43,7 @@ func (m *ClientMessages) Recv(message any) error { return m.recv(message) }
 // HeaderMetadata is Header for keys with several values.
 func (m *ClientMessages) HeaderMetadata() (Metadata, error) {
 	pairs, err := m.header()
-	return Metadata{pairs}, err
+	return Metadata{pairs: pairs}, err
 }
 
 // TrailerMetadata is Trailer for keys with several values.
@@ -202,7 +202,7 @@ func (s *clientStream) end(err, cause error) error {
 	}
 	s.ended = err
 	_, trailer := opened.End()
-	s.trailer = Metadata{slices.Concat(trailer.Metadata, trailer.Trailing)}
+	s.trailer = Metadata{pairs: slices.Concat(trailer.Metadata, trailer.Trailing)}
 	if s.chosen.receive != nil {
 		*s.chosen.receive = received(s.trailer.pairs, nil)
 	}

@@ -152,7 +152,7 @@ func metadataField(pair *Pair) (http2.Field, error) {
 	key, prefix := pair.Key, grpcTransient
 	if pair.Prefix == wire.PersistentPrefix {
 		prefix = grpcPersistent
-	} else if strings.HasPrefix(key, wire.UpstreamKeys) {
+	} else if hasUpstreamPrefix(key) {
 		return http2.Field{}, fmt.Errorf("metadata: transient key begins with %q, so peers would drop its pair as one that has made its hop (key %.100q)", wire.UpstreamKeys, key)
 	}
 	name := ""
@@ -172,6 +172,12 @@ func metadataField(pair *Pair) (http2.Field, error) {
 	}
 	// What is secret must not be guessed from how well it compresses.
 	return http2.Field{Name: name, Value: pair.Value, Sensitive: name == "authorization"}, nil
+}
+
+// hasUpstreamPrefix reports whether a transient key becomes a header that peers drop. In one of
+// Kitex neither case nor '-' matters; others are headers by themselves.
+func hasUpstreamPrefix(key string) bool {
+	return len(key) >= len(wire.UpstreamKeys) && upperKey(key[:len(wire.UpstreamKeys)]) == wire.UpstreamKeys && strings.ContainsFunc(key, isUpper)
 }
 
 func isUpper(r rune) bool { return r >= 'A' && r <= 'Z' }

@@ -21,6 +21,8 @@ func TestGRPCRequest_Metadata(t *testing.T) {
 		{wire.TransientPrefix, "rpc-persist-a", "1", "", ""},
 		{wire.TransientPrefix, ":path", "/", "", ""},
 		{wire.TransientPrefix, "UPSTREAM_A", "1", "", ""},
+		{wire.TransientPrefix, "upstream-A", "1", "", ""},
+		{wire.TransientPrefix, "upstream-a", "1", "upstream-a", "1"},
 		{wire.TransientPrefix, "a", "\r\nb: c", "", ""},
 		{wire.TransientPrefix, "a", " b", "", ""},
 		{wire.PersistentPrefix, "A", "\x7f", "", ""},

@@ -46,7 +46,13 @@ type RequestHead struct {
 	Metadata []Pair
 	// Encoding is what messages are compressed with, "" or "identity" for nothing.
 	Encoding string
+	// HTTP is what the headers of a request that has come say besides; nil if it has none.
+	HTTP *HTTPHead
 }
+
+// HTTPHead is what requests of HTTP/2 have that is no metadata. Requests of one connection
+// share it as long as they say the same, and it never changes.
+type HTTPHead struct{ Authority, ContentType, UserAgent string }
 
 // ReplyHead is what a reply tells besides its result, where the protocol can
 // carry it.

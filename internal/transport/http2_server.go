@@ -49,6 +49,8 @@ type http2Server struct {
 	idle time.Time
 	// old is when no more streams are taken, zero for never.
 	old time.Time
+	// said is what the last request had in front of its metadata: others say the same.
+	said *HTTPHead
 	// fields is memory for headers that are sent.
 	fields    []http2.Field
 	gathering gathering

@@ -176,7 +176,8 @@ func (h *http2Server) newStreamLocked(event *http2.Event, now time.Time) *server
 // headers reads the headers of a request. It returns the status of HTTP with which it is
 // refused, "" if it is not.
 func (s *serverStream) headers(event *http2.Event) string {
-	method, path, contentType := "", "", ""
+	method, path := "", ""
+	var said HTTPHead
 	for i := range event.Fields {
 		field := &event.Fields[i]
 		s.headBytes += len(field.Name) + len(field.Value)
@@ -185,13 +186,18 @@ func (s *serverStream) headers(event *http2.Event) string {
 			method = field.Value
 		case ":path":
 			path = field.Value
+		case ":authority":
+			said.Authority = field.Value
 		case "content-type":
-			contentType = field.Value
+			said.ContentType = field.Value
+		case "user-agent":
+			said.UserAgent = field.Value
+			s.fulmar = strings.HasPrefix(field.Value, "fulmar")
 		default:
 			s.field(field.Name, field.Value)
 		}
 	}
-	subtype, isGRPC := grpc.ContentSubtype(contentType)
+	subtype, isGRPC := grpc.ContentSubtype(said.ContentType)
 	switch {
 	case event.TooLarge && !isGRPC:
 		return "431"
@@ -200,6 +206,7 @@ func (s *serverStream) headers(event *http2.Event) string {
 	case !isGRPC:
 		return "415"
 	}
+	s.says(said)
 	s.subtype = subtype
 	known := true
 	switch subtype {
@@ -219,10 +226,19 @@ func (s *serverStream) headers(event *http2.Event) string {
 		s.refuse(grpc.Unimplemented, "the path %.100q names no method", path)
 	case !known:
 		s.subtype = ""
-		s.refuse(grpc.Unimplemented, "content type %.100q is not known here", contentType)
+		s.refuse(grpc.Unimplemented, "content type %.100q is not known here", said.ContentType)
 	}
 	s.negotiate()
 	return ""
+}
+
+// says keeps what a handler may ask for, in memory that calls of the connection share.
+func (s *serverStream) says(said HTTPHead) {
+	if s.server.said == nil || *s.server.said != said {
+		other := said // Only what is kept needs memory.
+		s.server.said = &other
+	}
+	s.head.HTTP = s.server.said
 }
 
 // negotiate finds out how the message is compressed, and whether the answer may be.
@@ -258,8 +274,6 @@ func (s *serverStream) field(name, value string) {
 		s.encodingName = value
 	case name == "grpc-accept-encoding":
 		s.accepted = value
-	case name == "user-agent":
-		s.fulmar = strings.HasPrefix(value, "fulmar")
 	case name == "source-service":
 		s.head.FromService = value
 	case name == "source-method":
@@ -279,8 +293,11 @@ func upperKey(key string) string { return strings.ReplaceAll(strings.ToUpper(key
 
 // pair adds metadata. A header may come several times, and one of bytes with several values.
 func (s *serverStream) pair(prefix, key, name, value string) {
-	if !grpc.IsBinary(name) {
-		s.add(Pair{Prefix: prefix, Key: key, Value: value})
+	// A header that is there and says nothing is a pair all the same. Metadata of Kitex is
+	// not: elsewhere an empty value means that there is none.
+	empty := value == "" && key == name
+	if empty || !grpc.IsBinary(name) {
+		s.add(Pair{Prefix: prefix, Key: key, Value: value}, empty)
 		return
 	}
 	for part := range strings.SplitSeq(value, grpc.BinarySeparator) {
@@ -289,14 +306,15 @@ func (s *serverStream) pair(prefix, key, name, value string) {
 			s.refuse(grpc.Internal, "the value of header %.100q is no base64", name)
 			return
 		}
-		s.add(Pair{Prefix: prefix, Key: key, Value: string(decoded)})
+		s.add(Pair{Prefix: prefix, Key: key, Value: string(decoded)}, false)
 	}
 }
 
-// add adds a pair, unless it says nothing. One header of bytes can have thousands.
-func (s *serverStream) add(pair Pair) {
+// add adds a pair, one that says nothing only if it may be empty: one header of bytes can have
+// thousands of those.
+func (s *serverStream) add(pair Pair, mayBeEmpty bool) {
 	switch {
-	case pair.Key == "" || pair.Value == "":
+	case pair.Key == "" || pair.Value == "" && !mayBeEmpty:
 	case len(s.head.Metadata) >= limits.HeaderPairs:
 		s.refuse(grpc.ResourceExhausted, "more than %d pairs of metadata (limit %d)", limits.HeaderPairs, limits.HeaderPairs)
 	default:
