@@ -45,18 +45,30 @@ func (c *ClientConfig) secure() bool {
 // does. Errors of its calls are statuses for package status, and *fulmar.Error for
 // errors.As. It is safe for concurrent use.
 //
-// Of the options of calls it knows grpc.Header, Trailer, WaitForReady, UseCompressor,
-// MaxCallSendMsgSize, MaxCallRecvMsgSize, PerRPCCredentials, OnFinish, StaticMethod,
-// MaxRetryRPCBufferSize (it keeps nothing for retries) and CallContentSubtype("proto"). A call
-// with another one fails with code Unimplemented.
+// Of the options of calls it knows grpc.Header, Trailer, Peer, WaitForReady, UseCompressor,
+// MaxCallSendMsgSize, MaxCallRecvMsgSize (beside MaxMessageBytes, which bounds what arrives),
+// PerRPCCredentials, OnFinish, StaticMethod, MaxRetryRPCBufferSize (it keeps nothing for
+// retries), CallContentSubtype("proto"), and those that interceptors have for themselves. A
+// call with another one, such as grpc.ForceCodec or CallAuthority, fails with code
+// Unimplemented and the name of the option.
 //
-// A pair of metadata whose value is empty is not sent.
+// grpc.Peer has the address as the client knows it, which is a name where the target or the
+// registry has one. With TLS its AuthInfo is credentials.TLSInfo; the certificates in it are
+// those of the last handshake, and missing with several servers. Of a stream that was opened
+// again it is the first server.
+//
+// A pair of metadata whose value is empty is not sent. Headers with rpc-persist- and
+// rpc-transit- are metadata of Kitex: a '_' behind that arrives as '-', values of a
+// persistent one are joined with commas, and a call with rpc-transit-upstream- fails with
+// InvalidArgument, because peers would drop the pair unseen.
 type Client struct {
 	client *fulmar.Client
 	config ClientConfig
 	// methods are those that were called, by "/service/method" and kind; known counts them.
 	methods sync.Map
 	known   atomic.Int32
+	// handshakes are those of all connections.
+	handshakes handshakes
 }
 
 var _ grpc.ClientConnInterface = (*Client)(nil)
@@ -76,13 +88,17 @@ func NewClient(config ClientConfig) (*Client, error) {
 	if c := config.Credentials; c != nil && c.RequireTransportSecurity() && !config.secure() {
 		return nil, errors.New("grpccompat: Credentials want transport security, and TLS is not configured")
 	}
-	client, err := fulmar.NewClient(config.ClientConfig)
-	if err != nil {
+	c := &Client{config: config}
+	if config.secure() {
+		config.TLS.Config = c.handshakes.watch(config.TLS.Config)
+	}
+	var err error
+	if c.client, err = fulmar.NewClient(config.ClientConfig); err != nil {
 		return nil, err
 	}
-	config.UnaryInterceptors = slices.Clone(config.UnaryInterceptors)
-	config.StreamInterceptors = slices.Clone(config.StreamInterceptors)
-	return &Client{client: client, config: config}, nil
+	c.config.UnaryInterceptors = slices.Clone(config.UnaryInterceptors)
+	c.config.StreamInterceptors = slices.Clone(config.StreamInterceptors)
+	return c, nil
 }
 
 // Fulmar returns the client below, for generated clients of Fulmar and its other methods.
@@ -160,6 +176,7 @@ func (c *Client) call(ctx context.Context, name string, request, reply any, o *c
 	}
 	err = toStatus(c.client.Call(ctx, method, request, reply, o.fulmar...))
 	o.returned(header, trailer)
+	o.reached(c, err)
 	if err != nil {
 		return err
 	}

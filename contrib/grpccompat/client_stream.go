@@ -4,23 +4,28 @@ import (
 	"context"
 	"io"
 	"sync"
+	"sync/atomic"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/fulmar-rpc/fulmar"
 )
 
 // clientStream is a grpc.ClientStream on one of Fulmar.
 type clientStream struct {
+	client   *Client
 	messages *fulmar.ClientMessages
 	options  *callOptions
 	// many: the server sends any number of messages.
 	many bool
 
 	finishing sync.Once
+	// abandoned: the stream was given up here.
+	abandoned atomic.Bool
 }
 
 var _ grpc.ClientStream = (*clientStream)(nil)
@@ -31,7 +36,11 @@ func (c *Client) newStream(ctx context.Context, desc *grpc.StreamDesc, name stri
 	if err == nil {
 		var messages *fulmar.ClientMessages
 		if messages, err = c.open(ctx, desc, name, o); err == nil {
-			return &clientStream{messages: messages, options: o, many: desc.ServerStreams}, nil
+			s := &clientStream{client: c, messages: messages, options: o, many: desc.ServerStreams}
+			if o.watched() {
+				context.AfterFunc(messages.Context(), s.leave)
+			}
+			return s, nil
 		}
 	}
 	o.finish(err)
@@ -73,8 +82,7 @@ func (s *clientStream) Context() context.Context { return s.messages.Context() }
 // SendMsg implements grpc.ClientStream.
 func (s *clientStream) SendMsg(message any) error {
 	if err := s.options.checkSent(message); err != nil {
-		s.messages.Cancel()
-		return s.ended(err)
+		return s.abandon(err)
 	}
 	return toStatus(s.messages.Send(message))
 }
@@ -84,7 +92,7 @@ func (s *clientStream) RecvMsg(message any) error {
 	err := s.messages.Recv(message)
 	if err == nil {
 		if err = s.options.checkReceived(message); err != nil {
-			s.messages.Cancel()
+			return s.abandon(err)
 		}
 	}
 	switch {
@@ -104,10 +112,32 @@ func (s *clientStream) RecvMsg(message any) error {
 		_ = s.ended(nil)
 		return nil
 	case nil:
-		s.messages.Cancel()
-		return s.ended(status.Error(codes.Internal, "cardinality violation: the server sent more than one message"))
+		return s.abandon(status.Error(codes.Internal, "cardinality violation: the server sent more than one message"))
 	default:
 		return s.ended(toStatus(err))
+	}
+}
+
+// abandon ends the stream for a reason of this side, and returns it.
+func (s *clientStream) abandon(err error) error {
+	s.abandoned.Store(true)
+	s.messages.Cancel()
+	return s.ended(err)
+}
+
+// leave hands over what ended does when the stream is over and nobody asks it for its end, such
+// as a caller who cancels its context and goes.
+func (s *clientStream) leave() {
+	if s.abandoned.Load() {
+		return // abandon knows why.
+	}
+	err := s.messages.Recv(new(emptypb.Empty)) // takes any message
+	for err == nil {
+		err = s.messages.Recv(new(emptypb.Empty))
+	}
+	// Behind the last message RecvMsg is the one who knows whether that is an error.
+	if err != io.EOF {
+		_ = s.ended(toStatus(err))
 	}
 }
 
@@ -120,6 +150,7 @@ func (s *clientStream) ended(err error) error {
 		if told == io.EOF {
 			told = nil
 		}
+		s.options.reached(s.client, nil)
 		s.options.finish(told)
 	})
 	return err

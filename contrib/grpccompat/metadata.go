@@ -2,15 +2,10 @@ package grpccompat
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
-	"net"
-	"net/netip"
+	"slices"
 	"strings"
 
-	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/peer"
 
 	"github.com/fulmar-rpc/fulmar"
 )
@@ -24,18 +19,42 @@ const (
 // incoming returns the metadata of a call as grpc-go has it.
 func incoming(call fulmar.Call) metadata.MD {
 	md := metadata.MD{}
+	for key, value := range call.Metadata().All() {
+		if !isHTTPHeader(key) {
+			break // They are in front.
+		}
+		md[key] = append(md[key], value)
+	}
+	if service := call.CallerService(); service != "" {
+		md["source-service"] = []string{service}
+	}
+	if method := call.CallerMethod(); method != "" {
+		md["source-method"] = []string{method}
+	}
 	for key, value := range call.Metadata().AllTransient() {
-		name := strings.ToLower(key)
-		if name != key {
-			name = transientHeader + strings.ReplaceAll(name, "_", "-")
+		name := key
+		if isKitexKey(key) {
+			name = headerOf(transientHeader, key)
 		}
 		md[name] = append(md[name], value)
 	}
 	for key, value := range call.Metadata().AllPersistent() {
-		name := persistentHeader + strings.ReplaceAll(strings.ToLower(key), "_", "-")
+		name := headerOf(persistentHeader, key)
 		md[name] = append(md[name], value)
 	}
 	return md
+}
+
+func isHTTPHeader(key string) bool {
+	return key == ":authority" || key == "content-type" || key == "user-agent"
+}
+
+// isKitexKey reports whether a transient pair is metadata of Kitex. Others are headers by themselves.
+func isKitexKey(key string) bool { return strings.ToLower(key) != key }
+
+// headerOf returns the header that a key of Kitex becomes.
+func headerOf(prefix, key string) string {
+	return prefix + strings.ReplaceAll(strings.ToLower(key), "_", "-")
 }
 
 // outgoing returns a context whose calls carry md. Headers that the protocol uses itself are
@@ -44,16 +63,12 @@ func incoming(call fulmar.Call) metadata.MD {
 func outgoing(ctx context.Context, md metadata.MD) context.Context {
 	for key, values := range md {
 		name := strings.ToLower(key)
-		persistent, isPersistent := strings.CutPrefix(name, persistentHeader)
-		transient, isTransient := strings.CutPrefix(name, transientHeader)
 		switch {
 		case ownHeader(name):
-		case isPersistent:
-			for _, value := range values {
-				ctx = fulmar.WithPersistent(ctx, keyOf(persistent), value)
-			}
-		case isTransient:
-			ctx = fulmar.WithTransient(ctx, keyOf(transient), values...)
+		case strings.HasPrefix(name, persistentHeader):
+			ctx = withPersistent(ctx, name, values)
+		case strings.HasPrefix(name, transientHeader):
+			ctx = fulmar.WithTransient(ctx, transientKey(ctx, name), values...)
 		default:
 			ctx = fulmar.WithTransient(ctx, name, values...)
 		}
@@ -61,8 +76,50 @@ func outgoing(ctx context.Context, md metadata.MD) context.Context {
 	return ctx
 }
 
-// keyOf returns a key of Kitex as it was before it became a part of a header.
-func keyOf(header string) string { return strings.ReplaceAll(strings.ToUpper(header), "-", "_") }
+// withPersistent returns a context whose calls carry a persistent header. What the context
+// carries already, as that of a handler does, goes on as it came, with the values and the
+// spelling that it had.
+func withPersistent(ctx context.Context, header string, values []string) context.Context {
+	var keys, carried []string
+	for key, value := range fulmar.OutgoingMetadata(ctx).AllPersistent() {
+		if headerOf(persistentHeader, key) == header {
+			keys, carried = append(keys, key), append(carried, value)
+		}
+	}
+	if slices.Equal(carried, values) {
+		return ctx
+	}
+	for _, key := range keys {
+		ctx = fulmar.WithPersistent(ctx, key, "")
+	}
+	return fulmar.WithPersistent(ctx, keyOf(persistentHeader, header), oneValue(header, values))
+}
+
+// oneValue returns the values of a persistent key, which has one, as HTTP joins those of a
+// header (RFC 9110, 5.3). Bytes cannot be joined: the last ones count.
+func oneValue(header string, values []string) string {
+	if strings.HasSuffix(header, "-bin") && len(values) > 0 {
+		return values[len(values)-1]
+	}
+	return strings.Join(values, ",")
+}
+
+// transientKey returns the key of a transient header: in a handler as it came, if it did.
+func transientKey(ctx context.Context, header string) string {
+	if call, ok := fulmar.CallFrom(ctx); ok {
+		for key := range call.Metadata().AllTransient() {
+			if isKitexKey(key) && headerOf(transientHeader, key) == header {
+				return key
+			}
+		}
+	}
+	return keyOf(transientHeader, header)
+}
+
+// keyOf returns a key of Kitex as it was before it became a header, if it was in UPPER_SNAKE.
+func keyOf(prefix, header string) string {
+	return strings.ReplaceAll(strings.ToUpper(strings.TrimPrefix(header, prefix)), "-", "_")
+}
 
 // ownHeader reports whether a header means something to HTTP/2, gRPC or Kitex.
 func ownHeader(name string) bool {
@@ -89,41 +146,4 @@ func toReturn(md metadata.MD) (m fulmar.Metadata) {
 		m = m.With(key, values...)
 	}
 	return m
-}
-
-// address is a net.Addr for one that is no IP address and port.
-type address string
-
-// Network implements net.Addr.
-func (a address) Network() string {
-	if strings.HasPrefix(string(a), "/") || strings.HasPrefix(string(a), "@") {
-		return "unix"
-	}
-	return "tcp"
-}
-
-// String implements net.Addr.
-func (a address) String() string { return string(a) }
-
-func addressOf(text string) net.Addr {
-	if port, err := netip.ParseAddrPort(text); err == nil {
-		return net.TCPAddrFromAddrPort(port)
-	}
-	return address(text)
-}
-
-// peerOf returns who calls. Of a TLS connection it has the caller's certificate, and nothing
-// else.
-func peerOf(call fulmar.Call) *peer.Peer {
-	p := &peer.Peer{Addr: addressOf(call.Peer()), LocalAddr: addressOf(call.Local())}
-	if identity, ok := call.Identity(); ok {
-		leaf := []*x509.Certificate{identity.Certificate()}
-		p.AuthInfo = credentials.TLSInfo{
-			State: tls.ConnectionState{
-				HandshakeComplete: true, NegotiatedProtocol: "h2", PeerCertificates: leaf, VerifiedChains: [][]*x509.Certificate{leaf},
-			},
-			CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity},
-		}
-	}
-	return p
 }

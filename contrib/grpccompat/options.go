@@ -1,18 +1,22 @@
 package grpccompat
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/fulmar-rpc/fulmar"
+	"github.com/fulmar-rpc/fulmar/policy"
 )
 
 // callOptions is what the options of a call ask for.
@@ -21,6 +25,9 @@ type callOptions struct {
 	headers, trailers []*metadata.MD
 	credentials       []credentials.PerRPCCredentials
 	finished          []func(error)
+	// peers are to be told who was called, which explained knows then.
+	peers     []*peer.Peer
+	explained *policy.Explanation
 	// sendMost and receiveMost bound messages, in bytes; 0 means no bound of their own.
 	sendMost, receiveMost *int
 }
@@ -50,8 +57,15 @@ func (o *callOptions) add(option grpc.CallOption) error {
 		o.trailers = append(o.trailers, option.TrailerAddr)
 	case grpc.FailFastCallOption:
 		o.fulmar = append(o.fulmar, fulmar.WaitForReady(!option.FailFast))
+	case grpc.PeerCallOption:
+		if o.explained == nil {
+			o.explained = new(policy.Explanation)
+			o.fulmar = append(o.fulmar, fulmar.Explain(o.explained))
+		}
+		o.peers = append(o.peers, option.PeerAddr)
 	case grpc.CompressorCallOption:
-		o.fulmar = append(o.fulmar, fulmar.Compression(option.CompressorType))
+		// For Fulmar "" is what the client is configured with, here it is none.
+		o.fulmar = append(o.fulmar, fulmar.Compression(cmp.Or(option.CompressorType, "identity")))
 	case grpc.MaxSendMsgSizeCallOption:
 		o.sendMost = &option.MaxSendMsgSize
 	case grpc.MaxRecvMsgSizeCallOption:
@@ -65,9 +79,31 @@ func (o *callOptions) add(option grpc.CallOption) error {
 			return status.Errorf(codes.Unimplemented, "grpccompat: content subtype %.40q: messages are in Protobuf", option.ContentSubtype)
 		}
 	default:
-		return status.Errorf(codes.Unimplemented, "grpccompat: calls have no %T", option)
+		if isOnlyForInterceptors(option) {
+			return nil
+		}
+		return status.Errorf(codes.Unimplemented, "grpccompat: calls have no option %s", strings.TrimSuffix(fmt.Sprintf("%T", option), "CallOption"))
 	}
 	return nil
+}
+
+// isOnlyForInterceptors reports whether an option is one that grpc-go lets interceptors have
+// for themselves: a struct around grpc.EmptyCallOption, which does nothing.
+func isOnlyForInterceptors(option grpc.CallOption) bool {
+	kind := reflect.TypeOf(option)
+	if kind != nil && kind.Kind() == reflect.Pointer {
+		kind = kind.Elem()
+	}
+	if kind == nil || kind.Kind() != reflect.Struct {
+		return false
+	}
+	field, ok := kind.FieldByName("EmptyCallOption")
+	return ok && field.Anonymous && field.Type == reflect.TypeFor[grpc.EmptyCallOption]()
+}
+
+// watched reports whether somebody waits for what a call has when it ends.
+func (o *callOptions) watched() bool {
+	return len(o.headers)+len(o.trailers)+len(o.finished)+len(o.peers) > 0
 }
 
 // returned hands over metadata of a reply.
@@ -77,6 +113,18 @@ func (o *callOptions) returned(header, trailer fulmar.Metadata) {
 	}
 	for _, to := range o.trailers {
 		*to = returned(trailer)
+	}
+}
+
+// reached hands over who was called.
+func (o *callOptions) reached(c *Client, err error) {
+	if o.explained == nil {
+		return
+	}
+	if called := c.called(o.explained, err); called != nil {
+		for _, to := range o.peers {
+			*to = *called
+		}
 	}
 }
 
@@ -134,7 +182,7 @@ func (c *Client) outgoing(ctx context.Context, method *fulmar.MethodDesc, name s
 func (c *Client) credentialOf(ctx context.Context, credential credentials.PerRPCCredentials, method *fulmar.MethodDesc, name string) (metadata.MD, error) {
 	info := credentials.RequestInfo{Method: name}
 	if c.config.secure() {
-		info.AuthInfo = credentials.TLSInfo{CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}}
+		info.AuthInfo = credentials.TLSInfo{CommonAuthInfo: secured}
 	} else if credential.RequireTransportSecurity() {
 		return nil, status.Error(codes.Unauthenticated, "grpccompat: the credentials want transport security, and the client has no TLS")
 	}

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	testpb "google.golang.org/grpc/interop/grpc_testing"
@@ -28,6 +29,9 @@ import (
 	"github.com/fulmar-rpc/fulmar"
 	"github.com/fulmar-rpc/fulmar/contrib/grpccompat"
 )
+
+// ownOption is one that only an interceptor knows.
+type ownOption struct{ grpc.EmptyCallOption }
 
 // TestOptions: what options of calls do, and that none is ignored.
 func TestOptions(t *testing.T) {
@@ -49,8 +53,17 @@ func TestOptions(t *testing.T) {
 		"sends too much":    {grpc.MaxCallSendMsgSize(10), codes.ResourceExhausted, "11 vs. 10"},
 		"receives as much":  {grpc.MaxCallRecvMsgSize(11), codes.OK, ""},
 		"receives too much": {grpc.MaxCallRecvMsgSize(10), codes.ResourceExhausted, "11 vs. 10"},
-		"peer":              {grpc.Peer(new(peer.Peer)), codes.Unimplemented, "PeerCallOption"},
-		"authority":         {grpc.CallAuthority("x"), codes.Unimplemented, "AuthorityOverrideCallOption"},
+		"peer":              {grpc.Peer(new(peer.Peer)), codes.OK, ""},
+		"no compression":    {grpc.UseCompressor(""), codes.OK, ""},
+		"identity":          {grpc.UseCompressor(encoding.Identity), codes.OK, ""},
+		"header":            {grpc.Header(new(metadata.MD)), codes.OK, ""},
+		"trailer":           {grpc.Trailer(new(metadata.MD)), codes.OK, ""},
+		"of an interceptor": {ownOption{}, codes.OK, ""},
+		"one like that":     {&ownOption{}, codes.OK, ""},
+		"authority":         {grpc.CallAuthority("x"), codes.Unimplemented, "option grpc.AuthorityOverride"},
+		"codec":             {grpc.ForceCodec(nil), codes.Unimplemented, "option grpc.ForceCodec"},
+		"new codec":         {grpc.ForceCodecV2(nil), codes.Unimplemented, "option grpc.ForceCodecV2"},
+		"custom codec":      {grpc.CallCustomCodec(nil), codes.Unimplemented, "option grpc."},
 	} {
 		finishedBefore, told := finished, errors.New("not told")
 		_, err := ask(t.Context(), client, grpc.OnFinish(func(err error) { finished++; told = err }), test.option)
