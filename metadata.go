@@ -54,7 +54,7 @@ func another(key, value string, again bool, next string) string {
 
 // All returns all pairs, in the order in which they came, with keys as TTHeader has them.
 // Those of a reply are as the handler has set them. Of a call that has come in gRPC the
-// headers ":authority", "content-type" and "user-agent" are in front.
+// headers ":authority", "content-type", "user-agent" and "grpc-accept-encoding" are in front.
 func (m Metadata) All() iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		if m.http != nil && !yieldHTTP(m.http, yield) {
@@ -72,7 +72,8 @@ func (m Metadata) All() iter.Seq2[string, string] {
 func yieldHTTP(head *transport.HTTPHead, yield func(string, string) bool) bool {
 	return (head.Authority == "" || yield(":authority", head.Authority)) &&
 		(head.ContentType == "" || yield("content-type", head.ContentType)) &&
-		(head.UserAgent == "" || yield("user-agent", head.UserAgent))
+		(head.UserAgent == "" || yield("user-agent", head.UserAgent)) &&
+		(head.AcceptEncoding == "" || yield("grpc-accept-encoding", head.AcceptEncoding))
 }
 
 // With returns m with a pair of a reply for each of the values, in place of those that the key had. Values that are

@@ -46,7 +46,7 @@ func incoming(call fulmar.Call) metadata.MD {
 }
 
 func isHTTPHeader(key string) bool {
-	return key == ":authority" || key == "content-type" || key == "user-agent"
+	return key == ":authority" || key == "content-type" || key == "user-agent" || key == "grpc-accept-encoding"
 }
 
 // isKitexKey reports whether a transient pair is metadata of Kitex. Others are headers by themselves.

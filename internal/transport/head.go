@@ -52,7 +52,7 @@ type RequestHead struct {
 
 // HTTPHead is what requests of HTTP/2 have that is no metadata. Requests of one connection
 // share it as long as they say the same, and it never changes.
-type HTTPHead struct{ Authority, ContentType, UserAgent string }
+type HTTPHead struct{ Authority, ContentType, UserAgent, AcceptEncoding string }
 
 // ReplyHead is what a reply tells besides its result, where the protocol can
 // carry it.

@@ -193,6 +193,8 @@ func (s *serverStream) headers(event *http2.Event) string {
 		case "user-agent":
 			said.UserAgent = field.Value
 			s.fulmar = strings.HasPrefix(field.Value, "fulmar")
+		case "grpc-accept-encoding":
+			said.AcceptEncoding, s.accepted = field.Value, field.Value
 		default:
 			s.field(field.Name, field.Value)
 		}
@@ -272,8 +274,6 @@ func (s *serverStream) field(name, value string) {
 		s.head.Timeout = time.Duration(min(max(timeout, 1), int64(limits.PeerStreamTimeout)))
 	case name == "grpc-encoding":
 		s.encodingName = value
-	case name == "grpc-accept-encoding":
-		s.accepted = value
 	case name == "source-service":
 		s.head.FromService = value
 	case name == "source-method":
