@@ -1,6 +1,7 @@
 package grpccompat_test
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"log/slog"
@@ -104,7 +105,7 @@ func eachWay(t *testing.T, s *service, with setting, test func(t *testing.T, cli
 // connect serves a service until the test ends, and returns a client for it.
 func connect(t *testing.T, s testpb.TestServiceServer, with setting, local bool) *grpccompat.Client {
 	t.Helper()
-	with.server.Address, with.server.Logger = "127.0.0.1:0", slog.New(slog.DiscardHandler)
+	with.server.Address, with.server.Logger = cmp.Or(with.server.Address, "127.0.0.1:0"), slog.New(slog.DiscardHandler)
 	server, err := fulmar.NewServer(with.server)
 	if err != nil {
 		t.Fatal(err)
@@ -124,7 +125,7 @@ func connect(t *testing.T, s testpb.TestServiceServer, with setting, local bool)
 	if local {
 		with.client.Local = server
 	} else {
-		with.client.Target = address.String()
+		with.client.Target = cmp.Or(with.client.Target, address.String())
 	}
 	with.client.Timeout, with.client.ConnectTimeout = patience, patience
 	client, err := grpccompat.NewClient(with.client)

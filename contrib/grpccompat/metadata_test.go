@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"google.golang.org/grpc/codes"
@@ -23,7 +24,7 @@ type arrival struct {
 }
 
 // arrivals returns a service that says what has arrived, and calls on first with what came.
-func arrivals(into *[]arrival, next **grpccompat.Client) *service {
+func arrivals(into *[]arrival, next *atomic.Pointer[grpccompat.Client]) *service {
 	return &service{unary: func(ctx context.Context, message *testpb.SimpleRequest) (*testpb.SimpleResponse, error) {
 		md, _ := metadata.FromIncomingContext(ctx)
 		call, _ := fulmar.CallFrom(ctx)
@@ -35,8 +36,7 @@ func arrivals(into *[]arrival, next **grpccompat.Client) *service {
 		}
 		slices.Sort(pairs)
 		*into = append(*into, arrival{md, pairs})
-		if client := *next; client != nil {
-			*next = nil
+		if client := next.Swap(nil); client != nil {
 			return testpb.NewTestServiceClient(client).UnaryCall(metadata.NewOutgoingContext(ctx, md), message)
 		}
 		return &testpb.SimpleResponse{}, nil
@@ -61,7 +61,7 @@ func TestMetadata_OfKitex(t *testing.T) {
 		},
 	}
 	var seen []arrival
-	var next *grpccompat.Client
+	var next atomic.Pointer[grpccompat.Client]
 	eachWay(t, arrivals(&seen, &next), setting{}, func(t *testing.T, client *grpccompat.Client) {
 		want := want
 		if strings.HasSuffix(t.Name(), "local") {
@@ -70,7 +70,8 @@ func TestMetadata_OfKitex(t *testing.T) {
 			want.pairs = slices.Delete(slices.Clone(want.pairs), 3, 5)
 			want.pairs = slices.Insert(want.pairs, 3, "RPC_TRANSIT_TRACE=3,4")
 		}
-		seen, next = nil, client
+		seen = nil
+		next.Store(client)
 		if _, err := ask(metadata.NewOutgoingContext(t.Context(), sent), client); err != nil || len(seen) != 2 {
 			t.Fatalf("%v, %d calls", err, len(seen))
 		}
@@ -90,9 +91,9 @@ func TestMetadata_OfKitex(t *testing.T) {
 // the process have, are the same behind a handler that passes everything on.
 func TestMetadata_KeepsSpelling(t *testing.T) {
 	var seen []arrival
-	var next *grpccompat.Client
+	var next atomic.Pointer[grpccompat.Client]
 	client := connect(t, arrivals(&seen, &next), setting{}, true)
-	next = client
+	next.Store(client)
 	ctx := fulmar.WithTransient(fulmar.WithPersistent(t.Context(), "userId", "1"), "traceId", "2")
 	if _, err := ask(ctx, client); err != nil || len(seen) != 2 {
 		t.Fatalf("%v, %d calls", err, len(seen))

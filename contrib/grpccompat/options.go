@@ -182,7 +182,7 @@ func (c *Client) outgoing(ctx context.Context, method *fulmar.MethodDesc, name s
 func (c *Client) credentialOf(ctx context.Context, credential credentials.PerRPCCredentials, method *fulmar.MethodDesc, name string) (metadata.MD, error) {
 	info := credentials.RequestInfo{Method: name}
 	if c.config.secure() {
-		info.AuthInfo = credentials.TLSInfo{CommonAuthInfo: secured}
+		info.AuthInfo = credentials.TLSInfo{CommonAuthInfo: secured()}
 	} else if credential.RequireTransportSecurity() {
 		return nil, status.Error(codes.Unauthenticated, "grpccompat: the credentials want transport security, and the client has no TLS")
 	}

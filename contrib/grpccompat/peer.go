@@ -24,11 +24,8 @@ const localAddress = "local"
 
 // Network implements net.Addr.
 func (a address) Network() string {
-	switch {
-	case a == localAddress:
+	if a == localAddress {
 		return localAddress
-	case strings.HasPrefix(string(a), "/") || strings.HasPrefix(string(a), "@"), strings.HasPrefix(string(a), "unix:"):
-		return "unix"
 	}
 	return "tcp"
 }
@@ -39,6 +36,13 @@ func (a address) String() string { return string(a) }
 func addressOf(text string) net.Addr {
 	if port, err := netip.ParseAddrPort(text); err == nil {
 		return net.TCPAddrFromAddrPort(port)
+	}
+	path := text
+	if target, ok := strings.CutPrefix(text, "unix:"); ok {
+		path = strings.TrimPrefix(target, "//")
+	}
+	if strings.HasPrefix(path, "/") || strings.HasPrefix(path, "@") {
+		return &net.UnixAddr{Net: "unix", Name: path}
 	}
 	return address(text)
 }
@@ -53,14 +57,16 @@ func peerOf(call fulmar.Call) *peer.Peer {
 			State: tls.ConnectionState{
 				HandshakeComplete: true, NegotiatedProtocol: "h2", PeerCertificates: leaf, VerifiedChains: [][]*x509.Certificate{leaf},
 			},
-			CommonAuthInfo: secured,
+			CommonAuthInfo: secured(),
 		}
 	}
 	return p
 }
 
 // secured is what a connection with TLS is.
-var secured = credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}
+func secured() credentials.CommonAuthInfo {
+	return credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}
+}
 
 // handshakes remembers what the server has shown in the last handshake of a client.
 type handshakes struct {
@@ -107,7 +113,7 @@ func (c *Client) called(e *policy.Explanation, err error) *peer.Peer {
 	if !c.config.secure() || c.config.Local != nil {
 		return p
 	}
-	info := credentials.TLSInfo{State: tls.ConnectionState{HandshakeComplete: true, NegotiatedProtocol: "h2"}, CommonAuthInfo: secured}
+	info := credentials.TLSInfo{State: tls.ConnectionState{HandshakeComplete: true, NegotiatedProtocol: "h2"}, CommonAuthInfo: secured()}
 	if last := c.handshakes.last.Load(); last != nil && attempt.Picked == policy.PickedOnly {
 		// With several servers nobody knows here which of them that was.
 		info.State = *last

@@ -82,6 +82,32 @@ func TestPeer(t *testing.T) {
 	}
 }
 
+// TestPeer_Names: a target that is no address is the peer by its name, and a path is one of Unix.
+func TestPeer_Names(t *testing.T) {
+	const name = "orders.example:80"
+	path := t.TempDir() + "/socket"
+	for _, test := range []struct{ address, target, network, text string }{
+		{"unix://" + path, "unix://" + path, "unix", path},
+		{"127.0.0.1:0", name, "tcp", name},
+	} {
+		with := setting{server: fulmar.ServerConfig{Address: test.address}, client: grpccompat.ClientConfig{ClientConfig: fulmar.ClientConfig{Target: test.target}}}
+		local := ""
+		s := here(nil)
+		if test.target == name {
+			with.client.Dial = func(ctx context.Context, network, _ string) (net.Conn, error) {
+				return new(net.Dialer).DialContext(ctx, network, local)
+			}
+			first := connect(t, s, setting{}, false)
+			peerOfCalls(t, first, codes.OK, func(_ string, _ peer.Peer, at string) { local = at })
+		}
+		peerOfCalls(t, connect(t, s, with, false), codes.OK, func(kind string, said peer.Peer, at string) {
+			if said.Addr.Network() != test.network || said.Addr.String() != test.text || test.network == "unix" && at != path {
+				t.Errorf("%s, %s: %v at %s, want %s %s", test.target, kind, said.Addr, at, test.network, test.text)
+			}
+		})
+	}
+}
+
 // TestPeer_OfSeveral: the server that the answer is from.
 func TestPeer_OfSeveral(t *testing.T) {
 	first, second := connect(t, here(nil), setting{}, false), connect(t, here(nil), setting{}, false)

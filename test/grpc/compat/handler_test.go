@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,6 +24,8 @@ import (
 type watcher struct {
 	testpb.UnimplementedTestServiceServer
 	seen chan sight
+	// next is called first, with the metadata that came; nil for nobody.
+	next atomic.Pointer[closer]
 }
 
 // sight is what a handler has found.
@@ -55,7 +58,11 @@ func (w *watcher) look(ctx context.Context) {
 }
 
 // UnaryCall answers with nothing.
-func (w *watcher) UnaryCall(ctx context.Context, _ *testpb.SimpleRequest) (*testpb.SimpleResponse, error) {
+func (w *watcher) UnaryCall(ctx context.Context, request *testpb.SimpleRequest) (*testpb.SimpleResponse, error) {
+	if next := w.next.Swap(nil); next != nil {
+		md, _ := metadata.FromIncomingContext(ctx)
+		return testpb.NewTestServiceClient(*next).UnaryCall(metadata.NewOutgoingContext(ctx, md), request)
+	}
 	w.look(ctx)
 	return &testpb.SimpleResponse{}, nil
 }
@@ -164,5 +171,30 @@ func compare(t *testing.T, kind string, got, want sight, here, there string) {
 	}
 	if got.method != want.method || got.stream != want.stream || got.named != want.named || got.peer != want.peer || !slices.Equal(got.errors, want.errors) {
 		t.Errorf("%s: %+v, want %+v", kind, got, want)
+	}
+}
+
+// TestHandlers_PassOn: a proxy of ours between two of grpc-go changes nothing of what has a value.
+func TestHandlers_PassOn(t *testing.T) {
+	w := &watcher{seen: make(chan sight, 1)}
+	here, there := serveBoth(t, w)
+	caller, proxy := dialThere(t, here), dialHere(t, there)
+	w.next.Store(&proxy)
+	md := metadata.MD{"tag": {"a", "b"}, "raw-bin": {"\x00\xff", "2"}, "rpc-persist-user-id": {"1", "2"}, "rpc-persist-raw-bin": {"1", "2"}, "rpc-transit-trace": {"3", "4"}}
+	ctx, cancel := context.WithTimeout(metadata.NewOutgoingContext(t.Context(), md), time.Minute)
+	defer cancel()
+	if _, err := testpb.NewTestServiceClient(caller).UnaryCall(ctx, &testpb.SimpleRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	got := (<-w.seen).metadata
+	for key, values := range md {
+		if !slices.Equal(got.Get(key), values) {
+			t.Errorf("%s: %q, want %q", key, got.Get(key), values)
+		}
+	}
+	for _, conn := range []closer{caller, proxy} {
+		if err := conn.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
