@@ -683,7 +683,8 @@ const (
 	HTTP2AnswerTimeout = 10 * time.Second
 
 	// GRPCBombErrors is how many of HTTP2PeerErrors a message counts as that is 32 KiB and
-	// more when it is inflated, and then too long or no gzip: inflating 16 MiB takes 10 ms.
+	// more when it is inflated, and then too long or no gzip, which takes up to 40 ms. Who says
+	// how long a message is, as gzip does, is refused before that.
 	GRPCBombErrors = 34
 
 	// GRPCEncodings bounds the ways to compress besides gzip, and GRPCEncodingNameBytes their

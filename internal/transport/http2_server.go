@@ -219,6 +219,12 @@ func (h *http2Server) blame(err error) {
 		return
 	}
 	err = h.http2.Blame(limits.GRPCBombErrors, h.at(time.Now()))
+	if err != nil {
+		// Others of its messages wait to be inflated, and would be until the end.
+		for _, stream := range h.streams {
+			stream.cancel()
+		}
+	}
 	h.mu.Unlock()
 	if err != nil {
 		h.conn.conn.Wake() // data says why, and the peer gets a moment to read that.
