@@ -143,10 +143,12 @@ func (s *clientStream) reopenLocked(opened *openedStream, err error) (again bool
 	// Policies are about other instances. Another connection to the only one is what calls get
 	// below them, too (GRPCRetries).
 	if !decision.Again && (c.others() || !certainlyUnsent(unseen)) {
+		s.replay.dropLocked() // policies are asked once
 		return false, nil
 	}
 	ctx, ok := s.resumes()
 	if !ok || !pause(ctx, decision.Delay) {
+		s.replay.dropLocked()
 		return false, nil
 	}
 	after := &failedAttempt{unseen, s.choice.Member}

@@ -248,11 +248,11 @@ func (r *refusal) serve(conn net.Conn) {
 
 // refusedAtFirst runs test with a client whose first connections are served by r, and others by
 // a server of its own.
-func refusedAtFirst(t *testing.T, r *refusal, config fulmar.ClientConfig, test func(t *testing.T, api testservice.FeedClient)) {
+func refusedAtFirst(t *testing.T, r *refusal, service *feed, test func(t *testing.T, api testservice.FeedClient)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		network := simnet.New(simnet.Config{})
-		serveFeed(t, network, "good:1", fulmar.ServerConfig{}, &feed{}, streamAdder{})
+		serveFeed(t, network, "good:1", fulmar.ServerConfig{}, service, streamAdder{})
 		bad, err := network.Listen("bad:1")
 		if err != nil {
 			t.Fatal(err)
@@ -272,7 +272,7 @@ func refusedAtFirst(t *testing.T, r *refusal, config fulmar.ClientConfig, test f
 			group.Wait()
 		})
 		dialled := 0
-		config.Target, config.Protocol = "any:1", fulmar.GRPC
+		config := fulmar.ClientConfig{Target: "any:1", Protocol: fulmar.GRPC}
 		config.Dial = func(ctx context.Context, kind, _ string) (net.Conn, error) {
 			if dialled++; dialled <= r.connections {
 				return network.Dial(ctx, kind, "bad:1")
@@ -289,7 +289,7 @@ func TestStreams_RefusedUnseen(t *testing.T) {
 		for _, reset := range []bool{false, true} {
 			t.Run(fmt.Sprintf("after %d bytes, reset %v", after, reset), func(t *testing.T) {
 				r := &refusal{connections: 1, after: after, reset: reset}
-				refusedAtFirst(t, r, fulmar.ClientConfig{}, func(t *testing.T, api testservice.FeedClient) {
+				refusedAtFirst(t, r, &feed{}, func(t *testing.T, api testservice.FeedClient) {
 					everyKind(t, api)
 					if r.headers == 0 {
 						t.Error("no stream was refused")
@@ -304,7 +304,7 @@ func TestStreams_RefusedUnseen(t *testing.T) {
 // that takes the stream, and who receives as well.
 func TestStreams_RefusedWhileOthersWait(t *testing.T) {
 	r := &refusal{connections: 1, after: 30}
-	refusedAtFirst(t, r, fulmar.ClientConfig{}, func(t *testing.T, api testservice.FeedClient) {
+	refusedAtFirst(t, r, &feed{}, func(t *testing.T, api testservice.FeedClient) {
 		swap, err := api.Swap(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -338,13 +338,41 @@ func TestStreams_RefusedWhileOthersWait(t *testing.T) {
 	})
 }
 
+// TestStreams_OpenAgainInTheirTime: the server that takes a stream knows how long it may take.
+func TestStreams_OpenAgainInTheirTime(t *testing.T) {
+	left := make(chan time.Duration, 1)
+	service := &feed{swap: func(stream fulmar.BidiStreamingServer[testservice.Item, testservice.Item]) error {
+		call, _ := fulmar.CallFrom(stream.Context())
+		deadline, _ := call.Deadline()
+		left <- time.Until(deadline)
+		<-stream.Context().Done()
+		return stream.Context().Err()
+	}}
+	refusedAtFirst(t, &refusal{connections: 1}, service, func(t *testing.T, api testservice.FeedClient) {
+		begun := time.Now()
+		swap, err := api.Swap(t.Context(), fulmar.Timeout(3*time.Second))
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second) // the server's refusal waits
+		if _, err := swap.Recv(); fulmar.CodeOf(err) != fulmar.DeadlineExceeded {
+			t.Errorf("Recv: %v", err)
+		}
+		if took := time.Since(begun); took != 3*time.Second {
+			t.Errorf("it took %v, want 3 s", took)
+		}
+		if told := <-left; told < 1900*time.Millisecond || told > 2*time.Second {
+			t.Errorf("the second server was told of %v, want 2 s", told)
+		}
+	})
+}
+
 // TestStreams_NotOpenedAgain: a stream ends with the refusal if too much was sent, if policies
 // say so, or if others refuse it as well.
 func TestStreams_NotOpenedAgain(t *testing.T) {
 	cases := map[string]struct {
 		refusal  refusal
 		messages int
-		config   fulmar.ClientConfig
 		headers  int
 	}{
 		"too much was sent": {refusal: refusal{connections: 1, after: limits.StreamReplayBytes + 8<<10}, messages: 80, headers: 1},
@@ -353,7 +381,7 @@ func TestStreams_NotOpenedAgain(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			r := c.refusal
-			refusedAtFirst(t, &r, c.config, func(t *testing.T, api testservice.FeedClient) {
+			refusedAtFirst(t, &r, &feed{}, func(t *testing.T, api testservice.FeedClient) {
 				fill, err := api.Fill(t.Context())
 				if err != nil {
 					t.Fatal(err)

@@ -63,7 +63,6 @@ func TestOptions(t *testing.T) {
 		"authority":         {grpc.CallAuthority("x"), codes.Unimplemented, "option grpc.AuthorityOverride"},
 		"codec":             {grpc.ForceCodec(nil), codes.Unimplemented, "option grpc.ForceCodec"},
 		"new codec":         {grpc.ForceCodecV2(nil), codes.Unimplemented, "option grpc.ForceCodecV2"},
-		"custom codec":      {grpc.CallCustomCodec(nil), codes.Unimplemented, "option grpc."},
 	} {
 		finishedBefore, told := finished, errors.New("not told")
 		_, err := ask(t.Context(), client, grpc.OnFinish(func(err error) { finished++; told = err }), test.option)
