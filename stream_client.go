@@ -286,6 +286,9 @@ func (s *clientStream) CloseSend() error {
 	}
 	opened := s.closing()
 	if err := opened.CloseSend(); err != nil && !s.reopened(opened, err) {
+		if s.over() != nil {
+			return nil // Recv says how
+		}
 		return s.failure(err)
 	}
 	return nil
@@ -302,6 +305,9 @@ func (s *clientStream) send(message any, last bool) error {
 		return io.EOF
 	}
 	opened, length, err := s.encode(message, last)
+	if err == io.EOF {
+		return err
+	}
 	if err != nil {
 		return &Error{
 			code: encodeCode(err), message: err.Error(), phase: PhaseEncode, executed: ExecutedMaybe, cause: err,
@@ -338,7 +344,14 @@ func (s *clientStream) recv(message any) error {
 	timeout := time.Duration(s.timeout.Load())
 	opened := s.current()
 	body, err := opened.Receive(timeout)
-	for err != nil && s.reopened(opened, err) {
+	for err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+		again, late := s.reopenedWithin(timeout, opened, err)
+		if late {
+			err = os.ErrDeadlineExceeded
+		}
+		if !again {
+			break
+		}
 		opened = s.current()
 		body, err = opened.Receive(timeout)
 	}

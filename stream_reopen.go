@@ -31,6 +31,9 @@ type replay struct {
 	// off: nothing is kept, and the stream is not opened again: something came of it, it
 	// has sent too much, it was opened again before, or it has ended.
 	off atomic.Bool
+	// ending: the stream ends, so it is not opened again. Who sees off needs no lock to
+	// encode, which is why that is set with mu, when nobody replays any more.
+	ending atomic.Bool
 	// ctx is the context that interceptors went on with; stop, which the lock of the stream
 	// guards, ends that of a stream that was opened again.
 	ctx  context.Context
@@ -54,6 +57,9 @@ func (s *clientStream) encode(message any, last bool) (opened *openedStream, len
 	s.replay.mu.Lock()
 	defer s.replay.mu.Unlock()
 	opened = s.current()
+	if s.replay.closed {
+		return opened, 0, io.EOF // behind CloseSend
+	}
 	room := opened.Room()
 	before := room.Len()
 	if length, err = s.state.method.encodeStreamed(opened, message, s.client.sends); err == nil {
@@ -121,18 +127,43 @@ func (s *clientStream) reopened(opened *openedStream, err error) bool {
 	if s.replay.off.Load() {
 		return false
 	}
-	s.replay.mu.Lock()
-	again, failed := s.reopenLocked(opened, err)
-	s.replay.mu.Unlock()
+	again, failed := s.reopen(opened, err)
 	if failed != nil {
 		s.end(failed, context.Canceled)
 	}
 	return again
 }
 
-func (s *clientStream) reopenLocked(opened *openedStream, err error) (again bool, failed error) {
+// reopenedWithin is reopened for who waits no longer than a timeout, if that is not 0. late: it
+// goes on.
+func (s *clientStream) reopenedWithin(timeout time.Duration, opened *openedStream, err error) (again, late bool) {
+	if timeout == 0 || s.replay.off.Load() {
+		return s.reopened(opened, err), false
+	}
+	done, timer := make(chan bool, 1), time.NewTimer(timeout)
+	defer timer.Stop()
+	go func() {
+		// An observer may end the goroutine.
+		defer func() { done <- again }()
+		again = s.reopened(opened, err)
+	}()
+	select {
+	case again := <-done:
+		return again, false
+	case <-timer.C:
+		return false, true
+	}
+}
+
+func (s *clientStream) reopen(opened *openedStream, err error) (again bool, failed error) {
+	// Observers are told meanwhile, and may end the goroutine.
+	s.replay.mu.Lock()
+	defer s.replay.mu.Unlock()
 	if s.current() != opened {
 		return true, nil
+	}
+	if s.replay.off.Load() || s.replay.ending.Load() {
+		return false, nil
 	}
 	unseen := s.unseen(opened, err)
 	if unseen == nil {
@@ -160,10 +191,15 @@ func (s *clientStream) reopenLocked(opened *openedStream, err error) (again bool
 		s.observed.err = unseen
 	}
 	if err := c.openInTurn(ctx, s, after, time.Now()); err != nil {
+		if e, ok := err.(*Error); ok {
+			e.method, e.elapsed = s.state.method.fullName(), time.Since(s.start)
+		}
 		return false, err
 	}
 	opened.Release()
-	s.replayLocked()
+	if err := s.replayLocked(); err != nil && err != io.EOF {
+		return false, s.failure(err)
+	}
 	return true, nil
 }
 
@@ -186,32 +222,33 @@ func (s *clientStream) unseen(opened *openedStream, err error) *Error {
 func (s *clientStream) resumes() (ctx context.Context, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.replay.off.Load() || s.ended != nil {
+	if s.replay.ending.Load() || s.ended != nil {
 		return nil, false
 	}
 	ctx, s.replay.stop = context.WithCancel(s.replay.ctx)
 	return ctx, true
 }
 
-// replayLocked sends what was sent before. What goes wrong with it the receiver learns.
-func (s *clientStream) replayLocked() {
+// replayLocked sends what was sent before. io.EOF says that the call has ended, and receiving how.
+func (s *clientStream) replayLocked() error {
 	r, to := &s.replay, s.current()
 	defer r.dropLocked()
 	for i, message := range r.messages {
 		to.Room().Append(message)
-		if to.Send(r.closed && i == len(r.messages)-1) != nil {
-			return
+		if err := to.Send(r.closed && i == len(r.messages)-1); err != nil {
+			return err
 		}
 	}
 	if r.closed && len(r.messages) == 0 {
-		_ = to.CloseSend()
+		return to.CloseSend()
 	}
+	return nil
 }
 
 // stopReplay says that the stream ends: it is not opened again. It returns where it is open.
 func (s *clientStream) stopReplay(cause error) *openedStream {
 	s.mu.Lock()
-	s.replay.off.Store(true)
+	s.replay.ending.Store(true)
 	stop := s.replay.stop
 	s.mu.Unlock()
 	if stop != nil {

@@ -143,7 +143,9 @@ func returned(m fulmar.Metadata) metadata.MD {
 // toReturn is the same the other way round.
 func toReturn(md metadata.MD) (m fulmar.Metadata) {
 	for key, values := range md {
-		m = m.With(key, values...)
+		if key != "user-agent" { // the caller's, in metadata that goes back as it came
+			m = m.With(key, values...)
+		}
 	}
 	return m
 }

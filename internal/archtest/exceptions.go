@@ -125,6 +125,7 @@ func panicExceptions() []exception {
 // ends them.
 func goroutineExceptions() []exception {
 	return []exception{
+		{rule: "goroutine", file: "stream_reopen.go", what: "go", reason: "opens a stream again for a receiver with a timeout; ends with that, or with the stream, whose end stops it"},
 		{
 			rule: "goroutine", file: "admission.go", what: "go",
 			reason: "the timer of calls that wait to run, which lets them begin and runs briefly; it stops when none waits",

@@ -607,7 +607,7 @@ const (
 	HTTP2Continuations = 8
 
 	// HTTP2LongLists, and half of the streams begun in HTTP2Period, may have headers that are
-	// longer than HTTP2HeaderListBytes. If the first eighth of that on the wire is enough to
+	// longer than HTTP2HeaderListBytes. If the first 16th of that on the wire is enough to
 	// make one so, it was made to be, and ends the connection.
 	HTTP2LongLists = 50
 

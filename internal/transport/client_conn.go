@@ -213,6 +213,15 @@ func source(ctx context.Context) (parent context.Context, deadline time.Time) {
 	return ctx, time.Time{}
 }
 
+// streamSource is source for streams, of which the server is told the deadline also if an
+// interceptor, or opening a stream again, has made another context of the call's.
+func streamSource(ctx context.Context) (parent context.Context, deadline time.Time) {
+	if parent, deadline = source(ctx); deadline.IsZero() {
+		deadline, _ = ctx.Deadline()
+	}
+	return parent, deadline
+}
+
 // interrupt makes the exchange in progress fail at once.
 func (c *ClientConn) interrupt() { _ = c.conn.SetDeadline(time.Unix(1, 0)) }
 

@@ -43,7 +43,7 @@ func (g *streamPeer) openGRPC(ctx context.Context, request *Request) (ClientStre
 // openOn implements opener.
 func (m *clientMessages) openOn(ctx context.Context, conn streamConn) error {
 	c := conn.(*grpcConn)
-	parent, deadline := source(ctx)
+	parent, deadline := streamSource(ctx)
 	call := m.call
 	call.began, call.deadline = call.request.now(), deadline
 	fields := call.request.grpc.address(ctx, c.scheme, c.peer.peer.config.Authority, call.began)

@@ -103,7 +103,7 @@ func (p *localPeer) open(ctx context.Context, request *Request) (ClientStream, e
 		call.Inbound.Stream = (*localServerStream)(s)
 	}
 	client := (*localClientStream)(s)
-	parent, deadline := source(ctx)
+	parent, deadline := streamSource(ctx)
 	s.watch(context.AfterFunc(p.cut, func() {
 		cause := errServerGone()
 		if p.peer.pool.closing.Err() != nil {

@@ -58,7 +58,7 @@ func (g *streamPeer) openTTStream(ctx context.Context, request *Request) (Client
 // openOn implements opener.
 func (m *ttstreamMade) openOn(ctx context.Context, conn streamConn) error {
 	c := conn.(*ttstreamConn)
-	parent, deadline := source(ctx)
+	parent, deadline := streamSource(ctx)
 	m.conn, m.connection, m.flow, m.deadline = c, c, &c.flow, deadline
 	m.request.Timeout = 0
 	if !deadline.IsZero() {

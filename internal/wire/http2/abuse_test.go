@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -214,6 +215,14 @@ func allocatedBy(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
+// shortFields are so many values for one name.
+func shortFields(n int) (fields []http2.Field) {
+	for i := range n {
+		fields = append(fields, http2.Field{Name: "id", Value: strconv.Itoa(i)})
+	}
+	return fields
+}
+
 // TestConn_LongListsEndTheirStream: headers of up to 64 KiB are read, also if one alone is so
 // long, and what follows finds the table as it should be.
 func TestConn_LongListsEndTheirStream(t *testing.T) {
@@ -227,9 +236,10 @@ func TestConn_LongListsEndTheirStream(t *testing.T) {
 	for name, fields := range map[string][]http2.Field{
 		"one field":   {{Name: "token", Value: strings.Repeat("\xff", 20<<10)}},
 		"many fields": slices.Repeat([]http2.Field{{Name: "key", Value: strings.Repeat("v", 100), Sensitive: true}}, 500),
+		"short ones":  shortFields(600),
 		"half of 3":   slices.Repeat([]http2.Field{{Name: "token", Value: strings.Repeat("&", 12<<10)}}, 3),
 	} {
-		for range limits.HTTP2LongLists / 3 {
+		for range limits.HTTP2LongLists / 4 {
 			block := a.writer.Write(append(requestFields(), fields...))
 			if len(block) > limits.HTTP2HeaderListBytes {
 				first := block[:16000]
@@ -250,7 +260,7 @@ func TestConn_LongListsEndTheirStream(t *testing.T) {
 			t.Fatalf("%s: %v", name, a.err)
 		}
 	}
-	if want := limits.HTTP2LongLists / 3 * 3; long != want {
+	if want := limits.HTTP2LongLists / 4 * 4; long != want {
 		t.Errorf("%d lists were too long, want %d", long, want)
 	}
 }
