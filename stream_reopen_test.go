@@ -202,7 +202,7 @@ func (r *refusal) serve(conn net.Conn) {
 	}
 	refuse := func(id uint32) {
 		if data[id] >= r.after {
-			data[id] = -1 << 40
+			data[id] = -1 << 30
 			last := byte(0)
 			if r.reset {
 				h.Reset(id, http2.RefusedStream)
