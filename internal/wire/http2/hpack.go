@@ -36,6 +36,8 @@ type HeaderReader struct {
 	limit   int
 	fields  []Field
 	size    int
+	// counted is up to which size fields are made, which are kept up to limit only.
+	counted int
 	// tooLarge says that fields were left out.
 	tooLarge bool
 }
@@ -74,7 +76,7 @@ func (r *HeaderReader) Read(block []byte) (fields []Field, tooLarge bool, err er
 	case errors.Is(err, hpack.ErrStringLength):
 		return nil, true, connectionError(EnhanceYourCalm, "header field of more than %d bytes", 2*blocksPerList*r.limit)
 	case err == errBomb:
-		return nil, true, connectionError(EnhanceYourCalm, "headers of more than %d bytes in %d (limit %d)", r.limit, r.limit/unpackedMin, r.limit)
+		return nil, true, connectionError(EnhanceYourCalm, "headers of more than %d bytes in %d (limit %d)", bombLists*r.limit, r.limit/headPart, r.limit)
 	case err != nil:
 		// RFC 9113, 4.3: the table is not what the peer believes any more.
 		return nil, false, connectionError(CompressionError, "header block of %d bytes: %v", len(block), err)
@@ -85,19 +87,28 @@ func (r *HeaderReader) Read(block []byte) (fields []Field, tooLarge bool, err er
 // errBomb is why the rest of a block is not read.
 var errBomb = errors.New("a list of headers that is packed to be one")
 
-// unpackedMin is how many times as long as what it is packed in a list is that was made to be.
-// Huffman's code makes a text shorter by 5 to 8, the table knows a quarter of a list that is
-// longer than it may be, and the shortest field that is not in it takes 3 bytes and counts for
-// 35 or so: 12 times.
-const unpackedMin = 16
+// A list is made to be too long if bombLists times its limit is in a block's first part, a headPart
+// of its limit: 64 times as long as what it is packed in. What others send does not get there.
+// Huffman's code makes a text shorter by 5 to 8, a field that is new takes 3 bytes and counts for
+// 35 or so, and one that is said again takes one byte and counts for 33 and more: only those whose
+// texts have 32 bytes, said again a thousand times, are as long.
+const (
+	headPart  = 16
+	bombLists = blocksPerList
+)
 
 func (r *HeaderReader) decode(block []byte) error {
-	head := min(len(block), r.limit/unpackedMin)
+	head := min(len(block), r.limit/headPart)
+	r.counted = bombLists * r.limit
 	if _, err := r.decoder.Write(block[:head]); err != nil {
 		return err
 	}
-	if r.tooLarge {
+	if r.size > r.counted {
 		return errBomb
+	}
+	r.counted = r.limit
+	if r.size > r.counted {
+		r.decoder.SetEmitEnabled(false)
 	}
 	if head < len(block) {
 		if _, err := r.decoder.Write(block[head:]); err != nil {
@@ -128,9 +139,11 @@ func sizeUpdate(block []byte) int {
 // keep counts a field before it is stored.
 func (r *HeaderReader) keep(f Field) {
 	r.size += len(f.Name) + len(f.Value) + fieldOverhead
+	if r.size > r.counted {
+		r.decoder.SetEmitEnabled(false)
+	}
 	if r.size > r.limit {
 		r.tooLarge = true
-		r.decoder.SetEmitEnabled(false)
 		return
 	}
 	r.fields = append(r.fields, f)

@@ -48,8 +48,11 @@ func TestHeaderReader_Bombs(t *testing.T) {
 		{"references", func() []byte {
 			return append(append([]byte{}, http2.NewHeaderWriter().Write([]http2.Field{entry})...), bytes.Repeat([]byte{0x80 | 62}, 16000)...)
 		}, 0, 64 << 10},
-		// Each byte counts for 42.
-		{"references only", func() []byte { return bytes.Repeat([]byte{0x88}, 2000) }, http2.EnhanceYourCalm, 64 << 10},
+		// Each byte counts for 42, and for 69.
+		{"references only", func() []byte { return bytes.Repeat([]byte{0x88}, 2000) }, 0, 64 << 10},
+		{"references to longer ones", func() []byte {
+			return append(http2.NewHeaderWriter().Write([]http2.Field{{Name: "a", Value: strings.Repeat("x", 36)}}), bytes.Repeat([]byte{0x80 | 62}, 2000)...)
+		}, http2.EnhanceYourCalm, 64 << 10},
 		{"length of a gigabyte", func() []byte { return append([]byte{0x00, 1, 'a', 0x7f}, varint(1<<30)...) }, http2.EnhanceYourCalm, 4 << 10},
 		{"long when unpacked", func() []byte { return literal }, 0, 96 << 10},
 		{"index beyond the table", func() []byte { return []byte{0xff, 0x80, 0x01} }, http2.CompressionError, 4 << 10},
