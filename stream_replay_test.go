@@ -3,6 +3,7 @@ package fulmar_test
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"io"
 	"net"
 	"strings"
@@ -14,6 +15,8 @@ import (
 	"github.com/fulmar-rpc/fulmar"
 	"github.com/fulmar-rpc/fulmar/internal/simnet"
 	"github.com/fulmar-rpc/fulmar/internal/testservice"
+	"github.com/fulmar-rpc/fulmar/observe"
+	"github.com/fulmar-rpc/fulmar/policy"
 )
 
 // serveNarrow is a server that gives each stream a window of so many bytes, and answers nothing.
@@ -196,5 +199,50 @@ func TestStreams_SendBehindCloseSend(t *testing.T) {
 		}
 		cancel()
 		<-served
+	})
+}
+
+// TestStreams_NotOpenedAgainByPolicy: of two servers one is full, and what it refuses fails if
+// policies say that nothing is tried again.
+func TestStreams_NotOpenedAgainByPolicy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network, over := simnet.New(simnet.Config{}), make(chan struct{})
+		serveFeed(t, network, "full:1", fulmar.ServerConfig{MaxRunningCalls: 1, MaxQueuedCalls: -1}, &feed{}, busyAdder{over})
+		serveFeed(t, network, "free:1", fulmar.ServerConfig{}, &feed{}, streamAdder{})
+		t.Cleanup(func() { close(over) })
+		busy := feedClient(t, fulmar.ClientConfig{Target: "full:1", Dial: network.Dial, Protocol: fulmar.GRPC})
+		go func() {
+			_, _ = testservice.NewCalculatorClient(busy).Add(context.Background(), 1, 2)
+		}()
+		synctest.Wait()
+		seen := &phasesOf{at: map[string]int{}}
+		api := testservice.NewFeedClient(feedClient(t, fulmar.ClientConfig{
+			Target: "static:///full:1,free:1", Dial: network.Dial, Protocol: fulmar.GRPC, Observers: []observe.Observer{seen.observer()},
+			Policy: policy.Client{Methods: map[string]policy.Method{"Feed": {Retry: policy.Retry{Attempts: -1}}}},
+		}))
+		refused := 0
+		for range 20 {
+			list, err := api.List(t.Context(), &testservice.Item{Name: "a", Count: 3})
+			if err == nil {
+				for _, err = range list.All() {
+					if err != nil {
+						break
+					}
+				}
+			}
+			var failed *fulmar.Error
+			if errors.As(err, &failed) && failed.Executed() == fulmar.ExecutedNo {
+				refused++
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+		}
+		synctest.Wait()
+		seen.mu.Lock()
+		defer seen.mu.Unlock()
+		if refused == 0 || seen.retried != 0 || seen.at["full:1, attempt 1"] != refused || seen.at["free:1, attempt 1"] != 20-refused {
+			t.Errorf("%d of 20 were refused, %d tried again: %v", refused, seen.retried, seen.at)
+		}
 	})
 }
