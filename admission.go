@@ -49,9 +49,8 @@ type admission struct {
 	// none waited then.
 	interval time.Duration
 	given    time.Time
-	// stands is since when calls have had to wait, and waited when the last one had to: if
-	// none had for limits.QueueTime the queue was gone in between.
-	stands, waited time.Time
+	// standing keeps calls from waiting behind others that always do.
+	standing standingQueue
 	// clock judges for calls that wait while none comes; nil before the first, running
 	// while ticking.
 	clock   *time.Timer
@@ -79,12 +78,6 @@ const meanOf = 16
 // expected is a mean, and one in two takes longer: nobody should wait only to be
 // refused in the end.
 const hopeful = 75
-
-// standing is the same for a queue that has stood for longer than the call may wait: that is
-// no burst, and who comes waits for all that is in the queue and gains nothing by it. Twice
-// the load of handlers of 1 ms, given up after 250 ms (governance/overload-2x): half of the
-// calls that were served took 97 ms without it, and 19 with it.
-const standing = 10
 
 func newAdmission(config ServerConfig) *admission {
 	a := &admission{
@@ -170,13 +163,14 @@ func (a *admission) queue(ctx context.Context, in *transport.Inbound, now, deadl
 	if !deadline.IsZero() && deadline.Before(until) {
 		until = deadline
 	}
-	call, err := a.join(in, waits.calls, now, until, most)
+	times := waitingTimes{in.Arrived, now, until, deadline, most}
+	call, err := a.join(in, waits.calls, times)
 	if call == nil {
 		return now, err
 	}
 	in.LetGo()
 	in.WillWait()
-	return a.wait(ctx, call, waitingTimes{in.Arrived, now, until, deadline, most})
+	return a.wait(ctx, call, times)
 }
 
 // roomLocked reports whether one call more may run. entering is 1 for a call that
@@ -196,12 +190,14 @@ func (a *admission) mostLocked() int {
 	return a.runningMost
 }
 
-// join takes a place among those that run, and returns nil, or one among those
-// that wait, of which there may be so many, until then, for so long in all.
-func (a *admission) join(in *transport.Inbound, most int, now, until time.Time, patience time.Duration) (*list.Element, error) {
+// join takes a place among those that run, and returns nil, or one among those that wait. Only so
+// many may, unless there is no number but time.
+func (a *admission) join(in *transport.Inbound, most int, times waitingTimes) (*list.Element, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.roomLocked(1) && a.waiting.Len() == 0 {
+	n, now := a.waiting.Len(), times.since
+	stands := a.standing.full(n, a.mostLocked(), a.interval, now)
+	if a.roomLocked(1) && n == 0 {
 		a.running++
 		if a.adapts && !in.Behind {
 			a.pressure.runs(isLate(in.Arrived, now))
@@ -209,25 +205,19 @@ func (a *admission) join(in *transport.Inbound, most int, now, until time.Time, 
 		return nil, nil
 	}
 	a.pressure.queued = true
-	if now.Sub(a.waited) > limits.QueueTime {
-		a.stands = now
-	}
-	a.waited = now
-	n := a.waiting.Len()
-	if n >= most && !a.adapts {
+	switch {
+	case n >= most && !a.adapts:
 		return nil, overloaded(strconv.Itoa(a.running) + " calls are running and " + strconv.Itoa(n) + " wait (limit " + strconv.Itoa(most) + ")")
+	case stands && !times.endless():
+		return nil, overloaded(strconv.Itoa(n) + " calls wait (limit " + strconv.Itoa(max(a.standing.most, a.mostLocked())) + " while more come than can run)")
 	}
 	// One that would be refused in the end is refused now, when its caller can
 	// still go elsewhere. How long it would take is a guess, so some may always
 	// wait: as many as may run.
 	if n >= a.mostLocked() {
-		expected := time.Duration(n+1) * a.interval
-		share := time.Duration(hopeful)
-		if now.Sub(a.stands) > patience {
-			share = standing
-		}
-		if most := max(until.Sub(now), 0); expected > most/100*share {
-			return nil, overloaded(strconv.Itoa(n) + " calls wait, the last one for about " + expected.String() + " (limit " + most.String() + ")")
+		expected, limit := time.Duration(n+1)*a.interval, max(times.until.Sub(now), 0)
+		if expected > limit/100*hopeful {
+			return nil, overloaded(strconv.Itoa(n) + " calls wait, the last one for about " + expected.String() + " (limit " + limit.String() + ")")
 		}
 	}
 	place := a.waiting.PushBack(&waitingCall{granted: make(chan time.Time, 1)})
@@ -246,6 +236,9 @@ type waitingTimes struct {
 	arrived, since, until, deadline time.Time
 	most                            time.Duration
 }
+
+// endless reports whether nothing says how long a call may wait.
+func (t *waitingTimes) endless() bool { return t.deadline.IsZero() && t.most == math.MaxInt64 }
 
 // wait returns when a call that waits may run, or why it will not.
 func (a *admission) wait(ctx context.Context, place *list.Element, times waitingTimes) (started time.Time, err error) {
@@ -314,6 +307,7 @@ func (a *admission) giveUp(place *list.Element, granted bool) {
 	switch {
 	case !granted:
 		a.waiting.Remove(place)
+		a.standing.shorter(a.waiting.Len())
 	case a.adapts:
 		a.pressure.starting--
 	default:
@@ -369,7 +363,7 @@ func (a *admission) passOn() {
 
 func (a *admission) passOnLocked() {
 	for a.waiting.Len() > 0 && a.roomLocked(0) {
-		a.waiting.Remove(a.waiting.Front()).(*waitingCall).granted <- time.Now()
+		a.grantLocked()
 		a.pressure.starting++
 	}
 }
@@ -400,12 +394,17 @@ func (a *admission) tick() {
 // nextLocked gives a place among those that run to the call that waits for
 // longest.
 func (a *admission) nextLocked() {
-	first := a.waiting.Front()
-	if first == nil {
+	if a.waiting.Len() == 0 {
 		a.running--
 		return
 	}
-	a.waiting.Remove(first).(*waitingCall).granted <- time.Now()
+	a.grantLocked()
+}
+
+// grantLocked gives the call that waits for longest its place.
+func (a *admission) grantLocked() {
+	a.waiting.Remove(a.waiting.Front()).(*waitingCall).granted <- time.Now()
+	a.standing.shorter(a.waiting.Len())
 }
 
 // overloaded is the error for a call that this server has no room for. Another one may

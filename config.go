@@ -102,13 +102,15 @@ type ServerConfig struct {
 	MaxQueuedCalls int
 	// MaxQueueTime bounds how long a call waits to run; then it is refused. It is
 	// refused at once if it would wait longer than that, or than its caller waits
-	// for the answer. A call that expired is not run. Default 100 ms (QueueTime).
+	// for the answer. A call that expired is not run. Only a burst waits for so long:
+	// of a queue that is never empty as many are refused as always wait, because they
+	// make others wait for nothing. Default 100 ms (QueueTime).
 	MaxQueueTime time.Duration
 	// MaxWaitPercent is how much of its time a call may wait to run, in percent, while
 	// the server is overloaded: while calls have to wait for a processor. Then
 	// only so many run as processors can take, the others wait, the first one first,
-	// and what would wait for longer is refused. Calls without a deadline wait and are
-	// not refused. It needs no MaxRunningCalls, and is off with one, or if it is
+	// and what would wait for longer is refused, and what only makes others wait, as with
+	// MaxQueueTime. Calls without a deadline wait and are not refused. It needs no MaxRunningCalls, and is off with one, or if it is
 	// negative. More than all of it is refused. Default 45 (WaitPercent).
 	MaxWaitPercent int
 

@@ -3,6 +3,7 @@ package fulmar
 import (
 	"context"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/fulmar-rpc/fulmar/cluster"
@@ -20,6 +21,9 @@ type race struct {
 	tried  []*cluster.Member
 	// started is how many attempts have begun, running how many go on.
 	started, running int
+	// turns are when further attempts begin that were granted and wait, the first one first. They
+	// count as attempts, and none begins beside others meanwhile.
+	turns []time.Time
 	// outrun is the cause with which the others end when one has answered.
 	outrun error
 	// last is the attempt that ended last. alone: no further one begins beside another, because
@@ -43,7 +47,6 @@ type runner struct {
 // long. The first answer counts.
 func (c *Client) hedged(ctx context.Context, state *unaryState, now time.Time) (address string, err error) {
 	within, cancel := context.WithCancelCause(ctx)
-	p := &state.held.Method
 	r := &race{client: c, call: state, ctx: within, ended: make(chan *runner)}
 	defer func() {
 		// Encoding reads the request, which is the caller's again when this returns.
@@ -56,9 +59,8 @@ func (c *Client) hedged(ctx context.Context, state *unaryState, now time.Time) (
 	if err := r.start(now, false); err != nil {
 		return c.target, err
 	}
-	timer := time.NewTimer(p.Hedge.After)
+	timer := time.NewTimer(r.next())
 	defer timer.Stop()
-	waits := false // for a further attempt in turn, while none runs
 	for {
 		select {
 		case runner := <-r.ended:
@@ -68,39 +70,61 @@ func (c *Client) hedged(ctx context.Context, state *unaryState, now time.Time) (
 			}
 			decision := r.judge(runner)
 			switch {
-			case !decision.Again && (runner.won() || r.running == 0 || decision.Reason == policy.RetryAtFault):
+			case !decision.Again && (runner.won() || r.left() == 0 || decision.Reason == policy.RetryAtFault):
 				return r.finish(runner)
 			case !decision.Again:
 				// Another one may still win.
 			case decision.Delay <= 0:
-				if err := r.start(time.Now(), false); err != nil && r.running == 0 {
+				if err := r.start(time.Now(), false); err != nil && r.left() == 0 {
 					return "", err
 				}
-				timer.Reset(p.Hedge.After)
 			default:
-				waits = true
-				timer.Reset(decision.Delay)
+				r.turns = append(r.turns, time.Now().Add(decision.Delay))
+				slices.SortFunc(r.turns, time.Time.Compare)
+			}
+			if decision.Again {
+				timer.Reset(r.next())
 			}
 		case <-timer.C:
-			now := time.Now()
-			beside := !waits && r.running > 0
-			switch {
-			case beside && (r.alone || r.started >= p.AttemptsInAll() || r.running >= p.Hedge.AttemptsBeside() || !c.governor.budget.Take(now)):
-				// As many run as may.
-			case beside || waits:
-				if err := r.start(now, beside); err != nil && r.running == 0 {
-					return "", err
-				}
+			if err := r.further(time.Now()); err != nil && r.left() == 0 {
+				return "", err
 			}
-			waits = false
-			timer.Reset(p.Hedge.After)
+			timer.Reset(r.next())
 		case <-within.Done():
 			if r.running == 0 {
 				return r.finish(r.last) // it waited to be tried again
 			}
+			r.turns = nil
 			within = context.WithoutCancel(within) // what runs ends by itself
 		}
 	}
+}
+
+// left is how many attempts are still to end.
+func (r *race) left() int { return r.running + len(r.turns) }
+
+// next is how long it takes until another attempt may begin.
+func (r *race) next() time.Duration {
+	if len(r.turns) > 0 {
+		return time.Until(r.turns[0])
+	}
+	return r.call.held.Hedge.After
+}
+
+// further begins the attempt whose turn it is, or one beside those that run, if there may be one.
+func (r *race) further(now time.Time) error {
+	p := &r.call.held.Method
+	switch {
+	case len(r.turns) > 0:
+		if now.Before(r.turns[0]) {
+			return nil
+		}
+		r.turns = r.turns[1:]
+		return r.start(now, false)
+	case r.running == 0 || r.alone || r.started >= p.AttemptsInAll() || r.running >= p.Hedge.AttemptsBeside() || !r.client.governor.budget.Take(now):
+		return nil
+	}
+	return r.start(now, true)
 }
 
 // start begins an attempt.
@@ -165,7 +189,7 @@ func (r *race) judge(it *runner) policy.Decision {
 			r.call.observed.err = e
 		}
 	}
-	decision := it.state.consider(r.ctx, r.client, it.err, r.started, now)
+	decision := it.state.consider(r.ctx, r.client, it.err, r.started+len(r.turns), now)
 	explainOutcome(r.call.explained, it.record, it.err, decision, now.Sub(r.call.start))
 	return decision
 }

@@ -113,6 +113,35 @@ func TestPolicy_HedgesWaitToTryAgain(t *testing.T) {
 	})
 }
 
+// TestPolicy_HedgesThatWaitAreAttempts: an attempt that a server has asked to come later counts
+// from when it was granted, begins no earlier, and the last attempt of a call waits for it.
+func TestPolicy_HedgesThatWaitAreAttempts(t *testing.T) {
+	config := hedges(policy.Retry{Attempts: 3, BackoffMin: -1}, 2)
+	withSeveral(t, 5, config, func(s *several) {
+		var count atomic.Int64
+		s.serve(&testservice.Stub{OnAdd: func(ctx context.Context, left, right int32) (int32, error) {
+			switch count.Add(1) {
+			case 1:
+				time.Sleep(20 * time.Millisecond)
+				if err := fulmar.SetReplyMetadata(ctx, "grpc-retry-pushback-ms", "50"); err != nil {
+					t.Error(err)
+				}
+			case 2: // began after 10 ms
+				time.Sleep(11 * time.Millisecond)
+			case 3:
+				return left + right, nil
+			}
+			return 0, fulmar.NewError(fulmar.Unavailable, "no")
+		}}, s.addresses...)
+		var e policy.Explanation
+		began := time.Now()
+		sum, err := s.api.Add(context.Background(), 1, 2, fulmar.Explain(&e))
+		if took := time.Since(began); err != nil || sum != 3 || count.Load() != 3 || took != 70*time.Millisecond {
+			t.Errorf("%d, %v after %v, %d attempts: %v", sum, err, took, count.Load(), &e)
+		}
+	})
+}
+
 // TestPolicy_NoHedgesInAChain: a handler that serves an attempt which is not the first one
 // does not multiply it.
 func TestPolicy_NoHedgesInAChain(t *testing.T) {
