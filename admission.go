@@ -196,7 +196,7 @@ func (a *admission) join(in *transport.Inbound, most int, times waitingTimes) (*
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	n, now := a.waiting.Len(), times.since
-	stands := a.standing.full(n, a.mostLocked(), a.interval, now)
+	standing := a.standing.full(n, a.mostLocked(), a.interval, now)
 	if a.roomLocked(1) && n == 0 {
 		a.running++
 		if a.adapts && !in.Behind {
@@ -208,8 +208,8 @@ func (a *admission) join(in *transport.Inbound, most int, times waitingTimes) (*
 	switch {
 	case n >= most && !a.adapts:
 		return nil, overloaded(strconv.Itoa(a.running) + " calls are running and " + strconv.Itoa(n) + " wait (limit " + strconv.Itoa(most) + ")")
-	case stands && !times.endless():
-		return nil, overloaded(strconv.Itoa(n) + " calls wait (limit " + strconv.Itoa(max(a.standing.most, a.mostLocked())) + " while more come than can run)")
+	case standing > 0 && !times.endless():
+		return nil, overloaded(strconv.Itoa(n) + " calls wait (limit " + strconv.Itoa(standing) + " while more come than can run)")
 	}
 	// One that would be refused in the end is refused now, when its caller can
 	// still go elsewhere. How long it would take is a guess, so some may always
