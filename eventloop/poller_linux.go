@@ -207,6 +207,8 @@ type leader struct {
 	spawned int
 	busy    bool
 	samples [1]metrics.Sample
+	// starvedAt is when others last kept it from the processors.
+	starvedAt time.Time
 	// nap wakes it when it is starved.
 	nap *time.Timer
 	// calls numbers the calls of users' code, in steps of two; turn are those for
@@ -318,7 +320,7 @@ func (l *leader) wait() (err error) {
 			break
 		}
 	}
-	if !l.busy && p.starved.Load() {
+	if !l.busy && p.starved.Load() && l.rested() {
 		p.starved.Store(false)
 	}
 	if l.count == 0 {

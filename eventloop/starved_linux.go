@@ -18,6 +18,11 @@ import (
 const (
 	// starvedLeast is how long others must keep the leader from the processors.
 	starvedLeast = time.Millisecond
+	// starvedRest is for how long nobody must have kept a leader from the only processor before
+	// it calls Gosched again. What had come meanwhile is a chain: each call makes the next one
+	// able to run, which goes first, and in one of three windows of governance/overload-10x the
+	// leader came back after 400 ms, when all calls were late and none had been refused.
+	starvedRest = 100 * time.Millisecond
 	// othersLeast is how long a yield takes if anybody ran meanwhile; without, 0.3 us.
 	othersLeast = 2 * time.Microsecond
 	// napTime is how long it sleeps then. To wake it and look takes 1 to 2 us.
@@ -50,8 +55,14 @@ func (l *leader) yield() (others bool) {
 	took := time.Since(began)
 	if took >= starvedLeast {
 		l.poller.starved.Store(true)
+		l.starvedAt = began.Add(took)
 	}
 	return took >= othersLeast
+}
+
+// rested reports whether a leader that was starved can go back to Gosched.
+func (l *leader) rested() bool {
+	return !l.poller.engine.single || time.Since(l.starvedAt) >= starvedRest
 }
 
 // sleep sleeps for napTime, whether or not a processor gets idle meanwhile. One that is idle
@@ -65,7 +76,11 @@ func (l *leader) sleep() {
 		l.nap.Reset(napTime)
 	}
 	l.poller.alarm.ring(napTime)
+	began := time.Now()
 	<-l.nap.C
+	if now := time.Now(); now.Sub(began) >= napTime+starvedLeast {
+		l.starvedAt = now
+	}
 }
 
 // alarm wakes a processor that waits in the runtime's poller, once. It belongs to the leader.

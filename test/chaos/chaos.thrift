@@ -32,6 +32,8 @@ service Chaos {
   // tell is call for who waits for no reply.
   oneway void tell(1: Request request)
   Node nest(1: Node node)
+  // peak is how many calls ran at most at a time, of call and tell.
+  i64 peak()
   // misbehave ends in some way that it should not.
   void misbehave(1: string how)
 }

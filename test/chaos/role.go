@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -121,9 +122,16 @@ func (r role) serve() error {
 }
 
 // handlers serve Chaos.
-type handlers struct{ journal *ledger.Journal }
+type handlers struct {
+	journal       *ledger.Journal
+	running, most atomic.Int64
+}
 
 func (h *handlers) Call(ctx context.Context, request *chaosapi.Request) (*chaosapi.Reply, error) {
+	running := h.running.Add(1)
+	defer h.running.Add(-1)
+	for most := h.most.Load(); running > most && !h.most.CompareAndSwap(most, running); most = h.most.Load() {
+	}
 	if h.journal != nil && request.ID != 0 {
 		expired := request.Deadline != 0 && time.Now().UnixNano() > request.Deadline
 		if err := h.journal.Enter(uint64(request.ID), expired); err != nil {
@@ -169,6 +177,9 @@ func (h *handlers) Tell(ctx context.Context, request *chaosapi.Request) error {
 	_, err := h.Call(ctx, request)
 	return err
 }
+
+// Peak returns how many calls ran at most at a time.
+func (h *handlers) Peak(context.Context) (int64, error) { return h.most.Load(), nil }
 
 func (h *handlers) Nest(_ context.Context, node *chaosapi.Node) (*chaosapi.Node, error) {
 	return node, nil

@@ -27,7 +27,8 @@ func cancels(ctx context.Context, size size) (seen figures, err error) {
 func cancelStorm(ctx context.Context, size size, seen *figures, protocol fulmar.Protocol) error {
 	var closing closing
 	defer closing.close()
-	fleet, err := startFleet(&closing, 1, fulmar.ServerConfig{})
+	const running = 100
+	fleet, err := startFleet(&closing, 1, fulmar.ServerConfig{MaxCalls: running})
 	if err != nil {
 		return err
 	}
@@ -56,16 +57,21 @@ func cancelStorm(ctx context.Context, size size, seen *figures, protocol fulmar.
 		return err
 	}
 	crowd := gather(ctx, all, 3*time.Millisecond)
+	calm := fleet.servers[0].residentBytes()
 	storm := startStorm(ctx, impatient, 10_000)
 	pause(ctx, size.during(500*time.Millisecond, 5*time.Second))
 	memory := fleet.servers[0].residentBytes()
 	pause(ctx, size.during(500*time.Millisecond, 15*time.Second))
-	grown := fleet.servers[0].residentBytes() - memory
+	after := fleet.servers[0].residentBytes()
 	given, seconds := storm()
 	books := crowd.end()
 	taken := quiet()
 	// A call of the impatient client works when the storm is over.
 	if _, err := impatient.Call(ctx, &chaosapi.Request{}); err != nil {
+		return err
+	}
+	peak, err := impatient.Peak(ctx)
+	if err != nil {
 		return err
 	}
 	executions, err := fleet.executions()
@@ -79,7 +85,9 @@ func cancelStorm(ctx context.Context, size size, seen *figures, protocol fulmar.
 	p99 := quantile(took(books, func(*ledger.Call) bool { return true }), 0.99)
 	// Twice, and what two processors that three programs share need.
 	seen.mostUnlessBusy("p99", ms(p99), 2*ms(normal)+2, " ms", taken)
-	seen.most("memory grown by", mib(grown), 16, " MiB")
+	seen.most("handlers at a time", float64(peak), running, "")
+	seen.most("memory grown by", mib(after-calm), 16, " MiB")
+	seen.most("of that behind the first quarter", mib(after-memory), 4, " MiB")
 	seen.judged(verdict)
 	return nil
 }

@@ -38,6 +38,8 @@ type Call struct {
 	ReplyID uint64
 	// Repeatable calls may run more than once.
 	Repeatable bool
+	// Began is when it was entered.
+	Began time.Time
 	// Took is how long it took, Limit how long it might have.
 	Took, Limit time.Duration
 	// Err is what it failed with.
@@ -58,7 +60,7 @@ func NewBook(caller int) *Book { return &Book{next: uint64(caller)<<40 + 1} }
 func (b *Book) Begin(repeatable bool, limit time.Duration) uint64 {
 	id := b.next
 	b.next++
-	b.calls = append(b.calls, Call{ID: id, Repeatable: repeatable, Limit: limit})
+	b.calls = append(b.calls, Call{ID: id, Began: time.Now(), Repeatable: repeatable, Limit: limit})
 	return id
 }
 
