@@ -49,8 +49,10 @@ type admission struct {
 	// none waited then.
 	interval time.Duration
 	given    time.Time
-	// standing keeps calls from waiting behind others that always do.
+	// standing keeps calls from waiting behind others that always do. endless is how many of
+	// those that wait may do so for ever.
 	standing standingQueue
+	endless  int
 	// clock judges for calls that wait while none comes; nil before the first, running
 	// while ticking.
 	clock   *time.Timer
@@ -69,6 +71,8 @@ type waitLimits struct {
 type waitingCall struct {
 	// granted gets the time when it may; buffered, so that nobody waits for it.
 	granted chan time.Time
+	// endless: nothing says how long it may wait.
+	endless bool
 }
 
 // meanOf says how much one call changes the mean: a sixteenth.
@@ -196,7 +200,7 @@ func (a *admission) join(in *transport.Inbound, most int, times waitingTimes) (*
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	n, now := a.waiting.Len(), times.since
-	standing := a.standing.full(n, a.mostLocked(), a.interval, now)
+	standing := a.standing.bound(n-a.endless, a.mostLocked(), a.interval, now)
 	if a.roomLocked(1) && n == 0 {
 		a.running++
 		if a.adapts && !in.Behind {
@@ -205,22 +209,14 @@ func (a *admission) join(in *transport.Inbound, most int, times waitingTimes) (*
 		return nil, nil
 	}
 	a.pressure.queued = true
-	switch {
-	case n >= most && !a.adapts:
-		return nil, overloaded(strconv.Itoa(a.running) + " calls are running and " + strconv.Itoa(n) + " wait (limit " + strconv.Itoa(most) + ")")
-	case standing > 0 && !times.endless():
-		return nil, overloaded(strconv.Itoa(n) + " calls wait (limit " + strconv.Itoa(standing) + " while more come than can run)")
+	if err := a.refusesLocked(n, most, standing, times); err != nil {
+		a.standing.refused = true
+		return nil, err
 	}
-	// One that would be refused in the end is refused now, when its caller can
-	// still go elsewhere. How long it would take is a guess, so some may always
-	// wait: as many as may run.
-	if n >= a.mostLocked() {
-		expected, limit := time.Duration(n+1)*a.interval, max(times.until.Sub(now), 0)
-		if expected > limit/100*hopeful {
-			return nil, overloaded(strconv.Itoa(n) + " calls wait, the last one for about " + expected.String() + " (limit " + limit.String() + ")")
-		}
+	place := a.waiting.PushBack(&waitingCall{granted: make(chan time.Time, 1), endless: times.endless()})
+	if times.endless() {
+		a.endless++
 	}
-	place := a.waiting.PushBack(&waitingCall{granted: make(chan time.Time, 1)})
 	if a.adapts {
 		// Calls that have entered and not come here yet were counted as running: if
 		// all of them wait, one may run.
@@ -228,6 +224,38 @@ func (a *admission) join(in *transport.Inbound, most int, times waitingTimes) (*
 		a.tickLocked()
 	}
 	return place, nil
+}
+
+// refusesLocked returns why a call may not join n others that wait. standing is how many may if it
+// is one too many of a queue that stands.
+func (a *admission) refusesLocked(n, most, standing int, times waitingTimes) error {
+	switch {
+	case n >= most && !a.adapts:
+		return overloaded(strconv.Itoa(a.running) + " calls are running and " + strconv.Itoa(n) + " wait (limit " + strconv.Itoa(most) + ")")
+	case times.endless():
+		return nil
+	case standing > 0:
+		return overloaded(strconv.Itoa(n-a.endless) + " calls wait (limit " + strconv.Itoa(standing) + " while more come than can run)")
+	case n < a.mostLocked():
+		return nil
+	}
+	// One that would be refused in the end is refused now, when its caller can
+	// still go elsewhere. How long it would take is a guess, so some may always
+	// wait: as many as may run.
+	expected, limit := time.Duration(n+1)*a.interval, max(times.until.Sub(times.since), 0)
+	if expected > limit/100*hopeful {
+		return overloaded(strconv.Itoa(n) + " calls wait, the last one for about " + expected.String() + " (limit " + limit.String() + ")")
+	}
+	return nil
+}
+
+// removeLocked takes a call out of those that wait, because it has got its place or given up.
+func (a *admission) removeLocked(place *list.Element, granted bool) {
+	if a.waiting.Remove(place).(*waitingCall).endless {
+		a.endless--
+	} else {
+		a.standing.shorter(a.waiting.Len()-a.endless, granted)
+	}
 }
 
 // waitingTimes are when a call had arrived and began to wait, until when it may and for
@@ -306,8 +334,7 @@ func (a *admission) giveUp(place *list.Element, granted bool) {
 	}
 	switch {
 	case !granted:
-		a.waiting.Remove(place)
-		a.standing.shorter(a.waiting.Len())
+		a.removeLocked(place, false)
 	case a.adapts:
 		a.pressure.starting--
 	default:
@@ -403,8 +430,9 @@ func (a *admission) nextLocked() {
 
 // grantLocked gives the call that waits for longest its place.
 func (a *admission) grantLocked() {
-	a.waiting.Remove(a.waiting.Front()).(*waitingCall).granted <- time.Now()
-	a.standing.shorter(a.waiting.Len())
+	first := a.waiting.Front()
+	first.Value.(*waitingCall).granted <- time.Now()
+	a.removeLocked(first, true)
 }
 
 // overloaded is the error for a call that this server has no room for. Another one may

@@ -103,8 +103,9 @@ type ServerConfig struct {
 	// MaxQueueTime bounds how long a call waits to run; then it is refused. It is
 	// refused at once if it would wait longer than that, or than its caller waits
 	// for the answer. A call that expired is not run. Only a burst waits for so long:
-	// of a queue that is never empty as many are refused as always wait, because they
-	// make others wait for nothing. Default 100 ms (QueueTime).
+	// when calls are refused and the queue is never short all the same, it is made
+	// shorter by what always waits, which makes others wait for nothing. Default 100 ms
+	// (QueueTime).
 	MaxQueueTime time.Duration
 	// MaxWaitPercent is how much of its time a call may wait to run, in percent, while
 	// the server is overloaded: while calls have to wait for a processor. Then

@@ -22,7 +22,7 @@ type race struct {
 	// started is how many attempts have begun, running how many go on.
 	started, running int
 	// turns are when further attempts begin that were granted and wait, the first one first. They
-	// count as attempts, and none begins beside others meanwhile.
+	// count as attempts, and no hedge begins meanwhile.
 	turns []time.Time
 	// outrun is the cause with which the others end when one has answered.
 	outrun error
@@ -184,7 +184,9 @@ func (r *race) judge(it *runner) policy.Decision {
 	if e, failed := it.err.(*Error); failed {
 		e.address = it.to.address
 		r.call.mayHaveRun = r.call.mayHaveRun || e.executed != ExecutedNo
-		r.alone = r.alone || e.pushBack < 0
+		if e.pushBack < 0 {
+			r.alone, r.turns = true, nil
+		}
 		if r.call.observed != nil {
 			r.call.observed.err = e
 		}

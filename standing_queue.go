@@ -6,72 +6,89 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 )
 
-// standingQueue bounds a queue by what it is good for. One that takes up bursts is short in
-// between; what always waits is gained by nobody, and waited for by everybody who comes. This is
-// CoDel's idea (RFC 8289) with a bound in place of drops, which grows where it was needed.
+// standingQueue bounds a queue that is full by what it is good for. One that takes up bursts is
+// short in between; what always waits is gained by nobody, and waited for by everybody who
+// comes. So that part is taken off, in CoDel's way (RFC 8289) with a bound in place of drops. As
+// long as nobody is refused there is none: callers that come again when they have been served
+// make a queue that stands, too, and refusing them gains nothing.
 //
-//	no bound -- never short during a while ---------------------------> short
-//	bound    -- never short during a while ---------------------------> as many fewer as always waited
-//	bound    -- empty, and calls were refused for it -----------------> a quarter more
-//	bound    -- none were refused for it, or nobody came for two whiles -> no bound
+//	no bound -- never short during a while, and calls were refused -> as many as waited, without those that always did
+//	bound    -- never short during a while -------------------------> as many fewer as always waited
+//	bound    -- empty, and calls were refused for it ---------------> a quarter more
+//	bound    -- none were refused in a while -----------------------> twice as many
+//	bound    -- nobody came for two whiles, or it is as good as none -> no bound
 //
-// Not safe for concurrent use.
+// Calls that nothing keeps from waiting are not counted. Not safe for concurrent use.
 type standingQueue struct {
-	// began is when the while did, and without a bound when the queue was short.
-	began time.Time
-	// least is the fewest calls that waited in it; refused says that some were because of most.
-	least   int
+	// began is when the while did, and without a bound when the queue was short; second: the
+	// second half of it has begun.
+	began  time.Time
+	second bool
+	// least is the fewest calls that waited in it, or without a bound in its second half: in
+	// the first one the queue has grown. peak is the most. granted is how many got a place.
+	least, peak, granted int
+	// refused says that a call was refused for whatever limit.
 	refused bool
 	// most calls may wait; 0: no bound.
 	most int
 }
 
 const (
-	// whileCalls is how many calls get their places in a while at least, so that a queue has
-	// occasions to be empty.
+	// whileCalls is how many calls get their places in a while at least, and no fewer than wait
+	// at its end, so that a queue has occasions to be empty.
 	whileCalls = 8
 	// shortCalls always make a short queue, and so do those that wait for a shortPart of
-	// limits.QueueTime: callers that come again as soon as they have been served make a queue
-	// that stands, and refusing them gains nothing as long as they wait for little. 10 ms
-	// are what handlers of 1 ms need to be busy all the time under twice the load
-	// (governance/overload-2x).
+	// limits.QueueTime. 10 ms are what handlers of 1 ms need to be busy all the time under
+	// twice the load (governance/overload-2x).
 	shortCalls = 4
 	shortPart  = 10
 )
 
-// shorter notes that n calls wait, fewer than before.
-func (q *standingQueue) shorter(n int) { q.least = min(q.least, n) }
+// shorter notes that n calls wait, fewer than before, because one has got its place or given up.
+func (q *standingQueue) shorter(n int, granted bool) {
+	q.least = min(q.least, n)
+	if granted {
+		q.granted++
+	}
+}
 
-// full returns how many calls may wait if one that comes is one too many, or 0: n wait, of which
-// the next one gets its place every interval. As many as floor may always wait.
-func (q *standingQueue) full(n, floor int, interval time.Duration, now time.Time) (limit int) {
+// bound returns how many calls may wait if one that comes is one too many, or 0: n wait, of
+// which the next one gets its place every interval. As many as floor may always wait.
+func (q *standingQueue) bound(n, floor int, interval time.Duration, now time.Time) int {
 	short := max(floor, shortCalls, int(limits.QueueTime/shortPart/max(interval, 1)))
 	lasts := max(limits.QueueTime, whileCalls*interval)
-	if q.most == 0 && (n <= short || q.least <= short) {
+	passed := now.Sub(q.began)
+	switch {
+	case q.most == 0 && (n <= short || q.least <= short):
 		q.start(n, now)
-	}
-	if passed := now.Sub(q.began); passed > lasts {
+	case q.most == 0 && !q.second && passed > lasts/2:
+		q.second, q.least = true, n
+	case passed > lasts && (n == 0 || q.granted >= max(n, whileCalls)):
 		q.judge(short, passed > 2*lasts)
 		q.start(n, now)
 	}
-	if limit = max(q.most, short); q.most == 0 || n < limit {
-		return 0
+	q.peak = max(q.peak, n)
+	if limit := max(q.most, short); q.most > 0 && n >= limit {
+		return limit
 	}
-	q.refused = true
-	return limit
+	return 0
 }
 
-func (q *standingQueue) start(n int, now time.Time) { q.began, q.least, q.refused = now, n, false }
+func (q *standingQueue) start(n int, now time.Time) {
+	*q = standingQueue{began: now, least: n, most: q.most}
+}
 
 // judge is asked at the end of a while; late: another one has passed, in which nobody came.
 func (q *standingQueue) judge(short int, late bool) {
 	switch {
-	case q.most == 0:
-		q.most = short
-	case !q.refused || late && q.least == 0:
+	case q.most == 0 && !q.refused || late && q.least == 0:
 		q.most = 0
 	case q.least > short:
-		q.most = max(q.most-(q.least-short), short)
+		q.most = max(q.peak-(q.least-short), short)
+	case !q.refused:
+		if q.most *= 2; q.most > limits.QueuedCalls {
+			q.most = 0
+		}
 	case q.least == 0:
 		q.most += max(q.most/4, 1)
 	}

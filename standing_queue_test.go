@@ -1,12 +1,14 @@
 package fulmar
 
 import (
+	"context"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/fulmar-rpc/fulmar/internal/limits"
+	"github.com/fulmar-rpc/fulmar/internal/transport"
 )
 
 // crowd is calls that come to an admission, which take some time each, and what became of them.
@@ -30,9 +32,14 @@ func (c *crowd) come(every, during, timeout time.Duration) {
 	}
 }
 
+// joins makes a call; timeout 0: it has no deadline.
 func (c *crowd) joins(came, timeout time.Duration) {
 	start := time.Now()
-	started, err := entering(c.a, 0, timeout)
+	var deadline time.Time
+	if timeout > 0 {
+		deadline = start.Add(timeout)
+	}
+	started, err := c.a.enter(context.Background(), &transport.Inbound{Arrived: start}, deadline)
 	c.mu.Lock()
 	if err != nil {
 		c.refused++
@@ -175,4 +182,86 @@ func TestAdmission_ThoseInAHurryAreServed(t *testing.T) {
 			t.Errorf("of 1000 calls that could be served those in a hurry were %d, others %d", len(hurry.served), len(patient.served))
 		}
 	})
+}
+
+// TestAdmission_NobodyIsRefusedForLittle: callers that come again when they are served, however
+// long the queue is that they make, those who would wait for ever and those beside them, and what
+// has come while the server stood still, are served as long as they have the time.
+func TestAdmission_NobodyIsRefusedForLittle(t *testing.T) {
+	const never = 24 * time.Hour
+	explicit := func(queue time.Duration) *admission {
+		return newAdmission(ServerConfig{MaxRunningCalls: 1, MaxQueueTime: queue})
+	}
+	// again makes one call behind the other.
+	again := func(c *crowd, callers int, timeout time.Duration) {
+		for range callers {
+			c.all.Go(func() {
+				for begin := time.Now(); time.Since(begin) < 10*time.Second; {
+					c.joins(time.Since(begin), timeout)
+				}
+			})
+		}
+	}
+	t.Run("closed loop", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			c := &crowd{a: explicit(5 * time.Second), takes: 10 * time.Millisecond}
+			again(c, 20, 10*time.Second)
+			c.all.Wait()
+			if c.refused != 0 || len(c.served) < 1000 {
+				t.Errorf("%d calls were refused, %d served", c.refused, len(c.served))
+			}
+		})
+	})
+	t.Run("beside those who wait for ever", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			a := explicit(-1)
+			ever, c := &crowd{a: a, takes: 10 * time.Millisecond}, &crowd{a: a, takes: 10 * time.Millisecond}
+			again(ever, 12, 0)
+			c.come(100*time.Millisecond, 9*time.Second, 10*time.Second)
+			c.all.Wait()
+			ever.all.Wait()
+			if c.refused != 0 || ever.refused != 0 || a.endless != 0 {
+				t.Errorf("%d calls were refused, and %d that would wait for ever; %d wait", c.refused, ever.refused, a.endless)
+			}
+		})
+	})
+	t.Run("behind a pause", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			c := &crowd{a: explicit(2 * time.Second), takes: time.Millisecond}
+			c.come(2*time.Millisecond, time.Second, never)
+			(&crowd{a: c.a, takes: 400 * time.Millisecond}).joins(time.Second, never)
+			c.come(2*time.Millisecond, 2*time.Second, never)
+			c.all.Wait()
+			if c.refused > len(c.served)/100 {
+				t.Errorf("%d calls were refused, %d served", c.refused, len(c.served))
+			}
+		})
+	})
+}
+
+// TestAdmission_BatchesKeepTheServerBusy: calls come many at a time, a little more than can run.
+// What is refused is what the server cannot do, and not what the queue is for.
+func TestAdmission_BatchesKeepTheServerBusy(t *testing.T) {
+	for _, c := range []struct {
+		batch int
+		every time.Duration
+	}{{60, 50 * time.Millisecond}, {100, 50 * time.Millisecond}, {120, 110 * time.Millisecond}} {
+		synctest.Test(t, func(t *testing.T) {
+			crowd := &crowd{a: newAdmission(ServerConfig{MaxRunningCalls: 1, MaxQueueTime: 300 * time.Millisecond}), takes: time.Millisecond}
+			const during = 10 * time.Second
+			for begin := time.Now(); time.Since(begin) < during; time.Sleep(c.every) {
+				for range c.batch {
+					crowd.all.Go(func() { crowd.joins(time.Since(begin), time.Second) })
+				}
+			}
+			crowd.all.Wait()
+			if can := int(during / crowd.takes); len(crowd.served) < can*95/100 {
+				t.Errorf("%d calls each %v: %d were served of %d that could be", c.batch, c.every, len(crowd.served), can)
+			}
+			// The queue holds what it takes to be busy until the next batch, and no more for long.
+			if most, want := crowd.slowest(during/2, during), 2*c.every+20*time.Millisecond; most > want {
+				t.Errorf("%d calls each %v: one waited for %v, want %v at most", c.batch, c.every, most, want)
+			}
+		})
+	}
 }

@@ -51,6 +51,8 @@ type poller struct {
 	alarm alarm
 	// starved: calls have kept the leader from the processors, and more of them can run.
 	starved atomic.Bool
+	// starvedAt is when that was for long, which is the leader's.
+	starvedAt time.Time
 	// leader is who has the role.
 	leader atomic.Pointer[leader]
 
@@ -207,8 +209,6 @@ type leader struct {
 	spawned int
 	busy    bool
 	samples [1]metrics.Sample
-	// starvedAt is when others last kept it from the processors.
-	starvedAt time.Time
 	// nap wakes it when it is starved.
 	nap *time.Timer
 	// calls numbers the calls of users' code, in steps of two; turn are those for

@@ -61,14 +61,14 @@ func (l *leader) yield() (others bool) {
 		l.poller.starved.Store(true)
 	}
 	if took >= starvedLong {
-		l.starvedAt = began.Add(took)
+		l.poller.starvedAt = began.Add(took)
 	}
 	return took >= othersLeast
 }
 
 // rested reports whether a leader that was starved can go back to Gosched.
 func (l *leader) rested() bool {
-	return !l.poller.engine.single || time.Since(l.starvedAt) >= starvedRest
+	return !l.poller.engine.single || time.Since(l.poller.starvedAt) >= starvedRest
 }
 
 // sleep sleeps for napTime, whether or not a processor gets idle meanwhile. One that is idle
@@ -85,7 +85,7 @@ func (l *leader) sleep() {
 	began := time.Now()
 	<-l.nap.C
 	if now := time.Now(); now.Sub(began) >= napTime+starvedLeast {
-		l.starvedAt = now
+		l.poller.starvedAt = now
 	}
 }
 

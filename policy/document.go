@@ -176,7 +176,7 @@ type Queue struct {
 	WaitPercent int
 	// Calls is how many may wait, and Time how long each, where ServerConfig.MaxRunningCalls
 	// bounds those that run: MaxQueuedCalls and MaxQueueTime. Negative: any number, and until
-	// its time is over. A queue that is never empty is short in any case.
+	// its time is over. A queue that refuses calls and is never short is made shorter.
 	Calls int
 	Time  time.Duration
 }
