@@ -265,3 +265,82 @@ func TestAdmission_BatchesKeepTheServerBusy(t *testing.T) {
 		})
 	}
 }
+
+// TestStandingQueue_Judges says what becomes of the bound at the end of a while.
+func TestStandingQueue_Judges(t *testing.T) {
+	const short = 10
+	for name, c := range map[string]struct {
+		q    standingQueue
+		late bool
+		want int
+	}{
+		"nobody was refused":                     {standingQueue{least: 60, peak: 70}, false, 0},
+		"it stands":                              {standingQueue{least: 60, peak: 70, refused: true}, false, 20},
+		"it always was full":                     {standingQueue{least: 70, peak: 70, refused: true}, false, short},
+		"a part of what is allowed stands":       {standingQueue{most: 100, least: 30, peak: 100, refused: true}, false, 80},
+		"what is allowed stands":                 {standingQueue{most: 20, least: 20, peak: 20, refused: true}, false, short},
+		"it was empty":                           {standingQueue{most: 20, peak: 20, refused: true}, false, 25},
+		"it was empty, and is small":             {standingQueue{most: 1, peak: 1, refused: true}, false, 2},
+		"it was short and not empty":             {standingQueue{most: 20, least: 3, peak: 20, refused: true}, false, 20},
+		"nobody was refused for the bound":       {standingQueue{most: 20, least: 3, peak: 15}, false, 40},
+		"nobody was refused for a large bound":   {standingQueue{most: limits.QueuedCalls, peak: 15}, false, 0},
+		"nobody came":                            {standingQueue{most: 20, peak: 20, refused: true}, true, 0},
+		"nobody came, and those there are still": {standingQueue{most: 20, least: 20, peak: 20, refused: true}, true, short},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.q.judge(short, c.late); c.q.most != c.want {
+				t.Errorf("the bound is %d, want %d", c.q.most, c.want)
+			}
+		})
+	}
+}
+
+// TestStandingQueue_Whiles: a while ends when its time is over and as many got their places as wait;
+// without a bound what waits in its second half counts, and a queue in which calls wait for 10 ms
+// is short however many they are.
+func TestStandingQueue_Whiles(t *testing.T) {
+	begin := time.Unix(0, 0)
+	at := func(d time.Duration) time.Time { return begin.Add(d) }
+	grown := func(granted int, interval time.Duration) *standingQueue {
+		q := &standingQueue{}
+		for n := range 100 {
+			q.bound(n, 1, interval, at(time.Duration(n)*limits.QueueTime/200))
+		}
+		q.refused = true
+		q.bound(100, 1, interval, at(limits.QueueTime*6/10))
+		for range granted {
+			q.shorter(99, true)
+		}
+		return q
+	}
+	end := at(limits.QueueTime * 12 / 10)
+	if q := grown(100, time.Millisecond); q.bound(100, 1, time.Millisecond, end) != 11 {
+		t.Errorf("the bound of a queue that stands is %d, want 11", q.most)
+	}
+	if q := grown(99, time.Millisecond); q.bound(100, 1, time.Millisecond, end) != 0 {
+		t.Errorf("the bound is %d before as many have got their places as wait", q.most)
+	}
+	if q := grown(100, 100*time.Microsecond); q.bound(100, 1, 100*time.Microsecond, end) != 0 {
+		t.Errorf("the bound is %d although calls wait for 10 ms only", q.most)
+	}
+	if q := grown(100, time.Millisecond); q.bound(100, 200, time.Millisecond, end) != 0 {
+		t.Errorf("the bound is %d although as many may run", q.most)
+	}
+}
+
+// TestAdmission_EndlessCallsAreNotCounted: who may wait for ever is refused by no bound, and makes none.
+func TestAdmission_EndlessCallsAreNotCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAdmission(ServerConfig{MaxRunningCalls: 1, MaxQueueTime: -1})
+		ever, c := &crowd{a: a, takes: 10 * time.Millisecond}, &crowd{a: a, takes: 10 * time.Millisecond}
+		var both sync.WaitGroup
+		both.Go(func() { ever.come(50*time.Millisecond, 10*time.Second, 0) })
+		both.Go(func() { c.come(4*time.Millisecond, 10*time.Second, 200*time.Millisecond) })
+		both.Wait()
+		ever.all.Wait()
+		c.all.Wait()
+		if ever.refused != 0 || len(ever.served) != 200 || a.endless != 0 || c.refused == 0 || len(c.served) < 700 {
+			t.Errorf("of 200 that would wait for ever %d were served and %d refused, %d wait; of others %d and %d", len(ever.served), ever.refused, a.endless, len(c.served), c.refused)
+		}
+	})
+}
