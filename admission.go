@@ -194,8 +194,8 @@ func (a *admission) mostLocked() int {
 	return a.runningMost
 }
 
-// join takes a place among those that run, and returns nil, or one among those that wait. Only so
-// many may, unless there is no number but time.
+// join takes a place among those that run, and returns nil, or one among those that wait: where
+// runningMost was set, of most.
 func (a *admission) join(in *transport.Inbound, most int, times waitingTimes) (*list.Element, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -111,8 +111,9 @@ type ServerConfig struct {
 	// the server is overloaded: while calls have to wait for a processor. Then
 	// only so many run as processors can take, the others wait, the first one first,
 	// and what would wait for longer is refused, and what only makes others wait, as with
-	// MaxQueueTime. Calls without a deadline wait and are not refused. It needs no MaxRunningCalls, and is off with one, or if it is
-	// negative. More than all of it is refused. Default 45 (WaitPercent).
+	// MaxQueueTime. Calls without a deadline wait and are not refused. It needs no
+	// MaxRunningCalls, and is off with one, or if it is negative. More than all of it is
+	// refused. Default 45 (WaitPercent).
 	MaxWaitPercent int
 
 	// FirstByteTimeout closes connections that say nothing at first. Default

@@ -16,7 +16,8 @@ import (
 //	bound    -- never short during a while -------------------------> as many fewer as always waited
 //	bound    -- empty, and calls were refused for it ---------------> a quarter more
 //	bound    -- none were refused in a while -----------------------> twice as many
-//	bound    -- nobody came for two whiles, or it is as good as none -> no bound
+//	bound    -- empty, and nobody has asked for two whiles ----------> no bound
+//	bound    -- more than limits.QueuedCalls ------------------------> no bound
 //
 // Calls that nothing keeps from waiting are not counted. Not safe for concurrent use.
 type standingQueue struct {
@@ -78,7 +79,8 @@ func (q *standingQueue) start(n int, now time.Time) {
 	*q = standingQueue{began: now, least: n, most: q.most}
 }
 
-// judge is asked at the end of a while; late: another one has passed, in which nobody came.
+// judge is asked at the end of a while; late: it lasted twice as long, because nobody came or
+// few got their places.
 func (q *standingQueue) judge(short int, late bool) {
 	switch {
 	case q.most == 0 && !q.refused || late && q.least == 0:

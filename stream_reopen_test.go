@@ -91,28 +91,34 @@ func (p *phasesOf) observer() observe.Observer {
 	}}
 }
 
+// oneIsFull returns a client of two servers, one of which is full until the test ends, and what it
+// does.
+func oneIsFull(t *testing.T, config fulmar.ClientConfig) (testservice.FeedClient, *phasesOf) {
+	t.Helper()
+	network, over := simnet.New(simnet.Config{}), make(chan struct{})
+	serveFeed(t, network, "full:1", fulmar.ServerConfig{MaxRunningCalls: 1, MaxQueuedCalls: -1}, &feed{}, busyAdder{over})
+	serveFeed(t, network, "free:1", fulmar.ServerConfig{}, &feed{}, streamAdder{})
+	t.Cleanup(func() { close(over) })
+	busy := feedClient(t, fulmar.ClientConfig{Target: "full:1", Dial: network.Dial, Protocol: config.Protocol})
+	go func() {
+		_, _ = testservice.NewCalculatorClient(busy).Add(context.Background(), 1, 2)
+	}()
+	synctest.Wait()
+	seen := &phasesOf{at: map[string]int{}}
+	config.Target, config.Dial, config.Observers = "static:///full:1,free:1", network.Dial, []observe.Observer{seen.observer()}
+	return testservice.NewFeedClient(feedClient(t, config)), seen
+}
+
 // TestStreams_OpenAgainElsewhere: a server that is full refuses streams that are open already,
 // for whoever opens them, and another one takes them, with what was sent.
 func TestStreams_OpenAgainElsewhere(t *testing.T) {
 	for name, protocol := range map[string]fulmar.Protocol{"grpc": fulmar.GRPC, "ttheader": fulmar.TTHeader} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				network, over := simnet.New(simnet.Config{}), make(chan struct{})
-				serveFeed(t, network, "full:1", fulmar.ServerConfig{MaxRunningCalls: 1, MaxQueuedCalls: -1}, &feed{}, busyAdder{over})
-				serveFeed(t, network, "free:1", fulmar.ServerConfig{}, &feed{}, streamAdder{})
-				t.Cleanup(func() { close(over) })
-				busy := feedClient(t, fulmar.ClientConfig{Target: "full:1", Dial: network.Dial, Protocol: protocol})
-				go func() {
-					_, _ = testservice.NewCalculatorClient(busy).Add(context.Background(), 1, 2)
-				}()
-				synctest.Wait()
-				seen := &phasesOf{at: map[string]int{}}
-				client := feedClient(t, fulmar.ClientConfig{
-					Target: "static:///full:1,free:1", Dial: network.Dial, Protocol: protocol, Observers: []observe.Observer{seen.observer()},
-				})
+				api, seen := oneIsFull(t, fulmar.ClientConfig{Protocol: protocol})
 				const rounds = 20
 				for range rounds {
-					everyKind(t, testservice.NewFeedClient(client))
+					everyKind(t, api)
 					time.Sleep(time.Second) // what is tried again has a budget
 				}
 				synctest.Wait()

@@ -15,7 +15,6 @@ import (
 	"github.com/fulmar-rpc/fulmar"
 	"github.com/fulmar-rpc/fulmar/internal/simnet"
 	"github.com/fulmar-rpc/fulmar/internal/testservice"
-	"github.com/fulmar-rpc/fulmar/observe"
 	"github.com/fulmar-rpc/fulmar/policy"
 )
 
@@ -206,20 +205,9 @@ func TestStreams_SendBehindCloseSend(t *testing.T) {
 // policies say that nothing is tried again.
 func TestStreams_NotOpenedAgainByPolicy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		network, over := simnet.New(simnet.Config{}), make(chan struct{})
-		serveFeed(t, network, "full:1", fulmar.ServerConfig{MaxRunningCalls: 1, MaxQueuedCalls: -1}, &feed{}, busyAdder{over})
-		serveFeed(t, network, "free:1", fulmar.ServerConfig{}, &feed{}, streamAdder{})
-		t.Cleanup(func() { close(over) })
-		busy := feedClient(t, fulmar.ClientConfig{Target: "full:1", Dial: network.Dial, Protocol: fulmar.GRPC})
-		go func() {
-			_, _ = testservice.NewCalculatorClient(busy).Add(context.Background(), 1, 2)
-		}()
-		synctest.Wait()
-		seen := &phasesOf{at: map[string]int{}}
-		api := testservice.NewFeedClient(feedClient(t, fulmar.ClientConfig{
-			Target: "static:///full:1,free:1", Dial: network.Dial, Protocol: fulmar.GRPC, Observers: []observe.Observer{seen.observer()},
-			Policy: policy.Client{Methods: map[string]policy.Method{"Feed": {Retry: policy.Retry{Attempts: -1}}}},
-		}))
+		api, seen := oneIsFull(t, fulmar.ClientConfig{
+			Protocol: fulmar.GRPC, Policy: policy.Client{Methods: map[string]policy.Method{"Feed": {Retry: policy.Retry{Attempts: -1}}}},
+		})
 		refused := 0
 		for range 20 {
 			list, err := api.List(t.Context(), &testservice.Item{Name: "a", Count: 3})

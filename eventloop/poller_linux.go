@@ -51,7 +51,8 @@ type poller struct {
 	alarm alarm
 	// starved: calls have kept the leader from the processors, and more of them can run.
 	starved atomic.Bool
-	// starvedAt is when that was for long, which is the leader's.
+	// starvedAt is when they last kept him for starvedLong, or a nap of his for starvedLeast
+	// longer than it is. Only who leads uses it.
 	starvedAt time.Time
 	// leader is who has the role.
 	leader atomic.Pointer[leader]

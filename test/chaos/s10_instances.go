@@ -147,7 +147,7 @@ func gray(ctx context.Context, size size) (seen figures, err error) {
 	pause(ctx, time.Second+size.during(time.Second, 9*time.Second))
 	fleet.servers[1].signal(syscall.SIGCONT)
 	// Of three servers it has a third, and half of that is enough not to take chance for less.
-	back, err := fleet.trafficBack(ctx, 1, 1.0/6, 10)
+	back, err := fleet.trafficBack(ctx, 1, 1.0/6)
 	if err != nil {
 		return seen, err
 	}
@@ -159,20 +159,7 @@ func gray(ctx context.Context, size size) (seen figures, err error) {
 	}
 	verdict := ledger.Judge(books, executions, 0)
 	// A call that begins when nobody has noticed waits for the time of an attempt.
-	noticed := stopped.Add(time.Second)
-	atFirst, failedAtFirst, failed := 0, 0, 0
-	for _, book := range books {
-		for _, call := range book.Calls() {
-			switch ok := call.Outcome == ledger.Success; {
-			case !call.Began.Before(noticed) && !ok:
-				failed++
-			case call.Began.Before(noticed) && call.Began.Add(call.Took).After(stopped):
-				if atFirst++; !ok {
-					failedAtFirst++
-				}
-			}
-		}
-	}
+	atFirst, failedAtFirst, failed := aroundAStop(books, stopped, stopped.Add(time.Second))
 	seen.note("stopped for %.3g s", time.Since(stopped).Seconds()-back.Seconds())
 	seen.least("calls", float64(verdict.Calls), float64(size.of(500, 15_000)), "")
 	seen.most("failed in the first second", float64(failedAtFirst), float64(atFirst)/100, "")
@@ -184,9 +171,30 @@ func gray(ctx context.Context, size size) (seen figures, err error) {
 	return seen, nil
 }
 
-// trafficBack waits until a server executes so large a share of all calls for a quarter of a
-// second, and so many at least, 20 s at most, and returns how long it took until then.
-func (f *fleet) trafficBack(ctx context.Context, server int, share float64, calls int) (time.Duration, error) {
+// aroundAStop returns how many calls that began before it was noticed ended behind a stop, how many
+// of all that began so early failed, and how many of those that began later.
+func aroundAStop(books []*ledger.Book, stopped, noticed time.Time) (atFirst, failedAtFirst, failed int) {
+	for _, book := range books {
+		for _, call := range book.Calls() {
+			early := call.Began.Before(noticed)
+			if early && call.Began.Add(call.Took).After(stopped) {
+				atFirst++
+			}
+			switch {
+			case call.Outcome == ledger.Success:
+			case early: // also before anything had happened
+				failedAtFirst++
+			default:
+				failed++
+			}
+		}
+	}
+	return atFirst, failedAtFirst, failed
+}
+
+// trafficBack waits until a server has executed a hundred calls more, and so large a share of all
+// in the last quarter of a second, 20 s at most, and returns how long that took.
+func (f *fleet) trafficBack(ctx context.Context, server int, share float64) (time.Duration, error) {
 	executed := func() (one, all int, err error) {
 		for i, journal := range f.journals {
 			var its ledger.Executions
@@ -201,15 +209,13 @@ func (f *fleet) trafficBack(ctx context.Context, server int, share float64, call
 	}
 	begin := time.Now()
 	one, all, err := executed()
-	for err == nil && time.Since(begin) < 20*time.Second {
-		from := time.Since(begin)
+	for enough := one + 100; err == nil && time.Since(begin) < 20*time.Second; {
 		pause(ctx, 250*time.Millisecond)
-		var oneNow, allNow int
-		oneNow, allNow, err = executed()
-		if float64(oneNow-one) >= share*float64(allNow-all) && oneNow-one >= calls {
-			return from, err
+		oneBefore, allBefore := one, all
+		one, all, err = executed()
+		if one >= enough && float64(one-oneBefore) >= share*float64(all-allBefore) {
+			break
 		}
-		one, all = oneNow, allNow
 	}
 	return time.Since(begin), err
 }

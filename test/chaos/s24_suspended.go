@@ -53,7 +53,7 @@ func suspended(ctx context.Context, size size) (seen figures, err error) {
 	pause(ctx, size.during(2*time.Second, time.Minute))
 	seen.note("stopped for %.3g s", time.Since(stopped).Seconds())
 	clients.signal(syscall.SIGCONT)
-	back, err := fleet.trafficBack(ctx, 0, 1.0/6, 10)
+	back, err := fleet.trafficBack(ctx, 0, 1.0/6)
 	if err != nil {
 		return seen, err
 	}
