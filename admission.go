@@ -235,7 +235,7 @@ func (a *admission) refusesLocked(n, most, standing int, times waitingTimes) err
 	case times.endless():
 		return nil
 	case standing > 0:
-		return overloaded(strconv.Itoa(n-a.endless) + " calls wait (limit " + strconv.Itoa(standing) + " while more come than can run)")
+		return overloaded(strconv.Itoa(n-a.endless) + " calls wait (limit " + strconv.Itoa(standing) + " of a queue that stands)")
 	case n < a.mostLocked():
 		return nil
 	}
@@ -335,6 +335,7 @@ func (a *admission) giveUp(place *list.Element, granted bool) {
 	switch {
 	case !granted:
 		a.removeLocked(place, false)
+		a.standing.refused = true // it has waited for too long, or its peer does not wait
 	case a.adapts:
 		a.pressure.starting--
 	default:

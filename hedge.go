@@ -26,8 +26,8 @@ type race struct {
 	turns []time.Time
 	// outrun is the cause with which the others end when one has answered.
 	outrun error
-	// last is the attempt that ended last. alone: no further one begins beside another, because
-	// a server has said that there shall be none.
+	// last is the attempt that ended last. alone: no further one begins, because a
+	// server has said that there shall be none.
 	last  *runner
 	alone bool
 }
@@ -116,9 +116,6 @@ func (r *race) further(now time.Time) error {
 	p := &r.call.held.Method
 	switch {
 	case len(r.turns) > 0:
-		if now.Before(r.turns[0]) {
-			return nil
-		}
 		r.turns = r.turns[1:]
 		return r.start(now, false)
 	case r.running == 0 || r.alone || r.started >= p.AttemptsInAll() || r.running >= p.Hedge.AttemptsBeside() || !r.client.governor.budget.Take(now):
@@ -184,8 +181,8 @@ func (r *race) judge(it *runner) policy.Decision {
 	if e, failed := it.err.(*Error); failed {
 		e.address = it.to.address
 		r.call.mayHaveRun = r.call.mayHaveRun || e.executed != ExecutedNo
-		if e.pushBack < 0 {
-			r.alone, r.turns = true, nil
+		if r.alone = r.alone || e.pushBack < 0; r.alone {
+			e.pushBack, r.turns = -1, nil // what one server has said holds for all
 		}
 		if r.call.observed != nil {
 			r.call.observed.err = e

@@ -145,10 +145,10 @@ func TestPolicy_HedgesThatWaitAreAttempts(t *testing.T) {
 // TestPolicy_HedgesThatWaitAreGivenUp: when a server says that nothing shall be tried again, or the
 // caller has gone, an attempt that waits for its turn does not begin, and the call does not wait.
 func TestPolicy_HedgesThatWaitAreGivenUp(t *testing.T) {
-	pushes := func(second string) *testservice.Stub {
+	pushes := func(first, second string) *testservice.Stub {
 		var count atomic.Int64
 		return &testservice.Stub{OnAdd: func(ctx context.Context, _, _ int32) (int32, error) {
-			n, push := count.Add(1), "3000"
+			n, push := count.Add(1), first
 			if time.Sleep(20 * time.Millisecond); n == 2 {
 				push = second
 			}
@@ -159,19 +159,20 @@ func TestPolicy_HedgesThatWaitAreGivenUp(t *testing.T) {
 		}}
 	}
 	for name, c := range map[string]struct {
-		second          string
+		first, second   string
 		attempts        int
 		timeout, longer time.Duration
 	}{
-		"a server says no":      {"-1", 4, 10 * time.Second, 30 * time.Millisecond},
-		"two wait":              {"1000", 4, 10 * time.Second, 3040 * time.Millisecond},
-		"its time ends earlier": {"1000", 4, 500 * time.Millisecond, 60 * time.Millisecond},
+		"a server says no":      {"3000", "-1", 4, 10 * time.Second, 30 * time.Millisecond},
+		"the first says no":     {"-1", "50", 9, 10 * time.Second, 30 * time.Millisecond},
+		"two wait":              {"3000", "1000", 4, 10 * time.Second, 3040 * time.Millisecond},
+		"its time ends earlier": {"3000", "1000", 4, 500 * time.Millisecond, 60 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			config := hedges(policy.Retry{Attempts: c.attempts, BackoffMin: -1}, 2)
 			config.Timeout = c.timeout
 			withSeveral(t, 5, config, func(s *several) {
-				s.serve(pushes(c.second), s.addresses...)
+				s.serve(pushes(c.first, c.second), s.addresses...)
 				began := time.Now()
 				_, err := s.api.Add(context.Background(), 1, 2)
 				if took := time.Since(began); fulmar.CodeOf(err) != fulmar.Unavailable || took != c.longer {
@@ -182,7 +183,7 @@ func TestPolicy_HedgesThatWaitAreGivenUp(t *testing.T) {
 	}
 	config := hedges(policy.Retry{Attempts: 4, BackoffMin: -1}, 2)
 	withSeveral(t, 5, config, func(s *several) {
-		s.serve(pushes("1000"), s.addresses...)
+		s.serve(pushes("3000", "1000"), s.addresses...)
 		ctx, cancel := context.WithCancel(context.Background())
 		time.AfterFunc(25*time.Millisecond, cancel) // one runs, another one waits
 		began := time.Now()

@@ -10,14 +10,16 @@ import (
 // short in between; what always waits is gained by nobody, and waited for by everybody who
 // comes. So that part is taken off, in CoDel's way (RFC 8289) with a bound in place of drops. As
 // long as nobody is refused there is none: callers that come again when they have been served
-// make a queue that stands, too, and refusing them gains nothing.
+// make a queue that stands, too, and refusing them gains nothing. If a flood has been there
+// before, they are refused until the bound is boundTime old: who comes again because he was
+// refused looks like one more.
 //
 //	no bound -- never short during a while, and calls were refused -> as many as waited, without those that always did
-//	bound    -- never short during a while -------------------------> as many fewer as always waited
-//	bound    -- empty, and calls were refused for it ---------------> a quarter more
-//	bound    -- none were refused in a while -----------------------> twice as many
-//	bound    -- empty, and nobody has asked for two whiles ----------> no bound
-//	bound    -- more than limits.QueuedCalls ------------------------> no bound
+//	bound    -- never short during a while, and calls were refused -> as many fewer as always waited
+//	bound    -- empty, and calls were refused ----------------------> a quarter more
+//	bound    -- short in a while, and none were refused ------------> twice as many
+//	bound    -- empty, and nobody has asked for two whiles ---------> no bound
+//	bound    -- more than limits.QueuedCalls, or boundTime old -----> no bound
 //
 // Calls that nothing keeps from waiting are not counted. Not safe for concurrent use.
 type standingQueue struct {
@@ -28,10 +30,12 @@ type standingQueue struct {
 	// least is the fewest calls that waited in it, or without a bound in its second half: in
 	// the first one the queue has grown. peak is the most. granted is how many got a place.
 	least, peak, granted int
-	// refused says that a call was refused for whatever limit.
+	// refused says that a call was refused, because of most or because it would have waited,
+	// or has, for too long, or of MaxQueuedCalls.
 	refused bool
-	// most calls may wait; 0: no bound.
-	most int
+	// most calls may wait, since then; 0: no bound.
+	most  int
+	since time.Time
 }
 
 const (
@@ -43,6 +47,9 @@ const (
 	// twice the load (governance/overload-2x).
 	shortCalls = 4
 	shortPart  = 10
+	// boundTime is after how long a bound is given up to see whether it is needed. Under a flood
+	// the queue is long for 250 ms then, 0.4 % of the time.
+	boundTime = time.Minute
 )
 
 // shorter notes that n calls wait, fewer than before, because one has got its place or given up.
@@ -65,7 +72,7 @@ func (q *standingQueue) bound(n, floor int, interval time.Duration, now time.Tim
 	case q.most == 0 && !q.second && passed > lasts/2:
 		q.second, q.least = true, n
 	case passed > lasts && (n == 0 || q.granted >= max(n, whileCalls)):
-		q.judge(short, passed > 2*lasts)
+		q.judge(short, passed > 2*lasts, now)
 		q.start(n, now)
 	}
 	q.peak = max(q.peak, n)
@@ -76,22 +83,31 @@ func (q *standingQueue) bound(n, floor int, interval time.Duration, now time.Tim
 }
 
 func (q *standingQueue) start(n int, now time.Time) {
-	*q = standingQueue{began: now, least: n, most: q.most}
+	*q = standingQueue{began: now, least: n, most: q.most, since: q.since}
 }
 
 // judge is asked at the end of a while; late: it lasted twice as long, because nobody came or
 // few got their places.
-func (q *standingQueue) judge(short int, late bool) {
+func (q *standingQueue) judge(short int, late bool, now time.Time) {
+	if q.most == 0 {
+		if q.refused && q.least > short {
+			q.most, q.since = max(q.peak-(q.least-short), short), now
+		}
+		return
+	}
 	switch {
-	case q.most == 0 && !q.refused || late && q.least == 0:
+	case late && q.least == 0 || now.Sub(q.since) >= boundTime:
 		q.most = 0
 	case q.least > short:
-		q.most = max(q.peak-(q.least-short), short)
-	case !q.refused:
-		if q.most *= 2; q.most > limits.QueuedCalls {
-			q.most = 0
+		if q.refused { // else it is as long as it need be
+			q.most = max(q.peak-(q.least-short), short)
 		}
+	case !q.refused:
+		q.most *= 2
 	case q.least == 0:
 		q.most += max(q.most/4, 1)
+	}
+	if q.most > limits.QueuedCalls {
+		q.most = 0
 	}
 }

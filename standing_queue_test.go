@@ -217,10 +217,13 @@ func TestAdmission_NobodyIsRefusedForLittle(t *testing.T) {
 			a := explicit(-1)
 			ever, c := &crowd{a: a, takes: 10 * time.Millisecond}, &crowd{a: a, takes: 10 * time.Millisecond}
 			again(ever, 12, 0)
+			hurry := &crowd{a: a, takes: 10 * time.Millisecond} // is refused, so that there may be a bound
+			hurry.all.Go(func() { hurry.come(20*time.Millisecond, 9*time.Second, 20*time.Millisecond) })
 			c.come(100*time.Millisecond, 9*time.Second, 10*time.Second)
+			hurry.all.Wait()
 			c.all.Wait()
 			ever.all.Wait()
-			if c.refused != 0 || ever.refused != 0 || a.endless != 0 {
+			if c.refused != 0 || ever.refused != 0 || a.endless != 0 || hurry.refused == 0 {
 				t.Errorf("%d calls were refused, and %d that would wait for ever; %d wait", c.refused, ever.refused, a.endless)
 			}
 		})
@@ -236,6 +239,47 @@ func TestAdmission_NobodyIsRefusedForLittle(t *testing.T) {
 				t.Errorf("%d calls were refused, %d served", c.refused, len(c.served))
 			}
 		})
+	})
+}
+
+// TestAdmission_BoundsDoNotStay: callers that come again when they have been served, or refused,
+// look like a flood after one; a minute behind it all of them are served as before.
+func TestAdmission_BoundsDoNotStay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const callers, flood, end = 20, 5 * time.Second, 5*time.Second + boundTime + 30*time.Second
+		a := newAdmission(ServerConfig{MaxRunningCalls: 1, MaxQueueTime: 300 * time.Millisecond})
+		begin := time.Now()
+		var served, refused [callers]int
+		var all sync.WaitGroup
+		for i := range callers {
+			all.Go(func() {
+				for time.Since(begin) < end {
+					one := &crowd{a: a, takes: 10 * time.Millisecond}
+					one.joins(0, 10*time.Second)
+					late := time.Since(begin) > end-20*time.Second
+					if one.refused > 0 {
+						time.Sleep(70 * time.Millisecond)
+					}
+					if late {
+						served[i] += len(one.served)
+						refused[i] += one.refused
+					}
+				}
+			})
+		}
+		time.Sleep(flood)
+		burst := &crowd{a: a, takes: 10 * time.Millisecond}
+		burst.come(time.Millisecond, time.Second, 10*time.Second)
+		burst.all.Wait()
+		all.Wait()
+		if burst.refused == 0 || a.standing.since.IsZero() {
+			t.Fatalf("the flood was no flood: %d of its calls were refused", burst.refused)
+		}
+		for i := range callers {
+			if served[i] < 90 || refused[i] > 0 {
+				t.Errorf("caller %d was served %d times of 100, and refused %d times", i, served[i], refused[i])
+			}
+		}
 	})
 }
 
@@ -269,12 +313,13 @@ func TestAdmission_BatchesKeepTheServerBusy(t *testing.T) {
 // TestStandingQueue_Judges says what becomes of the bound at the end of a while.
 func TestStandingQueue_Judges(t *testing.T) {
 	const short = 10
+	began := time.Unix(1000, 0)
 	for name, c := range map[string]struct {
 		q    standingQueue
 		late bool
 		want int
 	}{
-		"nobody was refused":                     {standingQueue{least: 60, peak: 70}, false, 0},
+		"no bound, and nobody was refused":       {standingQueue{least: 60, peak: 70}, false, 0},
 		"it stands":                              {standingQueue{least: 60, peak: 70, refused: true}, false, 20},
 		"it always was full":                     {standingQueue{least: 70, peak: 70, refused: true}, false, short},
 		"a part of what is allowed stands":       {standingQueue{most: 100, least: 30, peak: 100, refused: true}, false, 80},
@@ -282,13 +327,19 @@ func TestStandingQueue_Judges(t *testing.T) {
 		"it was empty":                           {standingQueue{most: 20, peak: 20, refused: true}, false, 25},
 		"it was empty, and is small":             {standingQueue{most: 1, peak: 1, refused: true}, false, 2},
 		"it was short and not empty":             {standingQueue{most: 20, least: 3, peak: 20, refused: true}, false, 20},
-		"nobody was refused for the bound":       {standingQueue{most: 20, least: 3, peak: 15}, false, 40},
+		"nobody was refused":                     {standingQueue{most: 20, least: 3, peak: 15}, false, 40},
+		"nobody was refused, and it stands":      {standingQueue{most: 40, least: 19, peak: 20}, false, 40},
 		"nobody was refused for a large bound":   {standingQueue{most: limits.QueuedCalls, peak: 15}, false, 0},
+		"it was empty under a large bound":       {standingQueue{most: limits.QueuedCalls, peak: 15, refused: true}, false, 0},
+		"it is old":                              {standingQueue{most: 20, least: 20, peak: 20, refused: true, since: began.Add(-boundTime)}, false, 0},
 		"nobody came":                            {standingQueue{most: 20, peak: 20, refused: true}, true, 0},
 		"nobody came, and those there are still": {standingQueue{most: 20, least: 20, peak: 20, refused: true}, true, short},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if c.q.judge(short, c.late); c.q.most != c.want {
+			if c.q.most > 0 && c.q.since.IsZero() {
+				c.q.since = began
+			}
+			if c.q.judge(short, c.late, began.Add(time.Second)); c.q.most != c.want {
 				t.Errorf("the bound is %d, want %d", c.q.most, c.want)
 			}
 		})

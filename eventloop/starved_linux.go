@@ -71,7 +71,8 @@ func (l *leader) rested() bool {
 	return !l.poller.engine.single || time.Since(l.poller.starvedAt) >= starvedRest
 }
 
-// sleep sleeps for napTime, and notes if others kept it for longer, whether or not a processor gets idle meanwhile. One that is idle
+// sleep sleeps for napTime, and notes if others kept it from waking. It wakes whether or not a
+// processor gets idle meanwhile. One that is idle
 // waits in the runtime's poller for whole milliseconds, and looks at the timers of Go only
 // then: with handlers of 0.8 ms and eight callers, one processor had nothing to do for 1.1 of
 // 7.2 ms although the next calls had arrived. A timer of the kernel in that poller wakes it.

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // TestLeader_StarvedComesBackSoon: 300 goroutines compute on the one processor, 50 us or
@@ -118,5 +119,32 @@ func TestAlarm_WakesThePollerOfTheRuntime(t *testing.T) {
 		if n, err := a.file.Read(rings[:]); err != nil || n != len(rings) || binary.NativeEndian.Uint64(rings[:]) != 1 {
 			t.Fatalf("%d bytes, %v: %v", n, rings, err)
 		}
+	}
+}
+
+// TestLeader_Rests: a leader that was kept from the only processor, and who leads after it, does not
+// go back to Gosched for a while; with two processors it may at once.
+func TestLeader_Rests(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	_, engine := unserved(t, Config{Pollers: 1})
+	p, err := newPoller(engine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.discard()
+	l := p.newLeader()
+	if !l.rested() {
+		t.Error("a leader that nobody has kept has to rest")
+	}
+	p.starvedAt = time.Now().Add(time.Hour)
+	if l.rested() || p.newLeader().rested() {
+		t.Error("a leader has rested before it was kept")
+	}
+	if engine.single = false; !l.rested() {
+		t.Error("with two processors a leader has to rest")
+	}
+	engine.single = true
+	if p.starvedAt = time.Now().Add(-starvedRest); !l.rested() {
+		t.Error("a leader rests for too long")
 	}
 }
