@@ -243,7 +243,7 @@ func TestAdmission_NobodyIsRefusedForLittle(t *testing.T) {
 }
 
 // TestAdmission_BoundsDoNotStay: callers that come again when they have been served, or refused,
-// look like a flood after one; a minute behind it all of them are served as before.
+// look like a flood after one; boundTime behind it all of them are served as before.
 func TestAdmission_BoundsDoNotStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const callers, flood, end = 20, 5 * time.Second, 5*time.Second + boundTime + 30*time.Second
