@@ -58,6 +58,8 @@ type tlsConn struct {
 	// shaking: the handshake goes on, in a goroutine that may wait, and holds the
 	// token.
 	shaking bool
+	// silentSince is since when the handshake waits for the peer, nil if it does not.
+	silentSince atomic.Pointer[time.Time]
 	// told: the handshake has failed, and the peer was told.
 	told bool
 	// failing: what was read cannot be understood, and an alert says so to the peer.
@@ -169,7 +171,10 @@ func (c cipherText) Read(p []byte) (n int, err error) {
 		t.early = t.early[n:]
 	case t.shaking:
 		if err = t.flushAll(); err == nil {
+			now := time.Now()
+			t.silentSince.Store(&now)
 			n, err = t.Conn.Read(p)
+			t.silentSince.Store(nil)
 		}
 	case t.watched == nil:
 		n, err = t.Conn.Read(p)

@@ -3,8 +3,7 @@ package view
 import (
 	"fmt"
 	"math"
-	"sort"
-	"sync/atomic"
+	"slices"
 
 	"github.com/fulmar-rpc/fulmar/thrift"
 )
@@ -13,17 +12,15 @@ import (
 // replaced, so that copies of a view can share it.
 type viewElements struct {
 	// base is the list before, with its header, which nests depth levels at most; 0 if
-	// nobody has looked.
+	// nobody has looked. marks say where in it every hundredth element (markedElements) is.
 	base  []byte
 	depth int
+	marks []uint32
 	// more is how many elements there are behind those of base; each has a patch.
 	more int
 	// gone is how many of all these were removed: they have patches of the form patchNone.
-	gone int
-	// patches are the new elements, in order. taken is how many there are in their memory,
-	// which lists may share that have the first ones in common.
-	patches []viewPatch
-	taken   *atomic.Int64
+	gone    int
+	patches elementPatches
 }
 
 var _ viewPart = (*viewElements)(nil)
@@ -58,7 +55,7 @@ func (v *View) putAt(slots []Slot, shape *Shape, number int, list *viewElements,
 	if patch.of, patch.from, patch.to = int32(place.at), uint32(place.from), uint32(place.to); patch.form == patchNone {
 		list.gone++
 	}
-	list.add(&patch)
+	list.patches.add(&patch)
 	v.SetPart(slots, shape, number, list)
 }
 
@@ -90,7 +87,7 @@ func (v *View) append(slots []Slot, shape *Shape, number int, patch viewPatch) {
 	end := uint32(len(list.base))
 	patch.of, patch.from, patch.to = thrift.I32At(list.base, 1)+int32(list.more), end, end
 	list.more++
-	list.add(&patch)
+	list.patches.add(&patch)
 	v.SetPart(slots, shape, number, &list)
 }
 
@@ -99,9 +96,11 @@ func (l *viewElements) original(i int) int {
 	if l.gone == 0 {
 		return i
 	}
-	for at := range l.patches {
-		if patch := &l.patches[at]; patch.form == patchNone && int(patch.of) <= i {
-			i++
+	for run := range l.patches.runs() {
+		for at := range run {
+			if patch := &run[at]; patch.form == patchNone && int(patch.of) <= i {
+				i++
+			}
 		}
 	}
 	return i
@@ -120,34 +119,49 @@ func (l *viewElements) place(i int) (from, to int, ok bool) {
 		from = listHeader + i*size
 		return from, from + size, from+size <= len(l.base)
 	}
-	from = listHeader
-	first := 0
-	if at := sort.Search(len(l.patches), func(at int) bool { return int(l.patches[at].of) > i }); at > 0 {
-		from, first = int(l.patches[at-1].from), int(l.patches[at-1].of)
-	}
-	if from = passAll(l.base, from, i-first, t, mostLevels); from < 0 {
+	if from = l.walk(i, t); from < 0 {
 		return 0, 0, false
 	}
 	to = pass(l.base, from, t, mostLevels)
 	return from, to, to > 0
 }
 
-// add adds a patch, or replaces the one for the same element. Who changes one element
-// after the other does not copy all of those before each time: what is behind the end of
-// the patches belongs to the first who takes it, whichever goroutine has a copy of the
-// view, and nobody reads behind the end of his own.
-func (l *viewElements) add(patch *viewPatch) {
-	n := len(l.patches)
-	if n > 0 && l.patches[n-1].of >= patch.of {
-		l.patches = withPatch(l.patches, patch)
-	} else if n < cap(l.patches) && l.taken.CompareAndSwap(int64(n), int64(n+1)) {
-		l.patches = append(l.patches, *patch)
-		return
-	} else {
-		l.patches = append(append(make([]viewPatch, 0, 2*n+1), l.patches...), *patch)
+// markedElements is how many elements there are from one mark to the next.
+const markedElements = 100
+
+// walk returns where element i of base begins, which has elements of different sizes. It goes
+// there from the nearest patch in front of it, or if that is far from a mark, which it sets:
+// who changes elements from the last to the first goes through the list once.
+func (l *viewElements) walk(i int, t thrift.Type) int {
+	from, first := listHeader, 0
+	if patch := l.patches.find(i); patch != nil {
+		from, first = int(patch.from), int(patch.of)
 	}
-	l.taken = new(atomic.Int64)
-	l.taken.Store(int64(len(l.patches)))
+	if mark := i / markedElements; i-first > 2*markedElements {
+		l.mark(mark, t)
+		if mark = min(mark, len(l.marks)); mark*markedElements > first {
+			from, first = int(l.marks[mark-1]), mark*markedElements
+		}
+	}
+	return passAll(l.base, from, i-first, t, mostLevels)
+}
+
+// mark sets the first n marks.
+func (l *viewElements) mark(n int, t thrift.Type) {
+	if n <= len(l.marks) {
+		return
+	}
+	l.marks = slices.Grow(slices.Clip(l.marks), n-len(l.marks)) // copies of the list share what there was
+	at := listHeader
+	if len(l.marks) > 0 {
+		at = int(l.marks[len(l.marks)-1])
+	}
+	for len(l.marks) < n {
+		if at = passAll(l.base, at, markedElements, t, mostLevels); at < 0 {
+			return // somebody has changed the bytes
+		}
+		l.marks = append(l.marks, uint32(at))
+	}
 }
 
 // WriteThrift writes the list, with its header.
@@ -158,13 +172,15 @@ func (l *viewElements) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	t := thrift.Type(l.base[0])
 	b = w.BeginList(b, 0, t, int(thrift.I32At(l.base, 1))+l.more-l.gone)
 	at := listHeader
-	for i := range l.patches {
-		patch := &l.patches[i]
-		b = w.Part(b, l.base[at:patch.from])
-		if patch.form != patchNone {
-			b = patch.write(w, b, t)
+	for run := range l.patches.runs() {
+		for i := range run {
+			patch := &run[i]
+			b = w.Part(b, l.base[at:patch.from])
+			if patch.form != patchNone {
+				b = patch.write(w, b, t)
+			}
+			at = int(patch.to)
 		}
-		at = int(patch.to)
 	}
 	b = w.Part(b, l.base[at:])
 	w.EndList()

@@ -1,7 +1,5 @@
 package view
 
-import "sort"
-
 // viewOf is what pointers to generated views have that are within other views.
 type viewOf[V any] interface {
 	*V
@@ -48,22 +46,13 @@ func EditAt[V any, P viewOf[V]](v *View, slots []Slot, shape *Shape, number, i i
 		return
 	}
 	list, place := v.element(slots, shape, number, i)
-	if patch := list.patchAt(place.at); patch != nil {
+	if patch := list.patches.find(place.at); patch != nil && int(patch.of) == place.at {
 		takeOver(P(value), patch)
 	} else {
 		P(value).BindThrift(list.base[place.from:place.to])
 	}
 	edit(value)
 	v.putAt(slots, shape, number, &list, place, partPatch(P(value)))
-}
-
-// patchAt returns the patch of the element at a place, nil if it has none.
-func (l *viewElements) patchAt(at int) *viewPatch {
-	k := sort.Search(len(l.patches), func(k int) bool { return int(l.patches[k].of) >= at })
-	if k < len(l.patches) && int(l.patches[k].of) == at {
-		return &l.patches[k]
-	}
-	return nil
 }
 
 // EditEntry is Edit for the value of a key in a map. It reports false, and calls nothing,
