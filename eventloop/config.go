@@ -58,9 +58,10 @@ type Config struct {
 	Pollers int
 
 	// SpinTime is how long a goroutine of EngineEpoll looks for events before it
-	// waits, while they come that fast; a fifth of a processor at most, each. It never
-	// does where the machine has one processor, or when a control group allows less
-	// than one, and for at most 15 us (SpinTimeAlone) with a GOMAXPROCS of one.
+	// waits, while two of five times some come; beyond what waiting would take, that is a
+	// fifth of a processor at most, each. It never does where the machine has one processor,
+	// or when a control group allows less than one, and for at most 30 us (SpinTimeAlone)
+	// with a GOMAXPROCS of one.
 	// Default: 50 us (SpinTime). Negative: never.
 	SpinTime time.Duration
 

@@ -352,7 +352,7 @@ func (l *leader) waitLonger() (err error) {
 			}
 			spun = time.Since(began)
 		}
-		p.spinner.spent += spun
+		p.spinner.tried(spun, l.count > 0)
 	}
 	if l.count == 0 {
 		stats.parks.Add(1)

@@ -8,50 +8,90 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 )
 
+// scriptedSpinner is a spinner whose waits take what a test says.
+type scriptedSpinner struct {
+	spinner
+	now time.Time
+}
+
+func newScripted(most time.Duration) *scriptedSpinner {
+	return &scriptedSpinner{spinner{most: most, gap: 2 * most}, time.Now()}
+}
+
+// spins waits n times, each for took until there are events, and returns before how many of
+// these waits it spun.
+func (s *scriptedSpinner) spins(n int, took time.Duration, events int) (count int) {
+	for range n {
+		if s.worth(s.now) {
+			count++
+			s.tried(min(took, s.most), took <= s.most)
+		}
+		s.now = s.now.Add(took)
+		s.waited(took, events)
+	}
+	return count
+}
+
 // TestSpinner_SpinsWhileEventsComeFast is a white-box test: when to spin is a
-// matter of times, which only a bubble can give.
+// matter of times, which only a script can give.
 func TestSpinner_SpinsWhileEventsComeFast(t *testing.T) {
-	synctest.Test(t, func(*testing.T) {
-		s := spinner{most: 50 * time.Microsecond, gap: 100 * time.Microsecond}
-		waits := func(n int, took time.Duration) {
-			for range n {
-				s.waited(took, 1)
-			}
-		}
-		if waits(50, 30*time.Microsecond); !s.worth(time.Now()) {
-			t.Error("events every 30 us are not worth it")
-		}
-		for range 50 {
-			s.waited(30*time.Microsecond, 10)
-		}
-		if s.worth(time.Now()) {
-			t.Error("ten events at a time are worth it")
-		}
-		waits(50, 30*time.Microsecond)
-		if waits(1, time.Second); !s.worth(time.Now()) {
-			t.Error("one long pause ends it")
-		}
-		if waits(50, time.Millisecond); s.worth(time.Now()) {
-			t.Error("events every millisecond are worth it")
-		}
-		waits(50, 30*time.Microsecond)
-		s.spent += spinShare
-		if s.worth(time.Now()) {
-			t.Error("it takes more than its share of a processor")
-		}
-		if time.Sleep(spinWindow); !s.worth(time.Now()) {
-			t.Error("it has no share in the next window")
-		}
-		if off := (spinner{}); off.worth(time.Now()) {
-			t.Error("it spins although it is off")
-		}
-	})
+	s := newScripted(50 * time.Microsecond)
+	if n := s.spins(200, 10*time.Microsecond, 1); n < 100 {
+		t.Errorf("with events every 10 us it spins before %d of 200", n)
+	}
+	if n := s.spins(100, time.Second, 1); n > 10 {
+		t.Errorf("with events every second it spins before %d of 100", n)
+	}
+	s.spins(200, 10*time.Microsecond, 1)
+	if s.spins(1, time.Second, 1); s.spins(1, 10*time.Microsecond, 1) != 1 {
+		t.Error("one long pause ends it")
+	}
+	if n := s.spins(200, 10*time.Microsecond, 10); n > 20 {
+		t.Errorf("with ten events at a time it spins before %d of 200", n)
+	}
+	// Attempts fail, and waits are not much longer than they.
+	s.spins(100, 70*time.Microsecond, 1)
+	if n := s.spins(10*spinProbe, 70*time.Microsecond, 1); n != 10 {
+		t.Errorf("where attempts fail it tries %d times before %d waits", n, 10*spinProbe)
+	}
+	if off := newScripted(0); off.spins(100, time.Microsecond, 1) != 0 {
+		t.Error("it spins although it is off")
+	}
+}
+
+// TestSpinner_BurstsWithPauses: where half of the waits are short it spins, whatever their
+// mean says.
+func TestSpinner_BurstsWithPauses(t *testing.T) {
+	s := newScripted(30 * time.Microsecond)
+	count := 0
+	for range 1000 {
+		count += s.spins(2, 5*time.Microsecond, 1) + s.spins(1, 110*time.Microsecond, 1)
+	}
+	if count < 1500 {
+		t.Errorf("it spins before %d of 3,000 waits, of which 2,000 take 5 us", count)
+	}
+}
+
+// TestSpinner_HasAShare: what it wastes is bounded, and what waiting would have taken is no
+// waste.
+func TestSpinner_HasAShare(t *testing.T) {
+	s := newScripted(50 * time.Microsecond)
+	window := func(took time.Duration) (spun time.Duration) {
+		s.now = s.now.Add(spinWindow)
+		return time.Duration(s.spins(int(spinWindow/took), took, 1)) * took
+	}
+	window(40 * time.Microsecond)
+	if spun, least := window(40*time.Microsecond), spinShare; spun < least || spun > least*4/3+s.most {
+		t.Errorf("with events every 40 us, of which 10 are no waste, it spins for %v in %v", spun, spinWindow)
+	}
+	if spun := window(10 * time.Microsecond); spun < spinWindow*9/10 {
+		t.Errorf("with events every 10 us it spins for %v in %v", spun, spinWindow)
+	}
 }
 
 // TestSpinner_PollersSpinAsConfigured: a client that asks at once for the next
