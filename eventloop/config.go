@@ -145,8 +145,8 @@ type Config struct {
 
 	// MaxHandshakes bounds the TLS handshakes of a listener that go on at once; each
 	// takes a goroutine. More wait for their turn, and while some do, one that takes
-	// longer than 1 s (HandshakePatience) ends. Default: 256 (Handshakes). Negative:
-	// unlimited.
+	// longer than 1 s (HandshakePatience), or is silent for half of that if many wait,
+	// ends. Default: 256 (Handshakes). Negative: unlimited.
 	MaxHandshakes int
 
 	// OnOpen is called for each connection before its first byte is read, with TLS when

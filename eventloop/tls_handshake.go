@@ -32,7 +32,7 @@ func (e *HandshakeError) Unwrap() error { return e.Err }
 var ErrPlaintext = errors.New("the peer does not speak TLS")
 
 var (
-	errHandshakeCrowd = fmt.Errorf("the peer took longer than %v, or was silent for a quarter of that, while others waited (HandshakePatience)", limits.HandshakePatience)
+	errHandshakeCrowd = fmt.Errorf("the peer took longer than %v, or was silent for half of that, while others waited (HandshakePatience)", limits.HandshakePatience)
 	errDraining       = errors.New("the listener is closing")
 	// errLeft: the peer has opened and closed a connection, as those do who look
 	// whether the server is there.
@@ -137,12 +137,15 @@ type startingTLS struct {
 	grant func()
 }
 
-// silent is for how long the handshake has waited for the peer.
+// silent is for how long the handshake has waited for the peer. An answer that waits for
+// the processor, as in a crowd of honest clients, is none.
 func (s *startingTLS) silent() time.Duration {
-	if since := s.conn.tlsOf().silentSince.Load(); since != nil {
-		return time.Since(*since)
+	t := s.conn.tlsOf()
+	since := t.silentSince.Load()
+	if since == nil || t.watched != nil && t.watched.CheckIdle() != nil {
+		return 0
 	}
-	return 0
+	return time.Since(*since)
 }
 
 // expectHandshake begins the time that the peer has, before its connection is known to
@@ -327,10 +330,10 @@ func (c *Conn) endHandshakeLocked(err error) {
 // handshakes bounds the handshakes of a listener that go on at the same time. Others
 // wait for their turn, without a goroutine. While some do, who takes longer than
 // HandshakePatience loses his place: a crowd of peers that begin and do not go on
-// delays others by so much, not by HandshakeTimeout. If more wait than may begin, who
-// is silent for a quarter of that loses it too, and the turn is that of the oldest and of
-// the newest alternately: behind 3,300 that do not go on, of whom 256 lost their places
-// each second, a client waited for longer than its own timeout.
+// delays others by so much, not by HandshakeTimeout. If twice as many wait as may begin
+// (crowdTimes), who is silent for half of that loses it too, and the turn is that of the
+// oldest and of the newest alternately: behind 3,300 that do not go on, of whom 256 lost
+// their places each second, a client waited for longer than its own timeout.
 type handshakes struct {
 	mu      sync.Mutex
 	running map[*startingTLS]struct{}
@@ -338,6 +341,9 @@ type handshakes struct {
 	newest  bool           // whose turn comes next
 	timer   *time.Timer
 }
+
+// crowdTimes is how many times as many wait as may begin, in a crowd.
+const crowdTimes = 2
 
 // enter reports whether a connection may begin. If not, its grant is called later.
 func (h *handshakes) enter(s *startingTLS, most int) bool {
@@ -352,7 +358,7 @@ func (h *handshakes) enter(s *startingTLS, most int) bool {
 	}
 	h.waiting = append(h.waiting, s)
 	if h.timer == nil {
-		h.timer = time.AfterFunc(limits.HandshakePatience/4, h.hurry)
+		h.timer = time.AfterFunc(limits.HandshakePatience/2, h.hurry)
 	}
 	return false
 }
@@ -397,18 +403,32 @@ func (h *handshakes) nextLocked() (next *startingTLS) {
 func (h *handshakes) hurry() {
 	h.mu.Lock()
 	h.timer = nil
-	var slow []*Conn
-	crowd := len(h.waiting) > len(h.running)
+	var slow []*startingTLS
+	crowd := len(h.waiting) > crowdTimes*len(h.running)
 	for s := range h.running {
-		if len(slow) < len(h.waiting) && (time.Since(s.since) >= limits.HandshakePatience || crowd && s.silent() >= limits.HandshakePatience/4) {
-			slow = append(slow, s.conn)
+		if len(slow) < len(h.waiting) && s.isSlow(crowd) {
+			slow = append(slow, s)
 		}
 	}
 	if len(h.waiting) > 0 {
 		h.timer = time.AfterFunc(limits.HandshakePatience/8, h.hurry)
 	}
 	h.mu.Unlock()
-	for _, c := range slow {
-		_ = c.CloseWithError(&HandshakeError{Err: errHandshakeCrowd})
+	for _, s := range slow {
+		if h.runs(s) { // meanwhile it may have ended
+			_ = s.conn.CloseWithError(&HandshakeError{Err: errHandshakeCrowd})
+		}
 	}
+}
+
+func (h *handshakes) runs(s *startingTLS) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, is := h.running[s]
+	return is
+}
+
+// isSlow reports whether a handshake takes too long while others wait.
+func (s *startingTLS) isSlow(crowd bool) bool {
+	return time.Since(s.since) >= limits.HandshakePatience || crowd && s.silent() >= limits.HandshakePatience/2
 }

@@ -3,13 +3,14 @@ package eventloop
 import (
 	"slices"
 	"testing"
+	"time"
 )
 
 // TestHandshakes_TurnsAlternate: of those that wait the newest and the oldest begin in turn,
 // so that a client is not kept out by a crowd in front of it, nor by one that comes later.
 func TestHandshakes_TurnsAlternate(t *testing.T) {
 	const most = 2
-	var h handshakes
+	h := handshakes{timer: new(time.Timer)} // nobody is hurried: they have no connections
 	var granted []int
 	wait := func(number int) *startingTLS {
 		s := &startingTLS{grant: func() { granted = append(granted, number) }}
@@ -22,10 +23,6 @@ func TestHandshakes_TurnsAlternate(t *testing.T) {
 	for number := range 7 {
 		all = append(all, wait(number))
 	}
-	if h.timer == nil {
-		t.Fatal("nobody hurries those that run")
-	}
-	h.timer.Stop() // they have no connections
 	h.leave(all[0])
 	h.leave(all[1])
 	all = append(all, wait(7))

@@ -123,7 +123,8 @@ const (
 	Handshakes = 256
 
 	// HandshakePatience is how long a TLS handshake may take while others wait to
-	// begin theirs: clients that begin and do not go on must not keep others out.
+	// begin theirs: clients that begin and do not go on must not keep others out. For half
+	// of it they may be silent if twice as many wait as may begin.
 	HandshakePatience = time.Second
 
 	// CertificateCheckInterval is how often files of certificates are looked at, at most,

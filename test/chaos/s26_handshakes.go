@@ -138,8 +138,9 @@ func halfHandshakes(ctx context.Context, size size, s *secured, seen *figures) e
 	// a time, each for a third of a millisecond.
 	seen.mostUnlessBusy("p99 of good calls", ms(quantile(calls, 0.99)), 100, " ms", taken)
 	seen.note("without the crowd %.3g ms", ms(alone))
-	// 256 lose their places each 375 ms at the latest, of 3,300 that want one.
-	seen.mostUnlessBusy("a new client behind them is served after", came.Took.Seconds(), 6, " s", taken)
+	// 256 lose their places each 625 ms at the latest, of 3,300 that want one, and each second
+	// when 512 are left.
+	seen.mostUnlessBusy("a new client behind them is served after", came.Took.Seconds(), 9, " s", taken)
 	seen.most("good calls failed", float64(ledger.Judge(s.books, nil, 0).Failed()), 0, "")
 	seen.examples(s.books)
 	return s.note(seen)

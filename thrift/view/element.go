@@ -130,18 +130,21 @@ func (l *viewElements) place(i int) (from, to int, ok bool) {
 const markedElements = 100
 
 // walk returns where element i of base begins, which has elements of different sizes. It goes
-// there from the nearest patch in front of it, or if that is far from a mark, which it sets:
+// there from the nearest patch in front of it, or from a mark, which it sets if both are far:
 // who changes elements from the last to the first goes through the list once.
 func (l *viewElements) walk(i int, t thrift.Type) int {
 	from, first := listHeader, 0
 	if patch := l.patches.find(i); patch != nil {
 		from, first = int(patch.from), int(patch.of)
 	}
-	if mark := i / markedElements; i-first > 2*markedElements {
+	mark := i / markedElements
+	marked := len(l.marks) * markedElements
+	// New marks take a walk from the last one, and a copy of all.
+	if far := i - max(first, min(marked, i)); far > 2*markedElements && far > len(l.marks) && i-marked <= 4*far {
 		l.mark(mark, t)
-		if mark = min(mark, len(l.marks)); mark*markedElements > first {
-			from, first = int(l.marks[mark-1]), mark*markedElements
-		}
+	}
+	if mark = min(mark, len(l.marks)); mark*markedElements > first {
+		from, first = int(l.marks[mark-1]), mark*markedElements
 	}
 	return passAll(l.base, from, i-first, t, mostLevels)
 }

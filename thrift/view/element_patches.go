@@ -68,7 +68,7 @@ func (p *elementPatches) add(patch *viewPatch) {
 		p.last = append(p.last, *patch)
 		return
 	default:
-		p.last = append(append(make([]viewPatch, 0, 2*n+1), p.last...), *patch)
+		p.last = append(append(make([]viewPatch, 0, min(2*n+1, runPatches)), p.last...), *patch)
 	}
 	if len(p.last) > runPatches {
 		p.full, p.last = append(slices.Clip(p.full), halves(p.last)...), nil
