@@ -137,15 +137,12 @@ type startingTLS struct {
 	grant func()
 }
 
-// silent is for how long the handshake has waited for the peer. An answer that waits for
-// the processor, as in a crowd of honest clients, is none.
-func (s *startingTLS) silent() time.Duration {
+// isSilent reports whether the handshake has waited for the peer for so long. A peer whose
+// answer waits for the processor, as in a crowd of honest clients, is not silent.
+func (s *startingTLS) isSilent(long time.Duration) bool {
 	t := s.conn.tlsOf()
 	since := t.silentSince.Load()
-	if since == nil || t.watched != nil && t.watched.CheckIdle() != nil {
-		return 0
-	}
-	return time.Since(*since)
+	return since != nil && time.Since(*since) >= long && (t.watched == nil || t.watched.CheckIdle() == nil)
 }
 
 // expectHandshake begins the time that the peer has, before its connection is known to
@@ -338,7 +335,7 @@ type handshakes struct {
 	mu      sync.Mutex
 	running map[*startingTLS]struct{}
 	waiting []*startingTLS // the oldest first
-	newest  bool           // whose turn comes next
+	newest  bool           // whether the last turn was that of the newest
 	timer   *time.Timer
 }
 
@@ -430,5 +427,5 @@ func (h *handshakes) runs(s *startingTLS) bool {
 
 // isSlow reports whether a handshake takes too long while others wait.
 func (s *startingTLS) isSlow(crowd bool) bool {
-	return time.Since(s.since) >= limits.HandshakePatience || crowd && s.silent() >= limits.HandshakePatience/2
+	return time.Since(s.since) >= limits.HandshakePatience || crowd && s.isSilent(limits.HandshakePatience/2)
 }

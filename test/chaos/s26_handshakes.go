@@ -140,7 +140,7 @@ func halfHandshakes(ctx context.Context, size size, s *secured, seen *figures) e
 	seen.note("without the crowd %.3g ms", ms(alone))
 	// 256 lose their places each 625 ms at the latest, of 3,300 that want one, and each second
 	// when 512 are left.
-	seen.mostUnlessBusy("a new client behind them is served after", came.Took.Seconds(), 9, " s", taken)
+	seen.mostUnlessBusy("a new client behind them is served after", came.Took.Seconds(), min(9, timeout.Seconds()+1), " s", taken)
 	seen.most("good calls failed", float64(ledger.Judge(s.books, nil, 0).Failed()), 0, "")
 	seen.examples(s.books)
 	return s.note(seen)

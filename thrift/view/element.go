@@ -149,11 +149,8 @@ func (l *viewElements) walk(i int, t thrift.Type) int {
 	return passAll(l.base, from, i-first, t, mostLevels)
 }
 
-// mark sets the first n marks.
+// mark sets the first n marks, of which fewer are there.
 func (l *viewElements) mark(n int, t thrift.Type) {
-	if n <= len(l.marks) {
-		return
-	}
 	l.marks = slices.Grow(slices.Clip(l.marks), n-len(l.marks)) // copies of the list share what there was
 	at := listHeader
 	if len(l.marks) > 0 {

@@ -4,7 +4,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"reflect"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -207,13 +206,11 @@ func TestView_EditsInPlace(t *testing.T) {
 		if err := v.Load(message); err != nil {
 			t.Fatal(err)
 		}
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		for i := range n {
-			v.EditLeavesAt(i, func(leaf *views.LeafView) { leaf.SetNumber(int32(i)) })
-		}
-		runtime.ReadMemStats(&after)
-		least = min(least, after.TotalAlloc-before.TotalAlloc)
+		least = min(least, allocated(func() {
+			for i := range n {
+				v.EditLeavesAt(i, func(leaf *views.LeafView) { leaf.SetNumber(int32(i)) })
+			}
+		}))
 		for i, leaf := range v.Leaves().All() {
 			if leaf.Number() != int32(i) || len(leaf.Text()) != 1_000 {
 				t.Fatalf("element %d is %v", i, leaf)
