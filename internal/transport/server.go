@@ -165,11 +165,6 @@ func (s *Server) EventLoop(config eventloop.Config) eventloop.Config {
 	return config
 }
 
-// sweepInterval is how often deadlines of connections are looked at: they are
-// seconds long, and looking at 10,000 connections takes well under a
-// millisecond.
-const sweepInterval = 500 * time.Millisecond
-
 // Serve serves the connections of listener until ctx ends, and then drains:
 // it stops accepting, lets running calls finish and closes each connection when
 // it has none. It drains as well when listener cannot accept any more, and says
@@ -285,34 +280,6 @@ func (s *Server) Close(listener *eventloop.Listener) error {
 	s.local.end()
 	s.cancel()
 	return listener.Close()
-}
-
-// startSweep looks at the deadlines of all connections from time to time. The
-// returned function ends that.
-func (s *Server) startSweep(listener *eventloop.Listener) (stop func()) {
-	ticker := time.NewTicker(sweepInterval)
-	quit, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			select {
-			case now := <-ticker.C:
-				listener.Connections(func(conn *eventloop.Conn) bool {
-					if c := connOf(conn); c != nil {
-						c.expire(now)
-					}
-					return true
-				})
-			case <-quit:
-				return
-			}
-		}
-	}()
-	return func() {
-		ticker.Stop()
-		close(quit)
-		<-done
-	}
 }
 
 // run runs Handle for a call. The connection is held meanwhile: it stays open for

@@ -26,9 +26,11 @@ const roleVariable = "FULMAR_CHAOS_ROLE"
 
 // role is a server that runs as a process of its own, or clients.
 type role struct {
-	// Calling is for clients, Attacking for those of S20; nil for a server, which all else is for.
+	// Calling is for clients, Attacking for those of S20, Loris for those of S4; nil for a
+	// server, which all else is for.
 	Calling   *callingRole
 	Attacking *attackRole
+	Loris     *lorisRole
 	// Journal is the file for the calls that run; empty for none.
 	Journal string
 	Config  fulmar.ServerConfig
@@ -57,6 +59,8 @@ func asRole() bool {
 		err = r.Calling.call()
 	case r.Attacking != nil:
 		err = r.Attacking.attack()
+	case r.Loris != nil:
+		err = r.Loris.attack()
 	default:
 		err = r.serve()
 	}

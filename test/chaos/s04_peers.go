@@ -38,77 +38,6 @@ func someCallers(ctx context.Context, closing *closing, ids *callers, address st
 	return all, alone, nil
 }
 
-// slowLoris is S4: peers that begin a message, or say nothing, and wait.
-func slowLoris(ctx context.Context, size size) (seen figures, err error) {
-	var closing closing
-	defer closing.close()
-	fleet, err := startFleet(&closing, 1, fulmar.ServerConfig{})
-	if err != nil {
-		return seen, err
-	}
-	server := fleet.servers[0]
-	var ids callers
-	all, alone, err := someCallers(ctx, &closing, &ids, server.Address, 3*time.Second)
-	if err != nil {
-		return seen, err
-	}
-	message, err := callMessage(&chaosapi.Request{})
-	if err != nil {
-		return seen, err
-	}
-	message = framed(message)
-	prefixes := []int{0, 1, 4, 8, 19, len(message) - 1}
-	before := server.residentBytes()
-	count := size.of(500, 5000)
-	conns, err := dialAll(&closing, server.Address, count)
-	if err != nil {
-		return seen, err
-	}
-	var mu sync.Mutex
-	var last time.Duration
-	open := 0
-	var waiting sync.WaitGroup
-	quiet := busyMachine()
-	crowd := gather(ctx, all, 2*time.Millisecond)
-	start := time.Now()
-	for i, conn := range conns {
-		if kind := i % (len(prefixes) + 1); kind < len(prefixes) {
-			_, _ = conn.Write(message[:prefixes[kind]])
-		} else {
-			waiting.Go(func() { dribble(ctx, conn, message) })
-		}
-		waiting.Go(func() {
-			_ = conn.SetReadDeadline(start.Add(20 * time.Second))
-			_, err := conn.Read(make([]byte, 1))
-			mu.Lock()
-			defer mu.Unlock()
-			if failed, ok := err.(net.Error); ok && failed.Timeout() {
-				open++
-			}
-			last = max(last, time.Since(start))
-		})
-	}
-	pause(ctx, 2*time.Second)
-	memory := server.residentBytes() - before
-	waiting.Wait()
-	books := crowd.end()
-	taken := quiet()
-	p99 := quantile(took(books, func(*ledger.Call) bool { return true }), 0.99)
-	seen.note("connections %s", thousands(int64(count)))
-	seen.most("open after 20 s", float64(open), 0, "")
-	seen.mostUnlessBusy("closed within", last.Seconds(), 11, " s", taken)
-	seen.most("memory", mib(memory), 30, " MiB")
-	seen.mostUnlessBusy("p99 of good calls", float64(p99)/float64(alone), 1.5, "x", taken)
-	executions, err := fleet.executions()
-	if err != nil {
-		return seen, err
-	}
-	verdict := ledger.Judge(books, &ledger.Executions{Times: executions.Times}, 0)
-	verdict.Unknown = 0 // Those of before.
-	seen.most("failed", float64(verdict.Failed()), 0, "")
-	return seen, nil
-}
-
 // dialAll opens connections that close with the scenario.
 func dialAll(closing *closing, address string, count int) ([]net.Conn, error) {
 	conns := make([]net.Conn, count)
@@ -121,16 +50,6 @@ func dialAll(closing *closing, address string, count int) ([]net.Conn, error) {
 		conns[i] = conn
 	}
 	return conns, nil
-}
-
-// dribble sends a byte every second, as long as somebody takes it.
-func dribble(ctx context.Context, conn net.Conn, message []byte) {
-	for i := range message {
-		if _, err := conn.Write(message[i : i+1]); err != nil || ctx.Err() != nil {
-			return
-		}
-		pause(ctx, time.Second)
-	}
 }
 
 // slowReader is S6: peers ask for long replies and never read one. Half of the servers'
