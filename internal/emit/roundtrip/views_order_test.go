@@ -24,13 +24,9 @@ func (m *listModel) change(random *rand.Rand, n int) {
 	at := random.IntN(len(m.strings))
 	switch random.IntN(20) {
 	case 0:
-		m.view.AppendStrings(text)
-		m.strings = append(slices.Clip(m.strings), text)
-		m.view.AppendLongs(int64(n))
-		m.longs = append(slices.Clip(m.longs), int64(n))
+		m.appendBoth(text)
 	case 1:
-		m.view.RemoveStringsAt(at)
-		m.strings = slices.Concat(m.strings[:at], m.strings[at+1:])
+		m.remove(at)
 	default:
 		m.view.SetStringsAt(at, text)
 		m.strings = slices.Clone(m.strings)
@@ -42,23 +38,54 @@ func (m *listModel) change(random *rand.Rand, n int) {
 	}
 }
 
+// appendBoth puts an element behind the others of each list.
+func (m *listModel) appendBoth(text string) {
+	m.view.AppendStrings(text)
+	m.strings = append(slices.Clip(m.strings), text)
+	m.view.AppendLongs(int64(len(text)))
+	m.longs = append(slices.Clip(m.longs), int64(len(text)))
+}
+
+// remove takes a string away.
+func (m *listModel) remove(at int) {
+	m.view.RemoveStringsAt(at)
+	m.strings = slices.Concat(m.strings[:at], m.strings[at+1:])
+}
+
+// newListModel has so many elements in each list.
+func newListModel(elements int) (*listModel, error) {
+	m := &listModel{}
+	for i := range elements {
+		m.strings = append(m.strings, strings.Repeat("y", i%7))
+		m.longs = append(m.longs, int64(-i))
+	}
+	view, err := views.NewContainersView(&views.Containers{Strings: m.strings, Longs: m.longs})
+	m.view = view
+	return m, err
+}
+
+// compare says what of the view is not as it must be.
+func (m *listModel) compare() string {
+	if got := m.view.Strings().AppendTo(nil); !slices.Equal(got, m.strings) {
+		return fmt.Sprintf("the strings differ from element %d on", firstDifference(got, m.strings))
+	}
+	if got := m.view.Longs().AppendTo(nil); !slices.Equal(got, m.longs) {
+		return fmt.Sprintf("the numbers differ from element %d on", firstDifference(got, m.longs))
+	}
+	return ""
+}
+
 // TestView_ElementsInAnyOrder changes lists at random, and copies of the view on the way,
 // and compares with slices. There are so many changes that those of a list are in several runs.
 func TestView_ElementsInAnyOrder(t *testing.T) {
 	const elements, changes = 3_000, 4_000
 	for seed := range uint64(4) {
 		random := rand.New(rand.NewPCG(seed, 1))
-		first := listModel{}
-		for i := range elements {
-			first.strings = append(first.strings, strings.Repeat("y", i%7))
-			first.longs = append(first.longs, int64(-i))
-		}
-		view, err := views.NewContainersView(&views.Containers{Strings: first.strings, Longs: first.longs})
+		first, err := newListModel(elements)
 		if err != nil {
 			t.Fatal(err)
 		}
-		first.view = view
-		all := []listModel{first}
+		all := []listModel{*first}
 		for n := range changes {
 			if n%500 == 250 {
 				all = append(all, all[random.IntN(len(all))])
@@ -71,15 +98,72 @@ func TestView_ElementsInAnyOrder(t *testing.T) {
 			m.change(random, n)
 		}
 		for i := range all {
-			m := &all[i]
-			if got := m.view.Strings().AppendTo(nil); !slices.Equal(got, m.strings) {
-				t.Fatalf("seed %d, copy %d: the strings differ from element %d on", seed, i, firstDifference(got, m.strings))
-			}
-			if got := m.view.Longs().AppendTo(nil); !slices.Equal(got, m.longs) {
-				t.Fatalf("seed %d, copy %d: the numbers differ from element %d on", seed, i, firstDifference(got, m.longs))
+			if problem := all[i].compare(); problem != "" {
+				t.Fatalf("seed %d, copy %d: %s", seed, i, problem)
 			}
 		}
 	}
+}
+
+// stride sets elements one behind the other, or with some between, forwards or backwards.
+func (m *listModel) stride(from, step, count, value int) {
+	m.strings, m.longs = slices.Clone(m.strings), slices.Clone(m.longs)
+	for n := range count {
+		at := from + n*step
+		if at >= 0 && at < len(m.strings) {
+			m.strings[at] = strings.Repeat("z", value%9) + fmt.Sprint(n)
+			m.view.SetStringsAt(at, m.strings[at])
+		}
+		if at >= 0 && at < len(m.longs) {
+			m.longs[at] = int64(value*n - value)
+			m.view.SetLongsAt(at, m.longs[at])
+		}
+	}
+}
+
+// FuzzViewElements changes lists of a view as the bytes say, four for each change, and
+// copies of the view on the way, and compares with slices.
+func FuzzViewElements(f *testing.F) {
+	f.Add(uint16(1000), []byte("\x00\x03\xe7\xff\x00\x03\xe7\xff\x01\x00\x00\x00\x02\x01\x00\x00\x03\x00\x05\x00\x04\x00\x00\x00\x00\x00\x01\xfe"))
+	f.Add(uint16(600), []byte("\x00\x02\x57\xff\x04\x00\x00\x00\x00\x00\x00\x02\x05\x00\x00\x00\x00\x00\x01\x02"))
+	f.Add(uint16(3), []byte("\x01\x00\x00\x00\x02\x00\x00\x00\x02\x00\x00\x00\x02\x00\x00\x00\x02\x00\x00\x00\x01\x00\x00\x00\x03\x00\x00\x00"))
+	f.Fuzz(func(t *testing.T, elements uint16, changes []byte) {
+		const most, changesMost, copiesMost = 2_000, 60, 6
+		first, err := newListModel(int(elements % most))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, m := []*listModel{first}, first
+		for n := 0; len(changes) >= 4 && n < changesMost; n++ {
+			at, by := int(changes[1])<<8|int(changes[2]), int(int8(changes[3]))
+			switch changes[0] % 6 {
+			case 0:
+				m.stride(at%most, by, 300, n)
+			case 1:
+				m.appendBoth(fmt.Sprint(n))
+			case 2:
+				if len(m.strings) > 0 {
+					m.remove(at % len(m.strings))
+				}
+			case 3:
+				m.stride(at%most, 1, 1, n)
+			case 4:
+				if len(all) < copiesMost {
+					next := *m
+					m = &next
+					all = append(all, m)
+				}
+			default:
+				m = all[at%len(all)]
+			}
+			changes = changes[4:]
+		}
+		for i, m := range all {
+			if problem := m.compare(); problem != "" {
+				t.Fatalf("copy %d: %s", i, problem)
+			}
+		}
+	})
 }
 
 func firstDifference[E comparable](a, b []E) int {
