@@ -212,6 +212,8 @@ func (c *changing) waiting(server bool) func(context.Context) error {
 	}
 	logged := c.serverRead()
 	return func(ctx context.Context) error {
+		// Nobody logs more than ten lines of a kind a second, and the eleventh would be missed.
+		pause(ctx, time.Second/10)
 		return until(ctx, errNotTaken, func() bool {
 			for i, read := range c.read {
 				if read.Load() == before[i] {
