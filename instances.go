@@ -188,10 +188,12 @@ func outcomeOf(err error) cluster.Outcome {
 		switch e.code {
 		case Unavailable:
 			return cluster.Failed
-		case Internal, Unknown, DataLoss:
+		case Internal, Unknown, DataLoss, DeadlineExceeded:
 			return cluster.Erred
 		case ResourceExhausted:
 			return cluster.Busy
+		case Canceled:
+			return cluster.Unknown // whoever says it first
 		}
 		return cluster.Reached
 	case failed == nil:

@@ -50,6 +50,7 @@ func TestInstances_RefusedCallsGoElsewhere(t *testing.T) {
 				}
 			}}
 			withSeveral(t, 2, fulmar.ClientConfig{Observers: []observe.Observer{observer}}, func(s *several) {
+				retried = 0
 				var asked atomic.Int64
 				for _, address := range s.addresses {
 					s.refuseAll(code, address, &asked)
@@ -120,6 +121,10 @@ func TestInstances_WhoErrsIsLeftAlone(t *testing.T) {
 		{code: fulmar.Internal, errs: 1, ejected: 1},
 		{code: fulmar.Unknown, errs: 1, ejected: 1},
 		{code: fulmar.DataLoss, errs: 1, ejected: 1},
+		// At once, so that it is not the time of the caller that is over.
+		{code: fulmar.DeadlineExceeded, errs: 1, ejected: 1},
+		{code: fulmar.DeadlineExceeded, errs: 3},
+		{code: fulmar.Canceled, errs: 1},
 		{code: fulmar.Internal, errs: 3},
 		{code: fulmar.NotFound, errs: 1},
 		{code: fulmar.ResourceExhausted, errs: 1},

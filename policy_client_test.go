@@ -487,15 +487,16 @@ func TestExplain_OneInSoMany(t *testing.T) {
 	config := fulmar.ClientConfig{ExplainEvery: 10, OnExplanation: func(e *policy.Explanation) { texts = append(texts, e.String()) }}
 	config.Policy.TargetBreaker = policy.Breaker{FailurePercent: 100, MinCalls: 25}
 	withSeveral(t, 1, config, func(s *several) {
+		texts = nil
 		stub, _ := failingCalls(fulmar.Internal, -1)
 		s.serve(stub, s.addresses...)
 		for range 40 {
 			_, _ = s.api.Add(context.Background(), 1, 2)
 		}
+		if len(texts) != 4 || !strings.Contains(texts[0], "internal") || !strings.Contains(texts[3], "refused: ") {
+			t.Errorf("%q", texts)
+		}
 	})
-	if len(texts) != 4 || !strings.Contains(texts[0], "internal") || !strings.Contains(texts[3], "refused: ") {
-		t.Errorf("%q", texts)
-	}
 }
 
 // TestClient_SetPolicy changes what holds while calls are made.

@@ -261,6 +261,7 @@ func TestExplain_HedgesThatLost(t *testing.T) {
 // TestPolicy_OnewayCallsAreNotHedged: nobody hears whether they arrived.
 func TestPolicy_OnewayCallsAreNotHedged(t *testing.T) {
 	config := hedges(policy.Retry{}, 2)
+	config.Protocol = fulmar.TTHeader // gRPC has no such calls
 	withSeveral(t, 2, config, func(s *several) {
 		s.serve(&testservice.Stub{OnNotify: func(context.Context, string) error { return nil }}, s.addresses...)
 		var e policy.Explanation

@@ -165,15 +165,16 @@ func TestExplain_StreamsThatDoNotOpen(t *testing.T) {
 	config := fulmar.ClientConfig{ExplainEvery: 1, OnExplanation: func(e *policy.Explanation) { texts = append(texts, e.String()) }}
 	config.Policy.TargetBreaker = policy.Breaker{FailurePercent: 100, MinCalls: 2}
 	withSeveral(t, 2, config, func(s *several) {
+		texts = nil
 		for range 3 {
 			if _, err := testservice.NewFeedClient(s.client).Swap(context.Background()); fulmar.CodeOf(err) != fulmar.Unavailable {
 				t.Errorf("%v", err)
 			}
 		}
+		if len(texts) != 3 || strings.Count(texts[0], "again after 0s: not executed") != 1 || !strings.Contains(texts[2], "refused: ") {
+			t.Errorf("%q", texts)
+		}
 	})
-	if len(texts) != 3 || strings.Count(texts[0], "again after 0s: not executed") != 1 || !strings.Contains(texts[2], "refused: ") {
-		t.Errorf("%q", texts)
-	}
 }
 
 // TestExplain_StreamsBelongToTheCaller: what a caller asked for tells how the stream was

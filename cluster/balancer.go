@@ -204,7 +204,8 @@ const (
 	// Ejection.FailurePercent and Ejection.Consecutive.
 	Failed
 	// Erred: the instance answered with an error that may be its own or the caller's, as
-	// with the codes internal, unknown and data_loss. It counts for
+	// with the codes internal, unknown and data_loss, or that some time is over which is not
+	// that of the caller. It counts for
 	// Ejection.FailurePercent, which compares the instance with the others.
 	Erred
 	// Busy: the instance refused the call because it has enough to do. That is no fault,
