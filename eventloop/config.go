@@ -61,7 +61,7 @@ type Config struct {
 	// waits, while two of five times some come; beyond what waiting would take, that is a
 	// fifth of a processor at most, each. It never does where the machine has one processor,
 	// or when a control group allows less than one, and for at most 30 us (SpinTimeAlone)
-	// with a GOMAXPROCS of one.
+	// with a GOMAXPROCS of one. For readers of dialled connections see [Conn.SpinReads].
 	// Default: 50 us (SpinTime). Negative: never.
 	SpinTime time.Duration
 

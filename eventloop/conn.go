@@ -135,6 +135,16 @@ func (c *Conn) fill() (int, error) {
 	return n, err
 }
 
+// SpinReads has who reads look again for up to Config.SpinTime before it waits, while that
+// often brings something and does not take much of the processor. It is for dialled
+// connections on which replies to many calls arrive, and must not be called while somebody
+// reads. It does nothing for TLS and on other systems than Linux.
+func (c *Conn) SpinReads() {
+	if c.listener == nil && c.source == nil {
+		c.source = newSpinningSource(c)
+	}
+}
+
 func (c *Conn) countRead(n int) {
 	c.markUsed(n > 0)
 	if c.listener != nil {

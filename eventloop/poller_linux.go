@@ -75,7 +75,7 @@ type poller struct {
 // second.
 func newPoller(engine *epollEngine) (*poller, error) {
 	p := &poller{
-		engine: engine, nested: engine.single, spinner: newSpinner(engine.listener.config.SpinTime),
+		engine: engine, nested: engine.single, spinner: newSpinner(engine.listener.config.SpinTime, new(spinBudget)),
 		closing: make(chan struct{}), ended: make(chan struct{}),
 	}
 	var err error

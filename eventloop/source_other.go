@@ -10,4 +10,6 @@ type rawSource struct{}
 
 func newRawSource(net.Conn, *Reader) *rawSource { return nil }
 
+func newSpinningSource(*Conn) *rawSource { return nil }
+
 func (*rawSource) fill() (int, error) { return 0, nil }

@@ -20,6 +20,8 @@ type rawSource struct {
 	attemptFunc func(fd uintptr) bool
 	n           int
 	err         error
+	// spin is for connections whose reader looks again before it waits; nil for others.
+	spin *readSpin
 }
 
 // newRawSource returns nil if socket is not a plain socket.
@@ -31,6 +33,19 @@ func newRawSource(socket net.Conn, reader *Reader) *rawSource {
 	s := &rawSource{socket: socket, raw: raw, reader: reader}
 	s.attemptFunc = s.attempt
 	return s
+}
+
+// newSpinningSource returns the source of a dialled connection that spins, nil if it should not.
+func newSpinningSource(c *Conn) *rawSource {
+	spin := newReadSpin(c.config)
+	if spin == nil {
+		return nil
+	}
+	source := newRawSource(c.socket, &c.reader)
+	if source != nil {
+		source.attemptFunc, source.spin = source.attemptSpinning, spin
+	}
+	return source
 }
 
 // fill reads once into the Reader.
@@ -45,10 +60,34 @@ func (s *rawSource) fill() (int, error) {
 // attempt returns false if nothing can be read yet.
 func (s *rawSource) attempt(fd uintptr) bool {
 	n, err := retryRead(int(fd), s.reader.room(readBytes, readBytesMin))
-	switch {
-	case errors.Is(err, syscall.EAGAIN):
+	if errors.Is(err, syscall.EAGAIN) {
 		s.reader.settle()
 		return false
+	}
+	s.took(n, err)
+	return true
+}
+
+// attemptSpinning is attempt for a dialled connection that spins. Like others of those it keeps
+// its memory while it waits.
+func (s *rawSource) attemptSpinning(fd uintptr) bool {
+	room := s.reader.room(waitBytes, 1)
+	n, err := retryRead(int(fd), room)
+	if err == syscall.EAGAIN {
+		n, err = s.spin.again(int(fd), room)
+	}
+	if err == syscall.EAGAIN {
+		return false
+	}
+	s.spin.arrived()
+	s.took(n, err)
+	s.reader.filled = n == len(room)
+	return true
+}
+
+// took notes what a read has brought.
+func (s *rawSource) took(n int, err error) {
+	switch {
 	case err != nil:
 		s.err = s.readError(err)
 	case n == 0:
@@ -57,7 +96,6 @@ func (s *rawSource) attempt(fd uintptr) bool {
 		s.n = n
 		s.reader.end += n
 	}
-	return true
 }
 
 func (s *rawSource) readError(err error) error {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/fulmar-rpc/fulmar/internal/limits"
@@ -20,7 +21,8 @@ import (
 
 const (
 	// spinWindow is over what spinning is bounded, spinShare how much of it one
-	// poller may waste: a fifth of a processor, a tenth with a poller for two.
+	// poller may waste: a fifth of a processor, a tenth with a poller for two. All
+	// dialled connections of a process together may waste as much.
 	spinWindow = 100 * time.Millisecond
 	spinShare  = spinWindow / 5
 
@@ -54,34 +56,57 @@ type spinner struct {
 	// hits is the moving average of how many attempts brought an event, in parts of hitsAll;
 	// refused is how many waits had none because these were few.
 	hits, refused int
+	budget        *spinBudget
+}
+
+// spinBudget bounds what is wasted. Safe for concurrent use.
+type spinBudget struct {
+	mu sync.Mutex
 	// spent of the window that began at start.
 	spent time.Duration
 	start time.Time
 }
 
-func newSpinner(most time.Duration) spinner {
+// left reports whether not all is spent.
+func (b *spinBudget) left(now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if now.Sub(b.start) >= spinWindow {
+		b.start, b.spent = now, 0
+	}
+	return b.spent < spinShare
+}
+
+func (b *spinBudget) spend(spun time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.spent += max(0, spun)
+}
+
+func newSpinner(most time.Duration, budget *spinBudget) spinner {
 	switch {
-	case quotaBelowOne() || onlyProcessor(onlineFile):
+	case !spinsHere():
 		most = 0
 	case runtime.GOMAXPROCS(0) == 1:
 		most = min(most, limits.SpinTimeAlone)
 	}
 	// The first waits tell how long they take.
-	return spinner{most: most, gap: 2 * most}
+	return spinner{most: most, gap: 2 * most, budget: budget}
 }
+
+// spinsHere reports whether others can run while somebody spins. It is asked for each
+// connection of a client, and what it reads takes 50 us.
+var spinsHere = sync.OnceValue(func() bool { return !quotaBelowOne() && !onlyProcessor(onlineFile) })
 
 // worth reports whether the next event is likely to come while spinning.
 func (s *spinner) worth(now time.Time) bool {
 	if s.most == 0 {
 		return false
 	}
-	if now.Sub(s.start) >= spinWindow {
-		s.start, s.spent = now, 0
-	}
 	// Not where many events come at once: there is no time to win then, and peers on this
 	// machine need the processor. With 64 connections spinning took a quarter more
 	// of it for each request and gave no more of them.
-	if s.batch > spinBatch || s.spent >= spinShare {
+	if s.batch > spinBatch || !s.budget.left(now) {
 		return false
 	}
 	if s.hits >= spinHits {
@@ -105,7 +130,7 @@ func (s *spinner) tried(spun time.Duration, hit bool) {
 		s.hits += hitsAll / 8
 		spun -= spinParkCost
 	}
-	s.spent += max(0, spun)
+	s.budget.spend(spun)
 }
 
 // waited records how long a wait took, and how many events ended it.

@@ -20,7 +20,7 @@ type scriptedSpinner struct {
 }
 
 func newScripted(most time.Duration) *scriptedSpinner {
-	return &scriptedSpinner{spinner{most: most, gap: 2 * most}, time.Now()}
+	return &scriptedSpinner{spinner{most: most, gap: 2 * most, budget: new(spinBudget)}, time.Now()}
 }
 
 // spins waits n times, each for took until there are events, and returns before how many of
@@ -100,7 +100,7 @@ func TestSpinner_PollersSpinAsConfigured(t *testing.T) {
 	for name, test := range map[string]struct {
 		time  time.Duration
 		spins bool
-	}{"spins": {spinTimeMax, newSpinner(spinTimeMax).most > 0}, "off": {-1, false}} {
+	}{"spins": {spinTimeMax, newSpinner(spinTimeMax, nil).most > 0}, "off": {-1, false}} {
 		l, _ := serveInside(t, Config{SpinTime: test.time, Pollers: 1}, func(c *Conn) error {
 			c.Writer().AppendString("r")
 			return c.Reader().Skip(1)
@@ -136,7 +136,7 @@ func TestSpinner_NotForLongOnOneProcessor(t *testing.T) {
 	if quotaBelowOne() || onlyProcessor(onlineFile) {
 		want = 0
 	}
-	if s := newSpinner(time.Millisecond); s.most != want {
+	if s := newSpinner(time.Millisecond, nil); s.most != want {
 		t.Errorf("it would spin for %v, want %v", s.most, want)
 	}
 }

@@ -467,6 +467,7 @@ func (c *muxConn) readFailed(err error) {
 
 // read takes replies off the connection until it fails.
 func (c *muxConn) read() {
+	c.conn.SpinReads()
 	reader := c.conn.Reader()
 	discard, arrived := 0, int32(0)
 	for {

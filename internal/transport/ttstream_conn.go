@@ -165,6 +165,7 @@ func (c *ttstreamConn) countLocked() {
 
 // read takes what servers send off the connection until it fails.
 func (c *ttstreamConn) read() {
+	c.conn.SpinReads()
 	reader := c.conn.Reader()
 	discard := 0
 	for {
