@@ -291,7 +291,7 @@ func (s *Server) handle(ctx context.Context, in *transport.Inbound) {
 		return
 	}
 	if permits.governor != nil {
-		defer permits.done(in.Stream != nil)
+		defer permits.done()
 	}
 	if in.Stream != nil {
 		s.handleStream(ctx, in, entry, deadline)

@@ -172,7 +172,9 @@ type permits struct {
 	// the document, that the call is for.
 	method, service *policy.Limiter
 	caller          policy.CallerPass
-	began           time.Time
+	// stream says that it is a stream, which takes no place of the adaptive limit.
+	stream bool
+	began  time.Time
 	// tried tells a trial that the call has ended; nil if there was none.
 	tried func(took time.Duration, refused bool)
 }
@@ -186,10 +188,10 @@ func (g *serverGovernor) permit(in *transport.Inbound, entry *methodEntry) (p pe
 	if !g.active.Load() {
 		return permits{}, nil
 	}
-	now, caller := time.Now(), callerOf(in)
-	p, err = g.permitLive(caller, entry, now)
+	now, caller, stream := time.Now(), callerOf(in), in.Stream != nil
+	p, err = g.permitLive(caller, stream, entry, now)
 	if trial := g.trial.Load(); trial != nil {
-		p.tried = trial.Begin(caller, entry.method.Service, entry.method.Name, now)
+		p.tried = trial.Begin(caller, entry.method.Service, entry.method.Name, stream, now)
 		if err != nil {
 			p.tried(0, true)
 		}
@@ -198,8 +200,8 @@ func (g *serverGovernor) permit(in *transport.Inbound, entry *methodEntry) (p pe
 }
 
 // permitLive asks the limits that hold.
-func (g *serverGovernor) permitLive(caller string, entry *methodEntry, now time.Time) (p permits, err error) {
-	p = permits{governor: g, method: entry.limiter, service: entry.serviceLimiter, began: now}
+func (g *serverGovernor) permitLive(caller string, stream bool, entry *methodEntry, now time.Time) (p permits, err error) {
+	p = permits{governor: g, method: entry.limiter, service: entry.serviceLimiter, stream: stream, began: now}
 	if entry.unknown {
 		named := g.named.Load()
 		p.method, p.service = named.methods[methodName{entry.method.Service, entry.method.Name}], named.services[entry.method.Service]
@@ -220,6 +222,12 @@ func (g *serverGovernor) permitLive(caller string, entry *methodEntry, now time.
 	if !g.adaptive.Allow() {
 		p.giveBackLimits()
 		return permits{}, g.refuse("the server", policy.Limit{Running: g.adaptive.Show().Limit}, policy.RefusedByAdaptive, 0)
+	}
+	if stream {
+		// It has asked whether there is room, because to begin is work like a call, and holds
+		// no place: the limit grows by calls that end, and none could begin any more once
+		// streams that last for hours had all places. See policy.AdaptiveLimit.
+		g.adaptive.Done(now, 0)
 	}
 	return p, nil
 }
@@ -248,15 +256,8 @@ func (g *serverGovernor) refuse(of string, limit policy.Limit, refusal policy.Re
 	return overLimit(of, limit, refusal, wait)
 }
 
-// done hands back what a call has taken when it has ended. How long a stream took says
-// nothing about how busy the server is.
-func (p *permits) done(stream bool) {
-	took := time.Since(p.began)
-	if stream {
-		took = 0
-	}
-	p.giveBack(took)
-}
+// done hands back what a call has taken when it has ended.
+func (p *permits) done() { p.giveBack(time.Since(p.began)) }
 
 // giveBack is done for a call that took so long; 0 if it did not run. Nothing may have
 // been taken.
@@ -264,7 +265,9 @@ func (p *permits) giveBack(took time.Duration) {
 	if p.governor == nil {
 		return
 	}
-	p.governor.adaptive.Done(p.began.Add(took), took)
+	if !p.stream {
+		p.governor.adaptive.Done(p.began.Add(took), took)
+	}
 	p.giveBackLimits()
 	if p.tried != nil {
 		p.tried(took, false)

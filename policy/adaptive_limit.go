@@ -25,6 +25,13 @@ import (
 // for calls that take processors: a server notices by itself that those are busy, and
 // before latencies show it.
 //
+// Streams ask for a place when they begin, and give it back at once. How long one is open is
+// no latency, so nothing could be learned from it, and places that streams hold for hours
+// would leave none for the calls by which the limit changes: 24 (AdaptiveCalls) idle ones
+// refused everybody for good. That they begin is work like a call, and is refused like one
+// while there is no room. What those that are open ask of others is not lost: it makes calls
+// slower, and so the limit less. Limiter bounds how many are open.
+//
 // Safe for concurrent use, and without a lock but once in an interval.
 type AdaptiveLimit struct {
 	base   time.Time
@@ -103,7 +110,8 @@ func (a *AdaptiveLimit) set(exact float64, bounds *adaptiveBounds) {
 	a.limit.Store(int64(math.Round(limit)))
 }
 
-// Allow reports whether one more call may run, and counts it. Done must follow if it may.
+// Allow reports whether one more call may run, and counts it. Done must follow if it may, of
+// a stream at once.
 func (a *AdaptiveLimit) Allow() bool {
 	if a.config.Load() == nil {
 		a.calls.Add(1)
@@ -125,7 +133,8 @@ func (a *AdaptiveLimit) Allow() bool {
 }
 
 // Done ends a call that was allowed, at now, and says how long it took. A call whose time
-// says nothing about others, because it failed before anything was done, says 0.
+// says nothing about others, because it failed before anything was done or is a stream that
+// begins, says 0.
 func (a *AdaptiveLimit) Done(now time.Time, took time.Duration) {
 	a.calls.Add(-1)
 	config := a.config.Load()
@@ -214,7 +223,8 @@ func (a *AdaptiveLimit) better() float64 {
 
 // AdaptiveState is what an AdaptiveLimit shows of itself.
 type AdaptiveState struct {
-	// Running is how many calls run, Limit how many may; 0 is any number.
+	// Running is how many calls run, without streams, and Limit how many may; 0 is any
+	// number.
 	Running, Limit int
 	// Refused is how many were refused so far.
 	Refused uint64

@@ -19,6 +19,10 @@ import (
 // lifts the limits of callers that are known nor takes away from what they may. A caller that
 // was quiet so long that it was forgotten shares like the others while a flood lasts.
 //
+// Only those of which no call runs are looked through for one to forget. While all were, the
+// four oldest of each shard hid the others: 64 callers with a stream each had everybody new
+// share a limit.
+//
 // Safe for concurrent use. A call takes one of sixteen locks for a moment, twice.
 type Callers struct {
 	base   time.Time
@@ -36,8 +40,8 @@ type callerConfig struct {
 const (
 	callerShards   = 16
 	callersAtShard = limits.Callers / callerShards
-	// oldestLooked is how many callers are looked at to find one to forget.
-	oldestLooked = 4
+	// idleLooked is how many callers without calls are looked at to find one to forget.
+	idleLooked = 4
 )
 
 type callerShard struct {
@@ -46,7 +50,9 @@ type callerShard struct {
 	// have the same hash of 64 bits once in 10^11 times, and nobody can look for them
 	// because the seed is random.
 	known map[uint64]*caller
-	// latest and oldest are the ends of the list of them in the order of their last calls.
+	// latest and oldest are the ends of the list of those of which no call runs, in the order
+	// in which their last calls ended or were refused. One that is found with a burst that
+	// is not whole yet goes to the latest, so that those behind it are looked at.
 	latest, oldest *caller
 	// others is for those without a place.
 	others  caller
@@ -97,11 +103,12 @@ func (c *Callers) Allow(name string, now time.Time) (pass CallerPass, refusal Re
 	shard := &c.shards[hash%callerShards]
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	it := shard.find(hash, name, config, at)
+	it := shard.take(hash, name, config, at)
 	refusal, wait = it.allow(config, at)
 	if refusal != NotRefused {
 		it.refused++
 		shard.refused++
+		shard.rest(it)
 		return CallerPass{}, refusal, wait
 	}
 	return CallerPass{shard, it}, NotRefused, 0
@@ -115,6 +122,7 @@ func (c *Callers) Done(pass CallerPass) {
 	pass.shard.mu.Lock()
 	defer pass.shard.mu.Unlock()
 	pass.caller.running--
+	pass.shard.rest(pass.caller)
 }
 
 func (it *caller) allow(config *callerConfig, at int64) (refusal Refusal, wait time.Duration) {
@@ -135,34 +143,39 @@ func (it *caller) allow(config *callerConfig, at int64) (refusal Refusal, wait t
 	return NotRefused, 0
 }
 
-// idle reports whether forgetting a caller changes nothing for it.
-func (it *caller) idle(config *callerConfig, at int64) bool {
-	return it.running == 0 && (config.rate == nil || it.even <= at)
+// whole reports whether forgetting a caller of which no call runs changes nothing for it.
+func (it *caller) whole(config *callerConfig, at int64) bool {
+	return config.rate == nil || it.even <= at
 }
 
-// find returns what is known of a caller, makes a place for it, or returns what those
-// without one share.
-func (s *callerShard) find(hash uint64, name string, config *callerConfig, at int64) *caller {
+// take returns what is known of a caller, makes a place for it, or returns what those
+// without one share. It is not in the list, where rest puts it back.
+func (s *callerShard) take(hash uint64, name string, config *callerConfig, at int64) *caller {
 	it := s.known[hash]
 	switch {
 	case it != nil:
-		s.unlink(it)
+		if it.running == 0 {
+			s.unlink(it)
+		}
+		return it
 	case len(s.known) < callersAtShard:
 		it = &caller{}
 	default:
-		if it = s.idleOne(config, at); it == nil {
+		if it = s.takeIdle(config, at); it == nil {
 			return &s.others
 		}
-		s.unlink(it)
 		delete(s.known, it.hash)
-		*it = caller{}
 	}
-	if it.name == "" {
-		it.hash, it.name = hash, shownName(name)
-		s.known[hash] = it
-	}
-	s.link(it)
+	*it = caller{hash: hash, name: shownName(name)}
+	s.known[hash] = it
 	return it
+}
+
+// rest puts a caller into the list if no call of it runs.
+func (s *callerShard) rest(it *caller) {
+	if it.running == 0 && it != &s.others {
+		s.link(it)
+	}
 }
 
 // shownName is what is kept of a caller's name.
@@ -173,14 +186,19 @@ func shownName(name string) string {
 	return strings.Clone(name[:min(len(name), limits.CallerNameBytes)])
 }
 
-// idleOne returns a caller to forget, among those whose last calls were longest ago.
-func (s *callerShard) idleOne(config *callerConfig, at int64) *caller {
-	it := s.oldest
-	for range oldestLooked {
-		if it == nil || it.idle(config, at) {
+// takeIdle takes a caller to forget out of the list, among those whose last calls ended
+// longest ago.
+func (s *callerShard) takeIdle(config *callerConfig, at int64) *caller {
+	for range idleLooked {
+		it := s.oldest
+		if it == nil {
+			return nil
+		}
+		s.unlink(it)
+		if it.whole(config, at) {
 			return it
 		}
-		it = it.newer
+		s.link(it)
 	}
 	return nil
 }

@@ -188,14 +188,16 @@ type Limit struct {
 	// Burst is how many may begin at once after a quiet time. Default: 10
 	// (BurstPercent) in a hundred of PerSecond, and one at least.
 	Burst int
-	// Running is how many may run at once. Default: any number.
+	// Running is how many may run at once. A stream runs as long as it lasts. Default: any
+	// number.
 	Running int
 }
 
 // Adaptive finds out how many calls may run at once, by how their latency grows with
 // their number. It is for handlers that wait for something which does less the more is
 // asked of it: a database, a disk, a lock. A server whose processors are busy notices
-// that without it.
+// that without it. Streams are refused while there is no room to begin, and hold no place
+// while they are open: Limit.Running bounds those.
 type Adaptive struct {
 	// Enabled switches it on.
 	Enabled bool

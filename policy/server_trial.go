@@ -75,17 +75,20 @@ type trialPass struct {
 	caller          CallerPass
 }
 
-// Begin tells that a call has come, and returns what is to be called once when it has ended,
-// with how long it took, or was refused by the limits that hold. A time of 0 says nothing
-// about how busy the server is: that of a stream, or of a call that did not run. Limits are
-// asked in the order of a server, from those that the fewest calls share to that of all.
-func (t *ServerTrial) Begin(caller, service, method string, now time.Time) (end func(took time.Duration, refused bool)) {
+// Begin tells that a call or a stream has come, and returns what is to be called once when it
+// has ended, with how long it took, or was refused by the limits that hold. A time of 0 says
+// nothing about how busy the server is: that of a call that did not run. That of a stream
+// never does, nor does one hold a place of the adaptive limit. Limits are asked in the order
+// of a server, from those that the fewest calls share to that of all.
+func (t *ServerTrial) Begin(caller, service, method string, stream bool, now time.Time) (end func(took time.Duration, refused bool)) {
 	t.calls.Add(1)
 	var pass trialPass
 	pass.method, pass.service = t.limiters(service, method, now)
 	would := !t.allow(&pass, caller, now)
 	if would {
 		t.refused.Add(1)
+	} else if stream {
+		t.adaptive.Done(now, 0)
 	}
 	return func(took time.Duration, refused bool) {
 		if refused {
@@ -100,7 +103,9 @@ func (t *ServerTrial) Begin(caller, service, method string, now time.Time) (end 
 		if refused {
 			took = 0
 		}
-		t.adaptive.Done(now.Add(took), took)
+		if !stream {
+			t.adaptive.Done(now.Add(took), took)
+		}
 		t.giveBack(&pass, t.ofCall(&pass))
 	}
 }

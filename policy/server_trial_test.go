@@ -45,7 +45,7 @@ func TestServerTrial_SaysWhatItWouldHaveRefused(t *testing.T) {
 			for round := range 3 {
 				var calls []func(time.Duration, bool)
 				for i := range 10 {
-					calls = append(calls, trial.Begin(fmt.Sprint("caller ", i%2), "Orders", []string{"list", "place"}[i%2], now))
+					calls = append(calls, trial.Begin(fmt.Sprint("caller ", i%2), "Orders", []string{"list", "place"}[i%2], false, now))
 				}
 				for _, end := range calls {
 					end(time.Millisecond, false)
@@ -71,10 +71,10 @@ func TestServerTrial_NamesTheLimits(t *testing.T) {
 		Methods:     map[string]policy.Limit{"Orders": {Running: 8}, "Orders.place": {Running: 2}, "Orders.list": {Running: 1}, "Books": {Running: 1}},
 	})
 	for range 5 {
-		trial.Begin("a", "Orders", "place", epoch())
+		trial.Begin("a", "Orders", "place", false, epoch())
 	}
 	for range 20 {
-		trial.Begin("b", "Orders", "find", epoch())
+		trial.Begin("b", "Orders", "find", false, epoch())
 	}
 	state := trial.Show(epoch())
 	if len(state.Limits.Methods) != 2 || state.Limits.Methods["Orders.place"].Refused != 3 || state.Limits.Methods["Orders"].Refused != 14 ||
@@ -93,11 +93,11 @@ func TestServerTrial_RefusedCallsTakeNothing(t *testing.T) {
 		Limit: policy.Limit{Running: 2}, CallerLimit: policy.Limit{Running: 5}, Methods: map[string]policy.Limit{"Orders": {Running: 4}, "Orders.place": {Running: 3}},
 	})
 	for range 100 {
-		trial.Begin("a", "Orders", "place", epoch())(time.Millisecond, true)
+		trial.Begin("a", "Orders", "place", false, epoch())(time.Millisecond, true)
 	}
-	first, second := trial.Begin("a", "Orders", "place", epoch()), trial.Begin("a", "Orders", "place", epoch())
+	first, second := trial.Begin("a", "Orders", "place", false, epoch()), trial.Begin("a", "Orders", "place", false, epoch())
 	for range 100 {
-		trial.Begin("a", "Orders", "place", epoch())(time.Millisecond, true)
+		trial.Begin("a", "Orders", "place", false, epoch())(time.Millisecond, true)
 	}
 	state := trial.Show(epoch())
 	if state.Calls != 202 || state.RefusedLive != 200 || state.Refused != 100 || state.Differs != 100 {
@@ -120,27 +120,52 @@ func TestServerTrial_RefusedCallsTakeNothing(t *testing.T) {
 func TestServerTrial_LearnsFromCallsThatRan(t *testing.T) {
 	const took = 40 * time.Millisecond
 	for name, test := range map[string]struct {
-		refused      bool
-		took, lately time.Duration
+		stream, refused bool
+		lately          time.Duration
 	}{
-		"calls":           {false, took, took},
-		"streams":         {false, 0, 0},
-		"refused calls":   {true, took, 0},
-		"refused streams": {true, 0, 0},
+		"calls":           {false, false, took},
+		"streams":         {true, false, 0},
+		"refused calls":   {false, true, 0},
+		"refused streams": {true, true, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			trial := newServerTrial(t, policy.Server{Adaptive: policy.Adaptive{Enabled: true}})
 			now := epoch()
 			for range 4 * limits.AdaptiveCalls {
-				end := trial.Begin("a", "Orders", "place", now)
+				end := trial.Begin("a", "Orders", "place", test.stream, now)
 				now = now.Add(took)
-				end(test.took, test.refused)
+				end(took, test.refused)
 			}
 			state := trial.Show(now).Limits.Adaptive
 			if state.Lately.Round(time.Millisecond) != test.lately || state.Undisturbed.Round(time.Millisecond) != test.lately || state.Running != 0 {
 				t.Errorf("%+v, want calls to have taken %v", state, test.lately)
 			}
 		})
+	}
+}
+
+// TestServerTrial_StreamsHoldNoPlace of the adaptive limit, however many are open and however
+// often they end. They are asked for one when they begin.
+func TestServerTrial_StreamsHoldNoPlace(t *testing.T) {
+	trial := newServerTrial(t, policy.Server{Adaptive: policy.Adaptive{Enabled: true, MinRunning: 2, MaxRunning: 2}})
+	stream := func() func(time.Duration, bool) { return trial.Begin("a", "Orders", "watch", true, epoch()) }
+	var open []func(time.Duration, bool)
+	for range 100 {
+		open = append(open, stream())
+	}
+	first, second := trial.Begin("a", "Orders", "place", false, epoch()), trial.Begin("a", "Orders", "place", false, epoch())
+	if state := trial.Show(epoch()); state.Refused != 0 || state.Limits.Adaptive.Running != 2 || state.Limits.Limit.Running != 102 {
+		t.Errorf("two calls beside 100 streams: %+v", state.Limits)
+	}
+	open = append(open, stream())
+	if state := trial.Show(epoch()); state.Refused != 1 {
+		t.Errorf("a stream beside two calls: %+v", state.Limits)
+	}
+	for _, end := range append(open, first, second) {
+		end(time.Hour, false)
+	}
+	if state := trial.Show(epoch()); state.Limits.Adaptive.Running != 0 || state.Limits.Limit.Running != 0 {
+		t.Errorf("all have ended: %+v", state.Limits)
 	}
 }
 
@@ -157,9 +182,9 @@ func TestServerTrial_IsBounded(t *testing.T) {
 	trial := newServerTrial(t, policy.Server{Methods: methods})
 	delete(methods, "Orders") // what it was given is the caller's
 	for i := range 100_000 {
-		trial.Begin("a", fmt.Sprint("Made", i), "up", epoch())(time.Millisecond, false)
+		trial.Begin("a", fmt.Sprint("Made", i), "up", false, epoch())(time.Millisecond, false)
 	}
-	trial.Begin("a", "Orders", "place", epoch())
+	trial.Begin("a", "Orders", "place", false, epoch())
 	if state := trial.Show(epoch()); len(state.Limits.Methods) != 1 || state.Refused != 0 || state.Calls != 100_001 {
 		t.Errorf("%+v", state)
 	}
@@ -176,7 +201,7 @@ func TestServerTrial_ByManyAtOnce(t *testing.T) {
 		all.Go(func() {
 			random := rand.New(rand.NewPCG(uint64(worker), 1))
 			for range 2000 {
-				end := trial.Begin(fmt.Sprint("caller ", random.IntN(3)), "Orders", fmt.Sprint("m", random.IntN(3)), epoch())
+				end := trial.Begin(fmt.Sprint("caller ", random.IntN(3)), "Orders", fmt.Sprint("m", random.IntN(3)), false, epoch())
 				end(time.Duration(random.IntN(2))*time.Millisecond, random.IntN(4) == 0)
 			}
 		})
