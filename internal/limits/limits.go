@@ -446,10 +446,15 @@ const (
 
 	// DirectoryRefresh is how often a server that is registered in a folder says that it is
 	// still there, and DirectoryDead after how long without that it counts as dead: after
-	// three times. DirectoryForget is when the next one that registers removes its file.
-	DirectoryRefresh = 5 * time.Second
-	DirectoryDead    = 16 * time.Second
-	DirectoryForget  = time.Hour
+	// three times. A file that is older than DirectoryForget, or from the future, is removed
+	// by the next one that registers when it has looked DirectoryForgetLooks times at it, a
+	// DirectoryRefresh apart, and found that nobody has touched it: the clock alone may have
+	// jumped. Looks are counted, and not the time, because processes that are stopped
+	// together go on together, and none has lived meanwhile.
+	DirectoryRefresh     = 5 * time.Second
+	DirectoryDead        = 16 * time.Second
+	DirectoryForget      = time.Hour
+	DirectoryForgetLooks = 4
 
 	// DirectoryFileBytes bounds the file of an instance, DirectoryFiles how many files of a
 	// service are looked at.
