@@ -429,6 +429,13 @@ const (
 	ResolvePauseMin = 100 * time.Millisecond
 	ResolvePauseMax = 10 * time.Second
 
+	// TroubleLogs is how often the log says at once that something is wrong with a source of
+	// instances or policies, TroubleLogPause after how long once more: what comes and goes
+	// many times a second would fill it. The same trouble is said again if it was away for a
+	// TroubleLogPause, six times the longest pause of a resolver that fails.
+	TroubleLogs     = 3
+	TroubleLogPause = time.Minute
+
 	// DNSRefresh is how long a client stays with an answer of DNS that does not say how
 	// long it holds, give or take a tenth: those of names that change mostly say 30 s to
 	// 60 s. Others are used for as long as they say, DNSRefreshMin at least, which a time
