@@ -30,10 +30,14 @@ type lists struct {
 
 	applied, keptOut, failures atomic.Uint64
 
-	trouble trouble
+	// What may be wrong with the source: it cannot be asked, it has instances that cannot be
+	// called, it has none.
+	lookup, leftOut, empty trouble
 
 	mu     sync.Mutex
 	closed bool
+	// left is what the log says of instances that were left out of the last list.
+	left []any
 	// next is a list that waits until it may be used, waiting if there is one.
 	next    []cluster.Instance
 	waiting bool
@@ -52,6 +56,7 @@ func startLists(owner *instances, resolver cluster.Resolver, log *peerlog.Log) *
 	l := &lists{
 		owner: owner, resolver: resolver, log: log, cancel: cancel,
 		first: make(chan struct{}), closing: make(chan struct{}), done: make(chan struct{}),
+		leftOut: trouble{holds: true}, empty: trouble{holds: true},
 	}
 	go l.run(cluster.WithReport(ctx, l.report))
 	return l
@@ -103,24 +108,73 @@ func (l *lists) report(err error) {
 		return
 	}
 	l.failures.Add(1)
-	if l.trouble.isNews(err) {
-		l.log.Warn("instances cannot be looked up", "target", l.owner.target, "error", err.Error())
+	if _, say := l.lookup.note(err); say {
+		l.sayLookup(err.Error())
 	}
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.problem = err
+	l.mu.Unlock()
+	l.settle()
+}
+
+func (l *lists) sayLookup(problem string) {
+	l.log.Warn("instances cannot be looked up", "target", l.owner.target, "error", problem)
+}
+
+// noteLeftOutLocked notes what was left out of a list.
+func (l *lists) noteLeftOutLocked(left []any) {
+	if l.left = left; left == nil {
+		if l.leftOut.end() {
+			l.log.Info("all instances of the list are used again", "target", l.owner.target)
+		}
+		return
+	}
+	// The first two say how many were kept, which makes no other trouble of it.
+	if _, say := l.leftOut.note(fmt.Errorf("%v", left[2:])); say {
+		l.sayLeftOutLocked()
+	}
+}
+
+func (l *lists) sayLeftOutLocked() {
+	l.log.Warn("instances are left out: their addresses are none, or there are too many", append([]any{"target", l.owner.target}, l.left...)...)
+}
+
+// sayLateLocked says what could not be said when it came, because the same had come and
+// gone too often, and is still so. It returns when to do so again, zero if there is nothing.
+// That a list is empty is not said late: by then it is used, which the log says.
+func (l *lists) sayLateLocked() (again time.Time) {
+	problem, say, again := l.lookup.late()
+	if say {
+		l.sayLookup(problem)
+	}
+	_, say, due := l.leftOut.late()
+	if say {
+		l.sayLeftOutLocked()
+	}
+	return earlier(again, due)
+}
+
+// earlier returns the earlier of two times, of which one that is zero does not count.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // deliver takes a list of the resolver.
 func (l *lists) deliver(list []cluster.Instance) {
+	var left []any
 	if len(list) > 0 {
 		var err error
-		if list, err = l.usable(list); err != nil {
+		if list, left, err = l.usable(list); err != nil {
 			l.report(err)
 			return
 		}
 	}
-	l.trouble.end()
+	if l.lookup.end() {
+		l.log.Info("there is a list of instances again", "target", l.owner.target)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -130,20 +184,32 @@ func (l *lists) deliver(list []cluster.Instance) {
 	switch {
 	case len(list) > 0:
 		l.emptySince = time.Time{}
+		if l.empty.end() {
+			l.log.Info("the list of instances is not empty any more", "target", l.owner.target)
+		}
+		l.noteLeftOutLocked(left)
 	case l.emptySince.IsZero():
-		if l.emptySince = time.Now(); l.hasList() {
-			l.keptOut.Add(1)
+		if l.emptySince = time.Now(); !l.hasList() {
+			break
+		}
+		l.keptOut.Add(1)
+		if _, say := l.empty.note(errEmptyList); say {
 			l.log.Warn("the list of instances is empty; the last one stays for a while", "target", l.owner.target, "for", limits.EmptyListPatience)
 		}
 	}
 	l.settleLocked()
 }
 
+// errEmptyList is what is wrong with a source that has no instances.
+var errEmptyList = errors.New("the list of instances is empty")
+
 // usable returns a list without what cannot be called and what is there twice, and not
-// longer than it may be. The first of those with one address counts, as for a balancer. What
-// is left out is one line of the log however much it is; if that is all, it is an error.
-func (l *lists) usable(list []cluster.Instance) ([]cluster.Instance, error) {
-	kept, known := list[:0], make(map[string]struct{}, min(len(list), limits.Instances))
+// longer than it may be. The first of those with one address counts, as for a balancer. Of
+// what is left out the log has one line however much it is, with left, which is nil if there
+// is nothing; if that is all, it is an error.
+func (l *lists) usable(list []cluster.Instance) (kept []cluster.Instance, left []any, err error) {
+	kept = list[:0]
+	known := make(map[string]struct{}, min(len(list), limits.Instances))
 	var none error
 	wrong, tooMany := 0, 0
 	for _, instance := range list {
@@ -165,22 +231,22 @@ func (l *lists) usable(list []cluster.Instance) ([]cluster.Instance, error) {
 	}
 	l.failures.Add(uint64(wrong))
 	if len(kept) == 0 {
-		return nil, fmt.Errorf("a list of %d instances has none that can be called: %w", len(list), none)
+		return nil, nil, fmt.Errorf("a list of %d instances has none that can be called: %w", len(list), none)
 	}
 	if tooMany > 0 {
 		l.failures.Add(1)
 	}
-	if wrong+tooMany > 0 {
-		left := []any{"target", l.owner.target, "instances", len(kept)}
-		if wrong > 0 {
-			left = append(left, "wrong", wrong, "error", none.Error())
-		}
-		if tooMany > 0 {
-			left = append(left, "too_many", tooMany, "limit", limits.Instances)
-		}
-		l.log.Warn("instances are left out: their addresses are none, or there are too many", left...)
+	if wrong+tooMany == 0 {
+		return kept, nil, nil
 	}
-	return kept, nil
+	left = []any{"instances", len(kept)}
+	if wrong > 0 {
+		left = append(left, "wrong", wrong, "error", none.Error())
+	}
+	if tooMany > 0 {
+		left = append(left, "too_many", tooMany, "limit", limits.Instances)
+	}
+	return kept, left, nil
 }
 
 // hasList reports whether there is a list, be it empty.
@@ -216,9 +282,7 @@ func (l *lists) settleLocked() {
 			l.applyLocked(now)
 		}
 	}
-	if due := l.owner.letGo(now); !due.IsZero() && (again.IsZero() || due.Before(again)) {
-		again = due
-	}
+	again = earlier(earlier(again, l.owner.letGo(now)), l.sayLateLocked())
 	if l.timer != nil {
 		l.timer.Stop()
 		l.timer = nil

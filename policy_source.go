@@ -118,8 +118,11 @@ func (s *policySource) set(document policy.Document, source string) {
 
 // failed notes that there is no document to be had, if that is news.
 func (s *policySource) failed(message string, err error, attributes ...any) {
-	if s.trouble.isNews(err) {
+	news, say := s.trouble.note(err)
+	if news {
 		s.refused.Add(1)
+	}
+	if say {
 		s.log.Warn(message, append(attributes, "error", err.Error())...)
 	}
 }

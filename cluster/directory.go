@@ -172,7 +172,7 @@ func (d Directory) Register(ctx context.Context, service string, instance Instan
 	if err := r.write(); err != nil {
 		return nil, fmt.Errorf("directory: %w", err)
 	}
-	removeForgotten(r.folder, r.name)
+	r.suspects = suspect(r.folder, r.name)
 	// What Report tells stays, the end of ctx does not.
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	r.cancel = cancel
@@ -188,10 +188,13 @@ type directoryRegistration struct {
 	root, folder, name string
 	data               []byte
 	owner              string
-	cancel             context.CancelFunc
-	done               chan struct{}
-	once               sync.Once
-	withdrawn          error
+	// suspects are files of others, and other is this one while it belongs to another one.
+	suspects  suspects
+	other     sighting
+	cancel    context.CancelFunc
+	done      chan struct{}
+	once      sync.Once
+	withdrawn error
 }
 
 func (r *directoryRegistration) path() string { return filepath.Join(r.folder, r.name) }
@@ -202,18 +205,19 @@ func (r *directoryRegistration) run(ctx context.Context) {
 		if err := r.refresh(); err != nil {
 			Report(ctx, fmt.Errorf("directory: %w", err))
 		}
+		r.suspects.look()
 	}
 }
 
 // refresh says that the instance is there still. If its file is gone, or is another one's
 // that has died, it writes it anew.
 func (r *directoryRegistration) refresh() error {
-	now := time.Now()
-	if owner, at, err := r.look(); err == nil && owner != r.owner {
-		if age := now.Sub(at); age >= 0 && age < limits.DirectoryDead {
+	if owner, info, err := r.look(); err == nil && owner != r.owner {
+		if r.other.look(info); !r.other.isDead() {
 			return fmt.Errorf("%s belongs to another process that has the same address", r.path())
 		}
 	} else if err == nil {
+		now := time.Now()
 		if err := os.Chtimes(r.path(), now, now); err == nil {
 			return nil
 		}
@@ -221,14 +225,14 @@ func (r *directoryRegistration) refresh() error {
 	return r.write()
 }
 
-// look returns whose the file is, and when it was last fresh.
-func (r *directoryRegistration) look() (owner string, at time.Time, err error) {
+// look returns whose the file is, and what is known of it.
+func (r *directoryRegistration) look() (owner string, info fs.FileInfo, err error) {
 	data, info, err := readRegular(r.path())
 	if err != nil {
-		return "", time.Time{}, err
+		return "", nil, err
 	}
 	a, err := parseAnnouncement(data)
-	return a.Owner, info.ModTime(), err
+	return a.Owner, info, err
 }
 
 // write puts the file there as a whole: those who read it see all of it or nothing.
@@ -314,19 +318,6 @@ func checkFolder(path string) error {
 		return fmt.Errorf("%s: everybody may write to it, and it is not sticky (mode %v)", path, mode)
 	}
 	return checkOwner(path, info)
-}
-
-// removeForgotten removes files that nobody has refreshed for long.
-func removeForgotten(folder, but string) {
-	entries, _ := readFolder(folder)
-	now := time.Now()
-	for _, name := range entries {
-		path := filepath.Join(folder, name)
-		info, err := os.Lstat(path)
-		if err == nil && name != but && info.Mode().IsRegular() && now.Sub(info.ModTime()) > limits.DirectoryForget {
-			_ = os.Remove(path)
-		}
-	}
 }
 
 // readFolder returns the names in a folder, up to a limit, in any order, temporary ones

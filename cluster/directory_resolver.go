@@ -26,6 +26,10 @@ type directoryView struct {
 	// zero if it has to be read, and looked when the files were looked at.
 	changed      time.Time
 	read, looked time.Time
+	// doubtUntil is until when a file that was old from the beginning may be that of a
+	// server which lives: the clock may have jumped since it was touched. Zero before the
+	// folder was read.
+	doubtUntil time.Time
 	// told is the last problem that was reported.
 	told string
 }
@@ -36,7 +40,7 @@ type directoryFile struct {
 	size     int64
 	// seen is when it was last fresh by the clock of this process, which does not jump: the
 	// one of the file says only that somebody has touched it. Zero if it was old from the
-	// beginning.
+	// beginning and nobody has touched it since.
 	seen     time.Time
 	instance Instance
 	// problem is why it counts for nothing, nil if it does.
@@ -74,7 +78,8 @@ func (v *directoryView) look(now time.Time) (list []Instance, problem error) {
 		v.read = time.Time{}
 		return nil, v.once(err)
 	}
-	whole := now.Sub(v.looked) >= limits.DirectoryLook
+	doubt := v.doubts(now)
+	whole := doubt || now.Sub(v.looked) >= limits.DirectoryLook
 	if whole || v.read.IsZero() || !info.ModTime().Equal(v.changed) {
 		// The time of the folder is taken before it is read: what changes meanwhile shows
 		// at the next look, or by then if the clock of the file system is coarse.
@@ -84,6 +89,9 @@ func (v *directoryView) look(now time.Time) (list []Instance, problem error) {
 			return nil, v.once(err)
 		}
 		v.changed, v.read = info.ModTime(), now
+		if v.doubtUntil.IsZero() {
+			v.doubtUntil = now.Add(limits.DirectoryRefresh + limits.DirectoryPoll)
+		}
 		if whole {
 			v.looked = now
 		}
@@ -95,9 +103,28 @@ func (v *directoryView) look(now time.Time) (list []Instance, problem error) {
 			list = append(list, file.instance)
 		}
 	}
+	if len(list) == 0 && v.doubts(now) {
+		return nil, problem
+	}
 	slices.SortFunc(list, func(a, b Instance) int { return strings.Compare(a.Address, b.Address) })
 	list = slices.CompactFunc(list, func(a, b Instance) bool { return a.Address == b.Address })
 	return list, problem
+}
+
+// doubts reports whether there are servers of which it is not known yet that they are dead:
+// their files were old from the beginning, and they may touch them still. They get no calls
+// until they do, because after a crash all files are like that. But if there are no others,
+// that is no list of no instances, with which calls would fail: they wait.
+func (v *directoryView) doubts(now time.Time) bool {
+	if !now.Before(v.doubtUntil) {
+		return false
+	}
+	for _, file := range v.files {
+		if file.problem == nil && file.seen.IsZero() {
+			return true
+		}
+	}
+	return false
 }
 
 // once returns a problem if it is another one than the last: it is found again and again.

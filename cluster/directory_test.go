@@ -342,26 +342,6 @@ func TestDirectory_TwoWithOneAddress(t *testing.T) {
 	})
 }
 
-// TestDirectory_ForgetsTheDead: files of processes that were killed do not pile up.
-func TestDirectory_ForgetsTheDead(t *testing.T) {
-	inFolder(t, func(t *testing.T, d cluster.Directory) {
-		register(t, d, "shop", cluster.Instance{Address: "a:1"})
-		path := filepath.Join(d.Path, "shop", "killed%3A1.json")
-		if err := os.WriteFile(path, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		for _, age := range []time.Duration{limits.DirectoryForget - time.Minute, limits.DirectoryForget + time.Minute} {
-			if err := os.Chtimes(path, time.Now().Add(-age), time.Now().Add(-age)); err != nil {
-				t.Fatal(err)
-			}
-			withdraw(t, register(t, d, "shop", cluster.Instance{Address: "b:1"}))
-			if _, err := os.Stat(path); (err == nil) != (age < limits.DirectoryForget) {
-				t.Errorf("after %v: %v", age, err)
-			}
-		}
-	})
-}
-
 // TestDirectory_RefusesBadNames.
 func TestDirectory_RefusesBadNames(t *testing.T) {
 	d := cluster.Directory{Path: t.TempDir()}

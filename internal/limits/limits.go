@@ -429,6 +429,13 @@ const (
 	ResolvePauseMin = 100 * time.Millisecond
 	ResolvePauseMax = 10 * time.Second
 
+	// TroubleLogs is how often the log says at once that something is wrong with a source of
+	// instances or policies, TroubleLogPause after how long once more: what comes and goes
+	// many times a second would fill it. The same trouble is said again if it was away for a
+	// TroubleLogPause, six times the longest pause of a resolver that fails.
+	TroubleLogs     = 3
+	TroubleLogPause = time.Minute
+
 	// DNSRefresh is how long a client stays with an answer of DNS that does not say how
 	// long it holds, give or take a tenth: those of names that change mostly say 30 s to
 	// 60 s. Others are used for as long as they say, DNSRefreshMin at least, which a time
@@ -446,10 +453,15 @@ const (
 
 	// DirectoryRefresh is how often a server that is registered in a folder says that it is
 	// still there, and DirectoryDead after how long without that it counts as dead: after
-	// three times. DirectoryForget is when the next one that registers removes its file.
-	DirectoryRefresh = 5 * time.Second
-	DirectoryDead    = 16 * time.Second
-	DirectoryForget  = time.Hour
+	// three times. A file that is older than DirectoryForget, or from the future, is removed
+	// by the next one that registers when it has looked DirectoryForgetLooks times at it, a
+	// DirectoryRefresh apart, and found that nobody has touched it: the clock alone may have
+	// jumped. Looks are counted, and not the time, because processes that are stopped
+	// together go on together, and none has lived meanwhile.
+	DirectoryRefresh     = 5 * time.Second
+	DirectoryDead        = 16 * time.Second
+	DirectoryForget      = time.Hour
+	DirectoryForgetLooks = 4
 
 	// DirectoryFileBytes bounds the file of an instance, DirectoryFiles how many files of a
 	// service are looked at.
