@@ -271,15 +271,21 @@ func (p *printer) viewLongGetter(f viewField) {
 		p.P("return ", p.imports.view("Bytes"), "(v.view.Value(", f.slot(), "))")
 		return
 	}
+	if changeable := p.viewChangeable(f); changeable != "" {
+		if f.Default != nil {
+			p.P("if !v.view.Has(", f.slot(), ") {")
+			p.viewDefault("b := ", f)
+			p.P("return ", p.viewContainer(f.Type))
+			p.P("}")
+		}
+		p.P("return ", changeable)
+		return
+	}
 	if f.Type.Kind != schema.KindStruct && isContainer(f.Type) {
 		p.P("b := v.view.Value(", f.slot(), ")")
 		if f.Default != nil {
 			p.P("if b == nil {")
-			p.P("b = ", p.imports.view("Default"), "(func(w *", p.imports.thrift("Writer"), ", b []byte) []byte {")
-			p.P("value := ", p.fieldValue(f.member, f.Default))
-			p.writeViewed(f)
-			p.P("return b")
-			p.P("})")
+			p.viewDefault("b = ", f)
 			p.P("}")
 		}
 		if f.isBytes() {
@@ -310,6 +316,30 @@ func (p *printer) viewLongGetter(f viewField) {
 	p.P("var value ", p.viewOf(f.Type.Struct))
 	p.P("value.BindThrift(v.view.Value(", f.slot(), "))")
 	p.P("return value")
+}
+
+// viewChangeable is the expression for a list whose elements are read where they are when
+// some of them were changed, "" if the field holds none.
+func (p *printer) viewChangeable(f viewField) string {
+	if !isContainer(f.Type) || f.Type.Kind == schema.KindMap || f.isBytes() {
+		return ""
+	}
+	switch element := f.Type.Element; {
+	case isFixed(element):
+		return p.imports.view("NumbersIn") + "[" + p.expandedType(element) + "](&v.view, " + f.slot() + ", " + p.wireType(element) + ")"
+	case element.Kind == schema.KindString, element.Kind == schema.KindBinary:
+		return p.imports.view("TextsIn") + "(&v.view, " + f.slot() + ", " + p.viewReader(element) + ")"
+	}
+	return ""
+}
+
+// viewDefault prints that b is what the default of a container is written as.
+func (p *printer) viewDefault(assign string, f viewField) {
+	p.P(assign, p.imports.view("Default"), "(func(w *", p.imports.thrift("Writer"), ", b []byte) []byte {")
+	p.P("value := ", p.fieldValue(f.member, f.Default))
+	p.writeViewed(f)
+	p.P("return b")
+	p.P("})")
 }
 
 // viewValueType is the Go type of a value in a view.

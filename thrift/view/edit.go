@@ -175,8 +175,9 @@ func (v *View) set(slots []Slot, shape *Shape, number int, patch viewPatch) {
 // before would count.
 func (v *View) prepare(slots []Slot, shape *Shape) {
 	v.inTime()
+	lease := v.lease // of bytes that may be gone now; but who uses v too late is told all the same
 	if shape.Union {
-		*v = View{}
+		*v = View{lease: lease}
 		clear(slots)
 		return
 	}
@@ -196,10 +197,10 @@ func (v *View) prepare(slots []Slot, shape *Shape) {
 		}
 		p = end
 	}
-	v.lease.Check() // which v then has no more
+	lease.Check()
 	depth := v.depth
 	v.Bind(append(kept, byte(thriftwire.Stop)), slots, shape)
-	v.depth = depth
+	v.depth, v.lease = depth, lease
 }
 
 // SetNumber makes value, of which as many bytes count as the type has, the value of a

@@ -11,6 +11,14 @@ import (
 // viewElements is a list of which some elements were changed, added or removed. It is never changed but
 // replaced, so that copies of a view can share it.
 type viewElements struct {
+	changedList
+	whole wholePart
+}
+
+var _ viewPart = (*viewElements)(nil)
+
+// changedList is what viewElements is apart from what was noted of it; it can be copied.
+type changedList struct {
 	// base is the list before, with its header, which nests depth levels at most; 0 if
 	// nobody has looked. marks say where in it every hundredth element (markedElements) is.
 	base  []byte
@@ -19,11 +27,11 @@ type viewElements struct {
 	// more is how many elements there are behind those of base; each has a patch.
 	more int
 	// gone is how many of all these were removed: they have patches of the form patchNone.
-	gone    int
+	gone int
+	// added is at least as much as patches make the list longer.
+	added   int64
 	patches elementPatches
 }
-
-var _ viewPart = (*viewElements)(nil)
 
 // setAt makes patch element i of the list that is the value of a field. It panics if
 // there is none.
@@ -40,9 +48,9 @@ type elementPlace struct{ at, from, to int }
 
 // element returns the list that is the value of a field, and where element i of it is. It
 // panics if there is none.
-func (v *View) element(slots []Slot, shape *Shape, number, i int) (viewElements, elementPlace) {
+func (v *View) element(slots []Slot, shape *Shape, number, i int) (changedList, elementPlace) {
 	list := v.elements(slots, number)
-	at := list.original(i)
+	at := list.patches.original(i)
 	from, to, ok := list.place(at)
 	if !ok {
 		panic(fmt.Sprintf("thrift: index %d of the list %d of %s, which has not as many elements", i, shape.Fields[number].Key.ID(), shape.Name))
@@ -51,26 +59,54 @@ func (v *View) element(slots []Slot, shape *Shape, number, i int) (viewElements,
 }
 
 // putAt makes patch the element at a place of list, which is the value of a field.
-func (v *View) putAt(slots []Slot, shape *Shape, number int, list *viewElements, place elementPlace, patch viewPatch) {
+func (v *View) putAt(slots []Slot, shape *Shape, number int, list *changedList, place elementPlace, patch viewPatch) {
 	if patch.of, patch.from, patch.to = int32(place.at), uint32(place.from), uint32(place.to); patch.form == patchNone {
 		list.gone++
 	}
-	list.patches.add(&patch)
-	v.SetPart(slots, shape, number, list)
+	list.add(&patch)
+	v.SetPart(slots, shape, number, &viewElements{changedList: *list})
+}
+
+// add adds a patch.
+func (l *changedList) add(patch *viewPatch) {
+	l.patches.add(patch)
+	if l.added += patch.longer(); int64(len(l.base))+l.added <= math.MaxInt32 {
+		return
+	}
+	l.added = 0 // without the patches that others have taken the place of
+	for run := range l.patches.runs() {
+		for i := range run {
+			l.added += run[i].longer()
+		}
+	}
+}
+
+// longer returns how many bytes at most a patch of an element adds to a list of numbers or
+// strings.
+func (patch *viewPatch) longer() int64 {
+	switch replaced := int64(patch.to - patch.from); patch.form {
+	case patchText, patchEncoded:
+		return max(0, stringHeader+int64(patch.number)-replaced)
+	case patchNumber:
+		if replaced == 0 {
+			return patchBytes
+		}
+	}
+	return 0
 }
 
 // elements returns what the list that is the value of a field is now.
-func (v *View) elements(slots []Slot, number int) viewElements {
+func (v *View) elements(slots []Slot, number int) changedList {
 	s := slots[number]
 	if s.end != 0 {
-		return viewElements{base: v.Value(s), depth: max(0, int(v.depth)-1)}
+		return changedList{base: v.Value(s), depth: max(0, int(v.depth)-1)}
 	}
 	if s.start&slotPatched != 0 {
 		if before, ok := v.patchOf(s).nested().(*viewElements); ok {
-			return *before
+			return before.changedList
 		}
 	}
-	return viewElements{base: v.Value(s), depth: encodedDepth}
+	return changedList{base: v.Value(s), depth: encodedDepth}
 }
 
 // append makes patch the element behind the others of the list that is the value of a
@@ -82,32 +118,17 @@ func (v *View) append(slots []Slot, shape *Shape, number int, patch viewPatch) {
 	list := v.elements(slots, number)
 	t := shape.Fields[number].Value.Element.Type
 	if len(list.base) < listHeader || thrift.Type(list.base[0]) != t || list.more == 0 && thrift.I32At(list.base, 1) <= 0 {
-		list = viewElements{base: []byte{byte(t), listHeader - 1: 0}, depth: 1}
+		list = changedList{base: []byte{byte(t), listHeader - 1: 0}, depth: 1}
 	}
 	end := uint32(len(list.base))
 	patch.of, patch.from, patch.to = thrift.I32At(list.base, 1)+int32(list.more), end, end
 	list.more++
-	list.patches.add(&patch)
-	v.SetPart(slots, shape, number, &list)
-}
-
-// original returns which element i is if those that were removed are counted.
-func (l *viewElements) original(i int) int {
-	if l.gone == 0 {
-		return i
-	}
-	for run := range l.patches.runs() {
-		for at := range run {
-			if patch := &run[at]; patch.form == patchNone && int(patch.of) <= i {
-				i++
-			}
-		}
-	}
-	return i
+	list.add(&patch)
+	v.SetPart(slots, shape, number, &viewElements{changedList: list})
 }
 
 // place returns where element i is.
-func (l *viewElements) place(i int) (from, to int, ok bool) {
+func (l *changedList) place(i int) (from, to int, ok bool) {
 	if len(l.base) < listHeader || i < 0 {
 		return 0, 0, false
 	}
@@ -132,25 +153,37 @@ const markedElements = 100
 // walk returns where element i of base begins, which has elements of different sizes. It goes
 // there from the nearest patch in front of it, or from a mark, which it sets if both are far:
 // who changes elements from the last to the first goes through the list once.
-func (l *viewElements) walk(i int, t thrift.Type) int {
-	from, first := listHeader, 0
-	if patch := l.patches.find(i); patch != nil {
-		from, first = int(patch.from), int(patch.of)
-	}
+func (l *changedList) walk(i int, t thrift.Type) int {
+	_, first := l.nearest(i)
 	mark := i / markedElements
 	marked := len(l.marks) * markedElements
 	// New marks take a walk from the last one, and a copy of all.
 	if far := i - max(first, min(marked, i)); far > 2*markedElements && far > len(l.marks) && i-marked <= 4*far {
 		l.mark(mark, t)
 	}
-	if mark = min(mark, len(l.marks)); mark*markedElements > first {
+	return l.walked(i, t)
+}
+
+// walked is walk without new marks.
+func (l *changedList) walked(i int, t thrift.Type) int {
+	from, first := l.nearest(i)
+	if mark := min(i/markedElements, len(l.marks)); mark*markedElements > first {
 		from, first = int(l.marks[mark-1]), mark*markedElements
 	}
 	return passAll(l.base, from, i-first, t, mostLevels)
 }
 
+// nearest returns where the nearest element is that has a patch and is not behind element
+// i, or the first element if there is none.
+func (l *changedList) nearest(i int) (from, first int) {
+	if patch := l.patches.find(i); patch != nil {
+		return int(patch.from), int(patch.of)
+	}
+	return listHeader, 0
+}
+
 // mark sets the first n marks, of which fewer are there.
-func (l *viewElements) mark(n int, t thrift.Type) {
+func (l *changedList) mark(n int, t thrift.Type) {
 	l.marks = slices.Grow(slices.Clip(l.marks), n-len(l.marks)) // copies of the list share what there was
 	at := listHeader
 	if len(l.marks) > 0 {
@@ -165,7 +198,7 @@ func (l *viewElements) mark(n int, t thrift.Type) {
 }
 
 // WriteThrift writes the list, with its header.
-func (l *viewElements) WriteThrift(w *thrift.Writer, b []byte) []byte {
+func (l *changedList) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if levels := w.Levels(); levels < l.depth || l.depth == 0 {
 		w.CheckLevels(l.base, thrift.List, levels)
 	}

@@ -30,6 +30,14 @@ func NumberKey(t thrift.Type, key uint64) Key {
 // viewEntries is a map of which some entries were changed. As viewElements it is never
 // changed but replaced.
 type viewEntries struct {
+	changedMap
+	whole wholePart
+}
+
+var _ viewPart = (*viewEntries)(nil)
+
+// changedMap is what viewEntries is apart from what was noted of it; it can be copied.
+type changedMap struct {
 	// base is the map before, with its header, which nests depth levels at most; 0 if
 	// nobody has looked.
 	base  []byte
@@ -38,8 +46,6 @@ type viewEntries struct {
 	cuts  []cutEntry
 	added []addedEntry
 }
-
-var _ viewPart = (*viewEntries)(nil)
 
 // cutEntry is where an entry begins and ends.
 type cutEntry struct{ from, to uint32 }
@@ -50,28 +56,28 @@ type addedEntry struct {
 }
 
 // entries returns what the map that is the value of a field is now.
-func (v *View) entries(slots []Slot, shape *Shape, number int) viewEntries {
+func (v *View) entries(slots []Slot, shape *Shape, number int) changedMap {
 	s := slots[number]
 	if s.end == 0 && s.start&slotPatched != 0 {
 		if before, ok := v.patchOf(s).nested().(*viewEntries); ok {
-			return *before
+			return before.changedMap
 		}
 	}
-	entries := viewEntries{base: v.Value(s), depth: encodedDepth}
+	entries := changedMap{base: v.Value(s), depth: encodedDepth}
 	if s.end != 0 {
 		entries.depth = max(0, int(v.depth)-1)
 	}
 	declared := shape.Fields[number].Value
 	key, element := declared.Key.Type, declared.Element.Type
 	if b := entries.base; len(b) < mapHeader || thrift.I32At(b, 2) <= 0 || thrift.Type(b[0]) != key || thrift.Type(b[1]) != element {
-		entries = viewEntries{base: []byte{byte(key), byte(element), mapHeader - 1: 0}, depth: 1}
+		entries = changedMap{base: []byte{byte(key), byte(element), mapHeader - 1: 0}, depth: 1}
 	}
 	return entries
 }
 
 // take takes the entries of a key out. It reports whether there was one, and the value that
 // counted.
-func (e *viewEntries) take(key Key) (old viewPatch, found bool) {
+func (e *changedMap) take(key Key) (old viewPatch, found bool) {
 	if i := slices.IndexFunc(e.added, func(entry addedEntry) bool { return entry.key == key }); i >= 0 {
 		old = e.added[i].value
 		e.added = slices.Concat(e.added[:i], e.added[i+1:])
@@ -102,7 +108,7 @@ func (e *viewEntries) take(key Key) (old viewPatch, found bool) {
 }
 
 // WriteThrift writes the map, with its header.
-func (e *viewEntries) WriteThrift(w *thrift.Writer, b []byte) []byte {
+func (e *changedMap) WriteThrift(w *thrift.Writer, b []byte) []byte {
 	if levels := w.Levels(); levels < e.depth || e.depth == 0 {
 		w.CheckLevels(e.base, thrift.Map, levels)
 	}
@@ -133,9 +139,9 @@ func (v *View) setEntry(slots []Slot, shape *Shape, number int, key Key, patch v
 }
 
 // addEntry puts an entry behind those of the map that is the value of a field.
-func (v *View) addEntry(slots []Slot, shape *Shape, number int, entries *viewEntries, key Key, patch viewPatch) {
+func (v *View) addEntry(slots []Slot, shape *Shape, number int, entries *changedMap, key Key, patch viewPatch) {
 	entries.added = append(slices.Clip(entries.added), addedEntry{key, patch})
-	v.SetPart(slots, shape, number, entries)
+	v.SetPart(slots, shape, number, &viewEntries{changedMap: *entries})
 }
 
 // DeleteEntry removes the entries of a key from the map that is the value of a field, and
@@ -146,7 +152,7 @@ func (v *View) DeleteEntry(slots []Slot, shape *Shape, number int, key Key) (fou
 	}
 	entries := v.entries(slots, shape, number)
 	if _, found = entries.take(key); found {
-		v.SetPart(slots, shape, number, &entries)
+		v.SetPart(slots, shape, number, &viewEntries{changedMap: entries})
 	}
 	return found
 }

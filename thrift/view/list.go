@@ -18,8 +18,9 @@ type number interface {
 // Numbers is a list or set of numbers, bools, enums or uuids in a message. Like all
 // parts of views it refers to the bytes, and is valid as long as it is used.
 type Numbers[T number] struct {
-	// wire are the elements.
-	wire []byte
+	// wire are the elements, unless some of them were changed.
+	wire    []byte
+	changed *viewElements
 }
 
 // NumbersOf returns the list or set in b of elements of type t, which T is in Go. It
@@ -27,7 +28,7 @@ type Numbers[T number] struct {
 func NumbersOf[T number](b []byte, t thrift.Type) Numbers[T] {
 	wire, n := listBody(b, t)
 	if size := n * t.FixedSize(); size <= len(wire) {
-		return Numbers[T]{wire[:size:size]}
+		return Numbers[T]{wire: wire[:size:size]}
 	}
 	return Numbers[T]{}
 }
@@ -45,14 +46,23 @@ func listBody(b []byte, t thrift.Type) (wire []byte, n int) {
 }
 
 // Len returns how many elements there are.
-func (l Numbers[T]) Len() int { return len(l.wire) / int(unsafe.Sizeof(*new(T))) }
+func (l Numbers[T]) Len() int {
+	if l.changed != nil {
+		return l.changed.length()
+	}
+	return len(l.wire) / int(unsafe.Sizeof(*new(T)))
+}
+
+func noElement(i, n int) string {
+	return fmt.Sprintf("thrift: index %d of a list of %d elements", i, n)
+}
 
 // At returns element i. It panics if there is none.
 func (l Numbers[T]) At(i int) T {
 	var v T
 	size := int(unsafe.Sizeof(v))
-	if uint(i) >= uint(l.Len()) {
-		panic(fmt.Sprintf("thrift: index %d of a list of %d elements", i, l.Len())) // i*size may be that of another
+	if uint(i) >= uint(len(l.wire)/size) {
+		l, i = l.element(i), 0 // i*size may be that of another
 	}
 	switch wire := l.wire[i*size : (i+1)*size]; size {
 	case 1:
@@ -77,6 +87,7 @@ func (l Numbers[T]) At(i int) T {
 // All returns the elements with their indexes.
 func (l Numbers[T]) All() iter.Seq2[int, T] {
 	return func(yield func(int, T) bool) {
+		l := l.whole()
 		for i := range l.Len() {
 			if !yield(i, l.At(i)) {
 				return
@@ -87,6 +98,7 @@ func (l Numbers[T]) All() iter.Seq2[int, T] {
 
 // AppendTo returns list with the elements behind it. It converts many at once.
 func (l Numbers[T]) AppendTo(list []T) []T {
+	l = l.whole()
 	n := l.Len()
 	if n == 0 {
 		return list
@@ -116,6 +128,8 @@ type List[E any] struct {
 	t    thrift.Type
 	// read returns the value that bytes begin with, and how long it is.
 	read func(b []byte) (E, int)
+	// changed is the list instead of wire if elements of it were changed.
+	changed *viewElements
 }
 
 // ListOf returns the list or set in b of elements of type t; see NumbersOf. read
@@ -130,18 +144,24 @@ func (l List[E]) Len() int { return l.n }
 
 // At returns element i, for which it passes over those before. It panics if there is none.
 func (l List[E]) At(i int) E {
-	if uint(i) < uint(l.n) {
+	if l.changed != nil {
+		if b := l.changed.at(i, nil); b != nil {
+			element, _ := l.read(b)
+			return element
+		}
+	} else if uint(i) < uint(l.n) {
 		if p := passAll(l.wire, 0, i, l.t, mostLevels); p >= 0 {
 			element, _ := l.read(l.wire[p:])
 			return element
 		}
 	}
-	panic(fmt.Sprintf("thrift: index %d of a list of %d elements", i, l.n))
+	panic(noElement(i, l.n))
 }
 
 // All returns the elements with their indexes.
 func (l List[E]) All() iter.Seq2[int, E] {
 	return func(yield func(int, E) bool) {
+		l := l.whole()
 		b := l.wire
 		for i := range l.n {
 			element, size := l.read(b)
@@ -220,7 +240,7 @@ func Number[T number](b []byte) (T, int) {
 	if len(b) < size {
 		return *new(T), len(b)
 	}
-	return Numbers[T]{b[:size]}.At(0), size
+	return Numbers[T]{wire: b[:size]}.At(0), size
 }
 
 // Text reads a string.

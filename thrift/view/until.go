@@ -16,7 +16,8 @@ import (
 // there twice or as another type, in unions, and without ids.
 //
 // What is behind may hold such a field once more, which the next one who reads the message
-// takes for the one that counts; see decision 50.
+// takes for the one that counts; see decision 50. The text, JSON, the struct and Equal show
+// what the next one has, and getters what was found first.
 func (v *View) LoadUntil(b []byte, slots []Slot, shape *Shape, ids []int16) error {
 	v.reset()
 	for i, field := range shape.Fields {

@@ -308,7 +308,7 @@ func (v *View) UUID(s Slot, absent thrift.UUID) thrift.UUID {
 }
 
 // Value returns the bytes of a struct, container or uuid, nil if there is none. A value
-// of which only a part was changed is put together anew each time.
+// of which only a part was changed is put together for whoever asks first.
 func (v *View) Value(s Slot) []byte {
 	if s.end != 0 {
 		if v.lease == nil {
@@ -338,8 +338,18 @@ func (v *View) Part(s Slot) any {
 }
 
 // joined returns what nested writes, nil if it cannot be written: whoever writes the view
-// gets the error.
+// gets the error. What a list or map is whose parts were changed is noted.
 func joined(nested viewPart) []byte {
+	switch part := nested.(type) {
+	case *viewElements:
+		return part.whole.of(part)
+	case *viewEntries:
+		return part.whole.of(part)
+	}
+	return encodedPart(nested)
+}
+
+func encodedPart(nested viewPart) []byte {
 	b, err := thrift.Binary.AppendPart(nil, 1, nested.WriteThrift)
 	if err != nil {
 		return nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/viewmethods/golden/viewmethods"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/viewmethods/golden/viewmethods/parcel"
+	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/views/golden/views"
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/testkit"
 	"github.com/fulmar-rpc/fulmar/thrift"
@@ -95,8 +96,27 @@ func useLent(v view, s, donor thrift.Struct, message []byte, random *rand.Rand) 
 	if after := fmt.Sprint(decoded); after != before {
 		return fmt.Sprintf("the struct has changed with the memory: %s, it was %s", after, before)
 	}
-	if text := panicOf(func() { v.AppendTo(nil) }); !strings.Contains(text, "request of Service.method is used when its call has ended") {
+	if problem := usedTooLate(v, fields); problem != "" {
+		return problem
+	}
+	if problem := usedTooLate(edited.Interface().(view), fields); problem != "" {
+		return "changed before: " + problem
+	}
+	return ""
+}
+
+// usedTooLate reads all fields of a view whose call has ended, those of a struct, and
+// writes it. It says what does not panic.
+func usedTooLate(v view, fields reflect.Type) string {
+	const want = "request of Service.method is used when its call has ended"
+	if text := panicOf(func() { v.AppendTo(nil) }); !strings.Contains(text, want) {
 		return "written too late: " + text
+	}
+	for i := range fields.NumField() {
+		name := fields.Field(i).Name
+		if text := panicOf(func() { reflect.ValueOf(v).MethodByName(name).Call(nil) }); !strings.Contains(text, want) {
+			return name + " is read too late: " + text
+		}
 	}
 	return ""
 }
@@ -200,6 +220,54 @@ func TestView_LentPanicsWhenItIsUsedTooLate(t *testing.T) {
 		}
 		if err := v.Load(message); err != nil || v.Region() != "north" {
 			t.Errorf("loaded again it is %v", err)
+		}
+	}
+}
+
+// TestView_LentStaysLentWhenItIsChanged where a setter gives it new bytes, or none: in unions,
+// and where a field came twice.
+func TestView_LentStaysLentWhenItIsChanged(t *testing.T) {
+	const text, twice = "\x0b\x00\x02\x00\x00\x00\x05hello", "\x08\x00\x01\x00\x00\x00\x07\x08\x00\x01\x00\x00\x00\x08"
+	set := func(leaf *views.LeafView) { leaf.SetNumber(3) }
+	for name, change := range map[string]func(*views.ChoiceView){
+		"set": func(v *views.ChoiceView) { v.SetNumber(3) }, "clear": func(v *views.ChoiceView) { v.ClearText() },
+		"edit": func(v *views.ChoiceView) { v.EditLeaf(set) }, "append": func(v *views.ChoiceView) { v.AppendNumbers(3) },
+	} {
+		var v views.ChoiceView
+		end, err := readLent(&v, []byte(text+"\x00"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept := v
+		change(&v)
+		if v.HasText() || kept.Text() != "hello" {
+			t.Errorf("%s: the text is %q, that of the copy %q", name, v.Text(), kept.Text())
+		}
+		end()
+		for _, v := range []*views.ChoiceView{&v, &kept} {
+			if problem := usedTooLate(v, reflect.TypeFor[views.Choice]()); problem != "" {
+				t.Errorf("%s: %s", name, problem)
+			}
+		}
+	}
+	for name, change := range map[string]func(*views.LeafView){
+		"set": set, "set another": func(v *views.LeafView) { v.SetText("x") }, "clear": func(v *views.LeafView) { v.ClearText() },
+	} {
+		var v views.LeafView
+		message := []byte(twice + text + "\x00")
+		end, err := readLent(&v, message)
+		if err != nil {
+			t.Fatal(err)
+		}
+		change(&v)
+		before := v.Text()
+		clear(message)
+		if n := v.Number(); n != 8 && name != "set" || n != 3 && name == "set" || v.Text() != before {
+			t.Errorf("%s: the number is %d, the text %q, before %q", name, n, v.Text(), before)
+		}
+		end()
+		if problem := usedTooLate(&v, reflect.TypeFor[views.Leaf]()); problem != "" {
+			t.Errorf("%s: %s", name, problem)
 		}
 	}
 }

@@ -28,6 +28,9 @@ func (m *listModel) change(random *rand.Rand, n int) {
 	case 1:
 		m.remove(at)
 	default:
+		if len(m.longs) == 0 {
+			return
+		}
 		m.view.SetStringsAt(at, text)
 		m.strings = slices.Clone(m.strings)
 		m.strings[at] = text
@@ -50,6 +53,10 @@ func (m *listModel) appendBoth(text string) {
 func (m *listModel) remove(at int) {
 	m.view.RemoveStringsAt(at)
 	m.strings = slices.Concat(m.strings[:at], m.strings[at+1:])
+	if at %= len(m.longs) + 1; at < len(m.longs) && at%2 == 0 {
+		m.view.RemoveLongsAt(at)
+		m.longs = slices.Concat(m.longs[:at], m.longs[at+1:])
+	}
 }
 
 // newListModel has so many elements in each list.
@@ -64,8 +71,30 @@ func newListModel(elements int) (*listModel, error) {
 	return m, err
 }
 
+// compareElements is compare for some elements alone, and for how many there are.
+func (m *listModel) compareElements() string {
+	texts, longs := m.view.Strings(), m.view.Longs()
+	if texts.Len() != len(m.strings) || longs.Len() != len(m.longs) {
+		return fmt.Sprintf("there are %d strings and %d numbers, want %d and %d", texts.Len(), longs.Len(), len(m.strings), len(m.longs))
+	}
+	for i := 0; i < len(m.strings); i += 1 + len(m.strings)/40 {
+		if got := texts.At(i); got != m.strings[i] {
+			return fmt.Sprintf("string %d is %q, want %q", i, got, m.strings[i])
+		}
+	}
+	for i := 0; i < len(m.longs); i += 1 + len(m.longs)/300 {
+		if got := longs.At(i); got != m.longs[i] {
+			return fmt.Sprintf("number %d is %d, want %d", i, got, m.longs[i])
+		}
+	}
+	return ""
+}
+
 // compare says what of the view is not as it must be.
 func (m *listModel) compare() string {
+	if problem := m.compareElements(); problem != "" {
+		return problem
+	}
 	if got := m.view.Strings().AppendTo(nil); !slices.Equal(got, m.strings) {
 		return fmt.Sprintf("the strings differ from element %d on", firstDifference(got, m.strings))
 	}
@@ -96,6 +125,11 @@ func TestView_ElementsInAnyOrder(t *testing.T) {
 				m = &all[random.IntN(len(all))]
 			}
 			m.change(random, n)
+			if n%100 == 0 {
+				if problem := m.compareElements(); problem != "" {
+					t.Fatalf("seed %d, change %d: %s", seed, n, problem)
+				}
+			}
 		}
 		for i := range all {
 			if problem := all[i].compare(); problem != "" {
@@ -155,6 +189,9 @@ func FuzzViewElements(f *testing.F) {
 				}
 			default:
 				m = all[at%len(all)]
+			}
+			if problem := m.compareElements(); problem != "" {
+				t.Fatalf("change %d: %s", n, problem)
 			}
 			changes = changes[4:]
 		}

@@ -423,8 +423,7 @@ func (v *PlainView) HasALeaf() bool { return v.view.Has(v.slots[10]) }
 func (v *PlainView) ClearALeaf() { v.view.Clear(v.slots[:], &plainViewShape, 10) }
 
 func (v *PlainView) Numbers() view.Numbers[int64] {
-	b := v.view.Value(v.slots[11])
-	return view.NumbersOf[int64](b, thrift.I64)
+	return view.NumbersIn[int64](&v.view, v.slots[11], thrift.I64)
 }
 
 // SetNumbers changes Numbers.
@@ -764,15 +763,15 @@ func (v *PresetView) HasALeaf() bool { return v.view.Has(v.slots[10]) }
 func (v *PresetView) ClearALeaf() { v.view.Clear(v.slots[:], &presetViewShape, 10) }
 
 func (v *PresetView) Numbers() view.Numbers[int64] {
-	b := v.view.Value(v.slots[11])
-	if b == nil {
-		b = view.Default(func(w *thrift.Writer, b []byte) []byte {
+	if !v.view.Has(v.slots[11]) {
+		b := view.Default(func(w *thrift.Writer, b []byte) []byte {
 			value := []int64{1, 2, 3}
 			b = w.I64List(b, 0, value)
 			return b
 		})
+		return view.NumbersOf[int64](b, thrift.I64)
 	}
-	return view.NumbersOf[int64](b, thrift.I64)
+	return view.NumbersIn[int64](&v.view, v.slots[11], thrift.I64)
 }
 
 // SetNumbers changes Numbers.
@@ -858,15 +857,15 @@ func (v *PresetView) HasGroups() bool { return v.view.Has(v.slots[12]) }
 func (v *PresetView) ClearGroups() { v.view.Clear(v.slots[:], &presetViewShape, 12) }
 
 func (v *PresetView) Names() view.List[string] {
-	b := v.view.Value(v.slots[13])
-	if b == nil {
-		b = view.Default(func(w *thrift.Writer, b []byte) []byte {
+	if !v.view.Has(v.slots[13]) {
+		b := view.Default(func(w *thrift.Writer, b []byte) []byte {
 			value := []string{"x", "y"}
 			b = w.StringList(b, 0, value)
 			return b
 		})
+		return view.ListOf(b, thrift.String, view.Text)
 	}
-	return view.ListOf(b, thrift.String, view.Text)
+	return view.TextsIn(&v.view, v.slots[13], view.Text)
 }
 
 // SetNames changes Names.
@@ -921,15 +920,15 @@ func (v *PresetView) HasSize() bool { return v.view.Has(v.slots[14]) }
 func (v *PresetView) ClearSize() { v.view.Clear(v.slots[:], &presetViewShape, 14) }
 
 func (v *PresetView) Tags() view.List[string] {
-	b := v.view.Value(v.slots[15])
-	if b == nil {
-		b = view.Default(func(w *thrift.Writer, b []byte) []byte {
+	if !v.view.Has(v.slots[15]) {
+		b := view.Default(func(w *thrift.Writer, b []byte) []byte {
 			value := []string{"t"}
 			b = w.StringList(b, 0, value)
 			return b
 		})
+		return view.ListOf(b, thrift.String, view.Text)
 	}
-	return view.ListOf(b, thrift.String, view.Text)
+	return view.TextsIn(&v.view, v.slots[15], view.Text)
 }
 
 // SetTags changes Tags. Nil removes it.
@@ -1318,8 +1317,7 @@ func (v *OptionalView) HasALeaf() bool { return v.view.Has(v.slots[10]) }
 func (v *OptionalView) ClearALeaf() { v.view.Clear(v.slots[:], &optionalViewShape, 10) }
 
 func (v *OptionalView) Numbers() view.Numbers[int64] {
-	b := v.view.Value(v.slots[11])
-	return view.NumbersOf[int64](b, thrift.I64)
+	return view.NumbersIn[int64](&v.view, v.slots[11], thrift.I64)
 }
 
 // SetNumbers changes Numbers. Nil removes it.
@@ -1581,8 +1579,7 @@ func (v *StrictView) Name() string { return v.view.Text(v.slots[4], "") }
 func (v *StrictView) SetName(value string) { v.view.SetText(v.slots[:], &strictViewShape, 4, value) }
 
 func (v *StrictView) Numbers() view.Numbers[int32] {
-	b := v.view.Value(v.slots[3])
-	return view.NumbersOf[int32](b, thrift.I32)
+	return view.NumbersIn[int32](&v.view, v.slots[3], thrift.I32)
 }
 
 // SetNumbers changes Numbers.
@@ -1879,8 +1876,7 @@ func (v *ChoiceView) HasText() bool { return v.view.Has(v.slots[1]) }
 func (v *ChoiceView) ClearText() { v.view.Clear(v.slots[:], &choiceViewShape, 1) }
 
 func (v *ChoiceView) Numbers() view.Numbers[int32] {
-	b := v.view.Value(v.slots[2])
-	return view.NumbersOf[int32](b, thrift.I32)
+	return view.NumbersIn[int32](&v.view, v.slots[2], thrift.I32)
 }
 
 // SetNumbers changes Numbers. Nil removes it.
@@ -2258,8 +2254,7 @@ func (v *ContainersView) Equal(other *ContainersView) bool {
 }
 
 func (v *ContainersView) Bools() view.Numbers[bool] {
-	b := v.view.Value(v.slots[0])
-	return view.NumbersOf[bool](b, thrift.Bool)
+	return view.NumbersIn[bool](&v.view, v.slots[0], thrift.Bool)
 }
 
 // SetBools changes Bools.
@@ -2292,8 +2287,7 @@ func (v *ContainersView) HasBools() bool { return v.view.Has(v.slots[0]) }
 func (v *ContainersView) ClearBools() { v.view.Clear(v.slots[:], &containersViewShape, 0) }
 
 func (v *ContainersView) Bytes() view.Numbers[int8] {
-	b := v.view.Value(v.slots[1])
-	return view.NumbersOf[int8](b, thrift.I8)
+	return view.NumbersIn[int8](&v.view, v.slots[1], thrift.I8)
 }
 
 // SetBytes changes Bytes.
@@ -2326,8 +2320,7 @@ func (v *ContainersView) HasBytes() bool { return v.view.Has(v.slots[1]) }
 func (v *ContainersView) ClearBytes() { v.view.Clear(v.slots[:], &containersViewShape, 1) }
 
 func (v *ContainersView) Shorts() view.Numbers[int16] {
-	b := v.view.Value(v.slots[2])
-	return view.NumbersOf[int16](b, thrift.I16)
+	return view.NumbersIn[int16](&v.view, v.slots[2], thrift.I16)
 }
 
 // SetShorts changes Shorts.
@@ -2360,8 +2353,7 @@ func (v *ContainersView) HasShorts() bool { return v.view.Has(v.slots[2]) }
 func (v *ContainersView) ClearShorts() { v.view.Clear(v.slots[:], &containersViewShape, 2) }
 
 func (v *ContainersView) Ints() view.Numbers[int32] {
-	b := v.view.Value(v.slots[3])
-	return view.NumbersOf[int32](b, thrift.I32)
+	return view.NumbersIn[int32](&v.view, v.slots[3], thrift.I32)
 }
 
 // SetInts changes Ints.
@@ -2392,8 +2384,7 @@ func (v *ContainersView) HasInts() bool { return v.view.Has(v.slots[3]) }
 func (v *ContainersView) ClearInts() { v.view.Clear(v.slots[:], &containersViewShape, 3) }
 
 func (v *ContainersView) Longs() view.Numbers[int64] {
-	b := v.view.Value(v.slots[4])
-	return view.NumbersOf[int64](b, thrift.I64)
+	return view.NumbersIn[int64](&v.view, v.slots[4], thrift.I64)
 }
 
 // SetLongs changes Longs.
@@ -2426,8 +2417,7 @@ func (v *ContainersView) HasLongs() bool { return v.view.Has(v.slots[4]) }
 func (v *ContainersView) ClearLongs() { v.view.Clear(v.slots[:], &containersViewShape, 4) }
 
 func (v *ContainersView) Doubles() view.Numbers[float64] {
-	b := v.view.Value(v.slots[5])
-	return view.NumbersOf[float64](b, thrift.Double)
+	return view.NumbersIn[float64](&v.view, v.slots[5], thrift.Double)
 }
 
 // SetDoubles changes Doubles.
@@ -2460,8 +2450,7 @@ func (v *ContainersView) HasDoubles() bool { return v.view.Has(v.slots[5]) }
 func (v *ContainersView) ClearDoubles() { v.view.Clear(v.slots[:], &containersViewShape, 5) }
 
 func (v *ContainersView) Strings() view.List[string] {
-	b := v.view.Value(v.slots[6])
-	return view.ListOf(b, thrift.String, view.Text)
+	return view.TextsIn(&v.view, v.slots[6], view.Text)
 }
 
 // SetStrings changes Strings.
@@ -2494,8 +2483,7 @@ func (v *ContainersView) HasStrings() bool { return v.view.Has(v.slots[6]) }
 func (v *ContainersView) ClearStrings() { v.view.Clear(v.slots[:], &containersViewShape, 6) }
 
 func (v *ContainersView) Binaries() view.List[[]byte] {
-	b := v.view.Value(v.slots[7])
-	return view.ListOf(b, thrift.String, view.Binary)
+	return view.TextsIn(&v.view, v.slots[7], view.Binary)
 }
 
 // SetBinaries changes Binaries.
@@ -2528,8 +2516,7 @@ func (v *ContainersView) HasBinaries() bool { return v.view.Has(v.slots[7]) }
 func (v *ContainersView) ClearBinaries() { v.view.Clear(v.slots[:], &containersViewShape, 7) }
 
 func (v *ContainersView) UUIDs() view.Numbers[thrift.UUID] {
-	b := v.view.Value(v.slots[8])
-	return view.NumbersOf[thrift.UUID](b, thrift.UUIDType)
+	return view.NumbersIn[thrift.UUID](&v.view, v.slots[8], thrift.UUIDType)
 }
 
 // SetUUIDs changes UUIDs.
@@ -2562,8 +2549,7 @@ func (v *ContainersView) HasUUIDs() bool { return v.view.Has(v.slots[8]) }
 func (v *ContainersView) ClearUUIDs() { v.view.Clear(v.slots[:], &containersViewShape, 8) }
 
 func (v *ContainersView) Colors() view.Numbers[Color] {
-	b := v.view.Value(v.slots[9])
-	return view.NumbersOf[Color](b, thrift.I32)
+	return view.NumbersIn[Color](&v.view, v.slots[9], thrift.I32)
 }
 
 // SetColors changes Colors.
@@ -3557,8 +3543,7 @@ func (v *NamesView_2) HasSetNote() bool { return v.view.Has(v.slots[3]) }
 func (v *NamesView_2) ClearSetNote() { v.view.Clear(v.slots[:], &namesView_2Shape, 3) }
 
 func (v *NamesView_2) View() view.Numbers[int32] {
-	b := v.view.Value(v.slots[4])
-	return view.NumbersOf[int32](b, thrift.I32)
+	return view.NumbersIn[int32](&v.view, v.slots[4], thrift.I32)
 }
 
 // SetView changes View.
@@ -3589,8 +3574,7 @@ func (v *NamesView_2) HasView() bool { return v.view.Has(v.slots[4]) }
 func (v *NamesView_2) ClearView() { v.view.Clear(v.slots[:], &namesView_2Shape, 4) }
 
 func (v *NamesView_2) Slots() view.Numbers[int32] {
-	b := v.view.Value(v.slots[5])
-	return view.NumbersOf[int32](b, thrift.I32)
+	return view.NumbersIn[int32](&v.view, v.slots[5], thrift.I32)
 }
 
 // SetSlots changes Slots.
@@ -4111,8 +4095,7 @@ func (v *InsideView) Equal(other *InsideView) bool {
 }
 
 func (v *InsideView) Numbers() view.Numbers[int32] {
-	b := v.view.Value(v.slots[0])
-	return view.NumbersOf[int32](b, thrift.I32)
+	return view.NumbersIn[int32](&v.view, v.slots[0], thrift.I32)
 }
 
 // SetNumbers changes Numbers.

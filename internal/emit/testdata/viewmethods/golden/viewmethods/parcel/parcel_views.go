@@ -141,8 +141,7 @@ func (v *ParcelView) HasGrams() bool { return v.view.Has(v.slots[1]) }
 func (v *ParcelView) ClearGrams() { v.view.Clear(v.slots[:], &parcelViewShape, 1) }
 
 func (v *ParcelView) Notes() view.List[string] {
-	b := v.view.Value(v.slots[2])
-	return view.ListOf(b, thrift.String, view.Text)
+	return view.TextsIn(&v.view, v.slots[2], view.Text)
 }
 
 // SetNotes changes Notes.
