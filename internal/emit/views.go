@@ -326,9 +326,9 @@ func (p *printer) viewChangeable(f viewField) string {
 	}
 	switch element := f.Type.Element; {
 	case isFixed(element):
-		return p.imports.view("NumbersIn") + "[" + p.expandedType(element) + "](&v.view, " + f.slot() + ", " + p.wireType(element) + ")"
+		return p.imports.view("NumbersIn") + "[" + p.expandedType(element) + "](v.view.Elements(" + f.slot() + ", " + p.wireType(element) + "), " + p.wireType(element) + ")"
 	case element.Kind == schema.KindString, element.Kind == schema.KindBinary:
-		return p.imports.view("TextsIn") + "(&v.view, " + f.slot() + ", " + p.viewReader(element) + ")"
+		return p.imports.view("TextsIn") + "(v.view.Elements(" + f.slot() + ", " + p.wireType(element) + "), " + p.viewReader(element) + ")"
 	}
 	return ""
 }

@@ -41,13 +41,13 @@ func (v *View) changedList(s Slot, t thrift.Type) *viewElements {
 }
 
 // length returns how many elements there are.
-func (l *changedList) length() int {
+func (l *viewElements) length() int {
 	return max(0, int(thrift.I32At(l.base, 1))) + l.more - l.gone
 }
 
 // at returns bytes that begin with element i, which are appended to memory if it was
 // changed; nil if there is none.
-func (l *changedList) at(i int, memory []byte) []byte {
+func (l *viewElements) at(i int, memory []byte) []byte {
 	if uint(i) >= uint(l.length()) {
 		return nil
 	}
@@ -76,21 +76,39 @@ func (patch *viewPatch) appendElement(b []byte, t thrift.Type) []byte {
 	return patch.appendNumber(b, t)
 }
 
-// NumbersIn returns the list or set that is the value of a field; see NumbersOf.
-func NumbersIn[T number](v *View, s Slot, t thrift.Type) Numbers[T] {
-	if changed := v.changedList(s, t); changed != nil {
-		return Numbers[T]{changed: changed}
-	}
-	return NumbersOf[T](v.Value(s), t)
+// Elements is the list or set that is the value of a field: bytes, or what was changed in it.
+type Elements struct {
+	b       []byte
+	changed *viewElements
 }
 
-// TextsIn returns the list or set of strings or binaries that is the value of a field; see
-// ListOf.
-func TextsIn[E string | []byte](v *View, s Slot, read func(b []byte) (E, int)) List[E] {
-	if changed := v.changedList(s, thrift.String); changed != nil {
+// Elements returns the list or set of numbers, strings or binaries of type t that is the value
+// of a field. A generic function that is given the view instead keeps it: each view of
+// readall-6m was moved to the heap, for 1.5 times the time.
+func (v *View) Elements(s Slot, t thrift.Type) Elements {
+	if s.end != 0 && v.lease == nil {
+		return Elements{b: v.buf[s.start:s.end:s.end]} // as Value, a call less deep
+	}
+	if changed := v.changedList(s, t); changed != nil {
+		return Elements{changed: changed}
+	}
+	return Elements{b: v.Value(s)}
+}
+
+// NumbersIn returns the list or set; see NumbersOf.
+func NumbersIn[T number](elements Elements, t thrift.Type) Numbers[T] {
+	if elements.changed != nil {
+		return Numbers[T]{changed: elements.changed}
+	}
+	return NumbersOf[T](elements.b, t)
+}
+
+// TextsIn returns the list or set of strings or binaries; see ListOf.
+func TextsIn[E string | []byte](elements Elements, read func(b []byte) (E, int)) List[E] {
+	if changed := elements.changed; changed != nil {
 		return List[E]{n: changed.length(), t: thrift.String, read: read, changed: changed}
 	}
-	return ListOf(v.Value(s), thrift.String, read)
+	return ListOf(elements.b, thrift.String, read)
 }
 
 // whole returns the list as it is written.
@@ -111,6 +129,11 @@ func (l Numbers[T]) element(i int) Numbers[T] {
 		}
 	}
 	panic(noElement(i, l.Len()))
+}
+
+// body returns the elements as they are written, and how many there are.
+func (l *viewElements) body() (wire []byte, n int) {
+	return listBody(l.whole.of(l), thrift.Type(l.base[0]))
 }
 
 // whole returns the list as it is written.

@@ -62,7 +62,7 @@ func (l Numbers[T]) At(i int) T {
 	var v T
 	size := int(unsafe.Sizeof(v))
 	if uint(i) >= uint(len(l.wire)/size) {
-		l, i = l.element(i), 0 // i*size may be that of another
+		return l.element(i).At(0) // i*size may be that of another
 	}
 	switch wire := l.wire[i*size : (i+1)*size]; size {
 	case 1:
@@ -87,7 +87,11 @@ func (l Numbers[T]) At(i int) T {
 // All returns the elements with their indexes.
 func (l Numbers[T]) All() iter.Seq2[int, T] {
 	return func(yield func(int, T) bool) {
-		l := l.whole()
+		wire := l.wire
+		if l.changed != nil {
+			wire = l.whole().wire
+		}
+		l := Numbers[T]{wire: wire}
 		for i := range l.Len() {
 			if !yield(i, l.At(i)) {
 				return
@@ -161,9 +165,11 @@ func (l List[E]) At(i int) E {
 // All returns the elements with their indexes.
 func (l List[E]) All() iter.Seq2[int, E] {
 	return func(yield func(int, E) bool) {
-		l := l.whole()
-		b := l.wire
-		for i := range l.n {
+		b, n := l.wire, l.n
+		if l.changed != nil {
+			b, n = l.changed.body()
+		}
+		for i := range n {
 			element, size := l.read(b)
 			if !yield(i, element) {
 				return

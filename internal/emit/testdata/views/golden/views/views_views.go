@@ -423,7 +423,7 @@ func (v *PlainView) HasALeaf() bool { return v.view.Has(v.slots[10]) }
 func (v *PlainView) ClearALeaf() { v.view.Clear(v.slots[:], &plainViewShape, 10) }
 
 func (v *PlainView) Numbers() view.Numbers[int64] {
-	return view.NumbersIn[int64](&v.view, v.slots[11], thrift.I64)
+	return view.NumbersIn[int64](v.view.Elements(v.slots[11], thrift.I64), thrift.I64)
 }
 
 // SetNumbers changes Numbers.
@@ -771,7 +771,7 @@ func (v *PresetView) Numbers() view.Numbers[int64] {
 		})
 		return view.NumbersOf[int64](b, thrift.I64)
 	}
-	return view.NumbersIn[int64](&v.view, v.slots[11], thrift.I64)
+	return view.NumbersIn[int64](v.view.Elements(v.slots[11], thrift.I64), thrift.I64)
 }
 
 // SetNumbers changes Numbers.
@@ -865,7 +865,7 @@ func (v *PresetView) Names() view.List[string] {
 		})
 		return view.ListOf(b, thrift.String, view.Text)
 	}
-	return view.TextsIn(&v.view, v.slots[13], view.Text)
+	return view.TextsIn(v.view.Elements(v.slots[13], thrift.String), view.Text)
 }
 
 // SetNames changes Names.
@@ -928,7 +928,7 @@ func (v *PresetView) Tags() view.List[string] {
 		})
 		return view.ListOf(b, thrift.String, view.Text)
 	}
-	return view.TextsIn(&v.view, v.slots[15], view.Text)
+	return view.TextsIn(v.view.Elements(v.slots[15], thrift.String), view.Text)
 }
 
 // SetTags changes Tags. Nil removes it.
@@ -1317,7 +1317,7 @@ func (v *OptionalView) HasALeaf() bool { return v.view.Has(v.slots[10]) }
 func (v *OptionalView) ClearALeaf() { v.view.Clear(v.slots[:], &optionalViewShape, 10) }
 
 func (v *OptionalView) Numbers() view.Numbers[int64] {
-	return view.NumbersIn[int64](&v.view, v.slots[11], thrift.I64)
+	return view.NumbersIn[int64](v.view.Elements(v.slots[11], thrift.I64), thrift.I64)
 }
 
 // SetNumbers changes Numbers. Nil removes it.
@@ -1579,7 +1579,7 @@ func (v *StrictView) Name() string { return v.view.Text(v.slots[4], "") }
 func (v *StrictView) SetName(value string) { v.view.SetText(v.slots[:], &strictViewShape, 4, value) }
 
 func (v *StrictView) Numbers() view.Numbers[int32] {
-	return view.NumbersIn[int32](&v.view, v.slots[3], thrift.I32)
+	return view.NumbersIn[int32](v.view.Elements(v.slots[3], thrift.I32), thrift.I32)
 }
 
 // SetNumbers changes Numbers.
@@ -1876,7 +1876,7 @@ func (v *ChoiceView) HasText() bool { return v.view.Has(v.slots[1]) }
 func (v *ChoiceView) ClearText() { v.view.Clear(v.slots[:], &choiceViewShape, 1) }
 
 func (v *ChoiceView) Numbers() view.Numbers[int32] {
-	return view.NumbersIn[int32](&v.view, v.slots[2], thrift.I32)
+	return view.NumbersIn[int32](v.view.Elements(v.slots[2], thrift.I32), thrift.I32)
 }
 
 // SetNumbers changes Numbers. Nil removes it.
@@ -2254,7 +2254,7 @@ func (v *ContainersView) Equal(other *ContainersView) bool {
 }
 
 func (v *ContainersView) Bools() view.Numbers[bool] {
-	return view.NumbersIn[bool](&v.view, v.slots[0], thrift.Bool)
+	return view.NumbersIn[bool](v.view.Elements(v.slots[0], thrift.Bool), thrift.Bool)
 }
 
 // SetBools changes Bools.
@@ -2287,7 +2287,7 @@ func (v *ContainersView) HasBools() bool { return v.view.Has(v.slots[0]) }
 func (v *ContainersView) ClearBools() { v.view.Clear(v.slots[:], &containersViewShape, 0) }
 
 func (v *ContainersView) Bytes() view.Numbers[int8] {
-	return view.NumbersIn[int8](&v.view, v.slots[1], thrift.I8)
+	return view.NumbersIn[int8](v.view.Elements(v.slots[1], thrift.I8), thrift.I8)
 }
 
 // SetBytes changes Bytes.
@@ -2320,7 +2320,7 @@ func (v *ContainersView) HasBytes() bool { return v.view.Has(v.slots[1]) }
 func (v *ContainersView) ClearBytes() { v.view.Clear(v.slots[:], &containersViewShape, 1) }
 
 func (v *ContainersView) Shorts() view.Numbers[int16] {
-	return view.NumbersIn[int16](&v.view, v.slots[2], thrift.I16)
+	return view.NumbersIn[int16](v.view.Elements(v.slots[2], thrift.I16), thrift.I16)
 }
 
 // SetShorts changes Shorts.
@@ -2353,7 +2353,7 @@ func (v *ContainersView) HasShorts() bool { return v.view.Has(v.slots[2]) }
 func (v *ContainersView) ClearShorts() { v.view.Clear(v.slots[:], &containersViewShape, 2) }
 
 func (v *ContainersView) Ints() view.Numbers[int32] {
-	return view.NumbersIn[int32](&v.view, v.slots[3], thrift.I32)
+	return view.NumbersIn[int32](v.view.Elements(v.slots[3], thrift.I32), thrift.I32)
 }
 
 // SetInts changes Ints.
@@ -2384,7 +2384,7 @@ func (v *ContainersView) HasInts() bool { return v.view.Has(v.slots[3]) }
 func (v *ContainersView) ClearInts() { v.view.Clear(v.slots[:], &containersViewShape, 3) }
 
 func (v *ContainersView) Longs() view.Numbers[int64] {
-	return view.NumbersIn[int64](&v.view, v.slots[4], thrift.I64)
+	return view.NumbersIn[int64](v.view.Elements(v.slots[4], thrift.I64), thrift.I64)
 }
 
 // SetLongs changes Longs.
@@ -2417,7 +2417,7 @@ func (v *ContainersView) HasLongs() bool { return v.view.Has(v.slots[4]) }
 func (v *ContainersView) ClearLongs() { v.view.Clear(v.slots[:], &containersViewShape, 4) }
 
 func (v *ContainersView) Doubles() view.Numbers[float64] {
-	return view.NumbersIn[float64](&v.view, v.slots[5], thrift.Double)
+	return view.NumbersIn[float64](v.view.Elements(v.slots[5], thrift.Double), thrift.Double)
 }
 
 // SetDoubles changes Doubles.
@@ -2450,7 +2450,7 @@ func (v *ContainersView) HasDoubles() bool { return v.view.Has(v.slots[5]) }
 func (v *ContainersView) ClearDoubles() { v.view.Clear(v.slots[:], &containersViewShape, 5) }
 
 func (v *ContainersView) Strings() view.List[string] {
-	return view.TextsIn(&v.view, v.slots[6], view.Text)
+	return view.TextsIn(v.view.Elements(v.slots[6], thrift.String), view.Text)
 }
 
 // SetStrings changes Strings.
@@ -2483,7 +2483,7 @@ func (v *ContainersView) HasStrings() bool { return v.view.Has(v.slots[6]) }
 func (v *ContainersView) ClearStrings() { v.view.Clear(v.slots[:], &containersViewShape, 6) }
 
 func (v *ContainersView) Binaries() view.List[[]byte] {
-	return view.TextsIn(&v.view, v.slots[7], view.Binary)
+	return view.TextsIn(v.view.Elements(v.slots[7], thrift.String), view.Binary)
 }
 
 // SetBinaries changes Binaries.
@@ -2516,7 +2516,7 @@ func (v *ContainersView) HasBinaries() bool { return v.view.Has(v.slots[7]) }
 func (v *ContainersView) ClearBinaries() { v.view.Clear(v.slots[:], &containersViewShape, 7) }
 
 func (v *ContainersView) UUIDs() view.Numbers[thrift.UUID] {
-	return view.NumbersIn[thrift.UUID](&v.view, v.slots[8], thrift.UUIDType)
+	return view.NumbersIn[thrift.UUID](v.view.Elements(v.slots[8], thrift.UUIDType), thrift.UUIDType)
 }
 
 // SetUUIDs changes UUIDs.
@@ -2549,7 +2549,7 @@ func (v *ContainersView) HasUUIDs() bool { return v.view.Has(v.slots[8]) }
 func (v *ContainersView) ClearUUIDs() { v.view.Clear(v.slots[:], &containersViewShape, 8) }
 
 func (v *ContainersView) Colors() view.Numbers[Color] {
-	return view.NumbersIn[Color](&v.view, v.slots[9], thrift.I32)
+	return view.NumbersIn[Color](v.view.Elements(v.slots[9], thrift.I32), thrift.I32)
 }
 
 // SetColors changes Colors.
@@ -3543,7 +3543,7 @@ func (v *NamesView_2) HasSetNote() bool { return v.view.Has(v.slots[3]) }
 func (v *NamesView_2) ClearSetNote() { v.view.Clear(v.slots[:], &namesView_2Shape, 3) }
 
 func (v *NamesView_2) View() view.Numbers[int32] {
-	return view.NumbersIn[int32](&v.view, v.slots[4], thrift.I32)
+	return view.NumbersIn[int32](v.view.Elements(v.slots[4], thrift.I32), thrift.I32)
 }
 
 // SetView changes View.
@@ -3574,7 +3574,7 @@ func (v *NamesView_2) HasView() bool { return v.view.Has(v.slots[4]) }
 func (v *NamesView_2) ClearView() { v.view.Clear(v.slots[:], &namesView_2Shape, 4) }
 
 func (v *NamesView_2) Slots() view.Numbers[int32] {
-	return view.NumbersIn[int32](&v.view, v.slots[5], thrift.I32)
+	return view.NumbersIn[int32](v.view.Elements(v.slots[5], thrift.I32), thrift.I32)
 }
 
 // SetSlots changes Slots.
@@ -4095,7 +4095,7 @@ func (v *InsideView) Equal(other *InsideView) bool {
 }
 
 func (v *InsideView) Numbers() view.Numbers[int32] {
-	return view.NumbersIn[int32](&v.view, v.slots[0], thrift.I32)
+	return view.NumbersIn[int32](v.view.Elements(v.slots[0], thrift.I32), thrift.I32)
 }
 
 // SetNumbers changes Numbers.

@@ -141,7 +141,7 @@ func (v *ParcelView) HasGrams() bool { return v.view.Has(v.slots[1]) }
 func (v *ParcelView) ClearGrams() { v.view.Clear(v.slots[:], &parcelViewShape, 1) }
 
 func (v *ParcelView) Notes() view.List[string] {
-	return view.TextsIn(&v.view, v.slots[2], view.Text)
+	return view.TextsIn(v.view.Elements(v.slots[2], thrift.String), view.Text)
 }
 
 // SetNotes changes Notes.
