@@ -387,19 +387,17 @@ func (h *http2Server) closed() {
 // socket does not take is left to a goroutine. yield lets others add to it first; without
 // it, too, what is being gathered is left to who does that.
 func (h *http2Server) flush(yield bool) {
+	h.mu.Lock()
 	crowd := 0
 	if yield {
-		crowd = h.conn.crowding()
+		crowd = len(h.streams)
 	}
-	h.mu.Lock()
-	if !yield && h.gathering.waits {
+	if !yield && h.gathering.waits || h.restsLocked() || !h.gathering.readyLocked(crowd, &h.mu) || h.restsLocked() {
+		busy := h.busyLocked()
 		h.mu.Unlock()
-		h.relax()
-		return
-	}
-	if h.restsLocked() || !h.gathering.readyLocked(crowd, &h.mu) || h.restsLocked() {
-		h.mu.Unlock()
-		h.relax()
+		if !busy {
+			h.relax()
+		}
 		return
 	}
 	h.writing = true
