@@ -42,7 +42,7 @@ demo: bin/kitex-shop $(VENV)/ready ## From an IDL file to served calls, from Go,
 test: bin/fulmar bin/staticcheck bin/verify bin/kitex-peer bin/kitex-shop bin/apache-peer $(VENV)/ready registries ## Everything that must hold before a commit (about 12 minutes)
 	bin/verify -root $(ROOT) -python $(VENV_PYTHON) test
 
-# The tests that need them are skipped without.
+# The tests that need them are skipped without, and fail in "make chaos".
 .PHONY: registries
 registries: ## etcd and ZooKeeper for the tests of contrib, from Debian's packages, into .cache
 	@$(MAKE) --no-print-directory $(ETCD) $(ZOOKEEPER) $(NETTY) || echo "registries: some tests of contrib/etcd and contrib/zookeeper will be skipped" >&2
@@ -75,8 +75,8 @@ SOAK ?=
 .PHONY: chaos
 chaos: generate bin/chaos bin/chaos-race registries ## Faults and overload on real sockets [SCENARIOS=regexp] [SOAK=10m] (docs/guide/chaos.md)
 	bin/chaos -race $(ROOT)/bin/chaos-race -run "$(SCENARIOS)" $(if $(SOAK),-soak $(SOAK))
-	$(if $(SCENARIOS),,$(GO) -C contrib/etcd test -count=1 -v -run Outage .)
-	$(if $(SCENARIOS),,$(GO) -C contrib/zookeeper test -count=1 -v -run Outage .)
+	$(if $(SCENARIOS),,FULMAR_REGISTRIES=required $(GO) -C contrib/etcd test -count=1 -v -run Outage .)
+	$(if $(SCENARIOS),,FULMAR_REGISTRIES=required $(GO) -C contrib/zookeeper test -count=1 -v -run Outage .)
 
 .PHONY: conformance
 conformance: generate $(NGINX) $(SSLYZE) $(VENV)/ready ## Outside suites: h2spec, grpcurl, connectconformance, nginx, sslyze, the interoperability cases of gRPC, grpcio, streams of Kitex
