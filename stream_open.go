@@ -66,8 +66,11 @@ func (s *clientStream) try(ctx context.Context, c *Client, to destination, _ tim
 }
 
 // outcome returns what a stream that has ended says of its instance. One that was open until
-// its caller or its deadline ended it says nothing.
+// its caller or its deadline ended it says nothing, whichever side says first that it is over.
 func (s *clientStream) outcome(err error) cluster.Outcome {
+	if saysTooLate(&s.ctx, err, s.start, 0) {
+		return cluster.Unknown
+	}
 	if e, ok := err.(*Error); ok && e.origin != OriginRemote && (e.code == Canceled || e.code == DeadlineExceeded && s.ctx.Err() != nil) {
 		return cluster.Unknown
 	}

@@ -78,7 +78,8 @@ func (v *directoryView) look(now time.Time) (list []Instance, problem error) {
 		v.read = time.Time{}
 		return nil, v.once(err)
 	}
-	doubt := v.doubts(now)
+	// At the end of the doubt too: somebody may have touched a file since the last look.
+	doubt := v.doubts(v.looked)
 	whole := doubt || now.Sub(v.looked) >= limits.DirectoryLook
 	if whole || v.read.IsZero() || !info.ModTime().Equal(v.changed) {
 		// The time of the folder is taken before it is read: what changes meanwhile shows

@@ -123,9 +123,12 @@ func (c *Conn) Read(p []byte) (int, error) {
 func (c *Conn) fill() (int, error) {
 	var n int
 	var err error
-	if c.source != nil {
+	switch {
+	case c.source != nil && c.listener == nil:
+		n, err = c.source.fillSpinning()
+	case c.source != nil:
 		n, err = c.source.fill()
-	} else {
+	default:
 		room := c.reader.room(waitBytes, 1)
 		n, err = c.socket.Read(room)
 		c.reader.end += n

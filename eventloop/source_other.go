@@ -13,3 +13,5 @@ func newRawSource(net.Conn, *Reader) *rawSource { return nil }
 func newSpinningSource(*Conn) *rawSource { return nil }
 
 func (*rawSource) fill() (int, error) { return 0, nil }
+
+func (*rawSource) fillSpinning() (int, error) { return 0, nil }

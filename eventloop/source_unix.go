@@ -57,6 +57,20 @@ func (s *rawSource) fill() (int, error) {
 	return s.n, s.err
 }
 
+// fillSpinning is fill for a dialled connection that spins. Like others of those it keeps its
+// memory while it waits, and says what went wrong as they do.
+func (s *rawSource) fillSpinning() (int, error) {
+	s.spin.room = s.reader.room(waitBytes, 1)
+	n, err := s.fill()
+	s.reader.filled = n == len(s.spin.room)
+	s.spin.room = nil
+	s.spin.over()
+	if failed, ok := err.(*net.OpError); ok {
+		failed.Op = "read"
+	}
+	return n, err
+}
+
 // attempt returns false if nothing can be read yet.
 func (s *rawSource) attempt(fd uintptr) bool {
 	n, err := retryRead(int(fd), s.reader.room(readBytes, readBytesMin))
@@ -68,20 +82,16 @@ func (s *rawSource) attempt(fd uintptr) bool {
 	return true
 }
 
-// attemptSpinning is attempt for a dialled connection that spins. Like others of those it keeps
-// its memory while it waits.
+// attemptSpinning is attempt for fillSpinning.
 func (s *rawSource) attemptSpinning(fd uintptr) bool {
-	room := s.reader.room(waitBytes, 1)
-	n, err := retryRead(int(fd), room)
+	n, err := retryRead(int(fd), s.spin.room)
 	if err == syscall.EAGAIN {
-		n, err = s.spin.again(int(fd), room)
+		n, err = s.spin.again(int(fd), s.spin.room)
 	}
 	if err == syscall.EAGAIN {
 		return false
 	}
-	s.spin.arrived()
 	s.took(n, err)
-	s.reader.filled = n == len(room)
 	return true
 }
 

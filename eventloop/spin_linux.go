@@ -106,11 +106,11 @@ func (s *spinner) worth(now time.Time) bool {
 	// Not where many events come at once: there is no time to win then, and peers on this
 	// machine need the processor. With 64 connections spinning took a quarter more
 	// of it for each request and gave no more of them.
-	if s.batch > spinBatch || !s.budget.left(now) {
+	if s.batch > spinBatch {
 		return false
 	}
 	if s.hits >= spinHits {
-		return true
+		return s.budget.left(now)
 	}
 	// Twice, because whoever waits notices an event late by as much.
 	if s.gap <= 2*s.most {
@@ -120,7 +120,7 @@ func (s *spinner) worth(now time.Time) bool {
 		return false
 	}
 	s.refused = 0
-	return true
+	return s.budget.left(now)
 }
 
 // tried records for how long one wait has spun, and whether that brought an event.

@@ -17,6 +17,8 @@ type readSpin struct {
 	spinner
 	// began is since when the reader waits; zero while it does not.
 	began time.Time
+	// room is what a call of fillSpinning reads into.
+	room []byte
 }
 
 // readBudget is what all dialled connections may waste together: there can be thousands.
@@ -52,8 +54,8 @@ func (r *readSpin) again(fd int, room []byte) (n int, err error) {
 	return n, err
 }
 
-// arrived is told that something has come.
-func (r *readSpin) arrived() {
+// over is told that a wait is, if there was one.
+func (r *readSpin) over() {
 	if !r.began.IsZero() {
 		r.waited(time.Since(r.began), 1)
 		r.began = time.Time{}

@@ -20,8 +20,8 @@ func (s *Server) startSweep(listener *eventloop.Listener) (stop func()) {
 		defer close(done)
 		for {
 			select {
-			case now := <-ticker.C:
-				sweep(listener, now, quit)
+			case <-ticker.C:
+				sweep(listener, quit)
 			case <-quit:
 				return
 			}
@@ -35,11 +35,11 @@ func (s *Server) startSweep(listener *eventloop.Listener) (stop func()) {
 }
 
 // sweep is one look at all connections. It ends early when quit is closed.
-func sweep(listener *eventloop.Listener, now time.Time, quit <-chan struct{}) {
+func sweep(listener *eventloop.Listener, quit <-chan struct{}) {
 	pace := newPace()
 	listener.Connections(func(conn *eventloop.Conn) bool {
 		if c := connOf(conn); c != nil {
-			c.expire(now)
+			c.expire(pace.turn) // of all the look it would be half a second old, and pings are measured by it
 		}
 		return pace.next(quit)
 	})
