@@ -98,6 +98,7 @@ func TestServerPolicy_AdaptiveRefusesStreams(t *testing.T) {
 				if err := watch(t.Context(), s); err != nil {
 					t.Fatal(err)
 				}
+				synctest.Wait() // the call before has its answer before its place is free
 				ended := make(chan error, calls)
 				for range calls {
 					go func() { ended <- testservice.NewEchoClient(s.client).Nothing(context.Background()) }()
