@@ -18,8 +18,7 @@ import (
 // held stays in lists until it is back or its time is over, however many are back.
 type Roster struct {
 	// Hold is how long vanished instances count; none do unless it is positive. Interval
-	// is how far apart lists are at least, and how long it takes no notice of anything when
-	// it has looked whether there is another one. Common has HoldTime and DeliverInterval for
+	// is how far apart lists are at least. Common has HoldTime and DeliverInterval for
 	// them.
 	Hold, Interval time.Duration
 	// Max is how many vanished instances are kept in mind: as many as there may be, of
@@ -28,8 +27,7 @@ type Roster struct {
 
 	present map[string]cluster.Instance // by address
 	gone    map[string]departure
-	// last is the list that was made last; made is false before the first. at is when it was
-	// last made or was the same still, which costs as much.
+	// last is the list that was made last, and at when; made is false before the first.
 	last []cluster.Instance
 	at   time.Time
 	made bool
@@ -44,15 +42,13 @@ type departure struct {
 
 // Update is told which instances there are; of two with one address the first one counts.
 // It returns a list, by address, if it is time for one and something changed, and after
-// which time it wants to be called again even if nothing changes, 0 for never. Whoever has
-// to make an effort for the instances asks Due first. What it returns is the caller's, but
-// for the tags; what it is given it does not keep.
+// which time it wants to be called again even if nothing changes, 0 for never. What it
+// returns is the caller's, but for the tags; what it is given it does not keep.
 func (r *Roster) Update(now time.Time, instances []cluster.Instance) (list []cluster.Instance, ok bool, again time.Duration) {
-	if wait := r.Due(now); wait > 0 {
+	r.note(now, instances)
+	if wait := r.Interval - now.Sub(r.at); r.made && wait > 0 {
 		return nil, false, wait
 	}
-	r.note(now, instances)
-	r.at = now
 	list = slices.Collect(maps.Values(r.present))
 	many := len(r.present) == 0 || len(r.gone) > 1 && 3*len(r.gone) > len(r.present)
 	for address, left := range r.gone {
@@ -70,17 +66,8 @@ func (r *Roster) Update(now time.Time, instances []cluster.Instance) (list []clu
 	if r.made && slices.EqualFunc(list, r.last, sameInstance) {
 		return nil, false, again
 	}
-	r.last, r.made = list, true
+	r.last, r.at, r.made = list, now, true
 	return slices.Clone(list), true, again
-}
-
-// Due returns after which time a list may be due, 0 if one may be: until then Update takes
-// no notice of what it is told and returns that time, however much changes.
-func (r *Roster) Due(now time.Time) time.Duration {
-	if !r.made {
-		return 0
-	}
-	return max(0, r.Interval-now.Sub(r.at))
 }
 
 // note writes down who came and who left.

@@ -31,15 +31,9 @@ func (r *Registry) Resolver(service string) (cluster.Resolver, error) {
 
 // Resolve delivers lists until ctx ends or the Registry is closed.
 func (s *resolver) Resolve(ctx context.Context, deliver func([]cluster.Instance)) error {
-	return s.follower(deliver).run(ctx)
-}
-
-// follower returns what follows the keys of the service. What it is told costs what it
-// changes: a list is made of all only when one is due.
-func (s *resolver) follower(deliver func([]cluster.Instance)) *follower[cluster.Instance] {
 	config := s.registry.config
 	list := &registries.Roster{Hold: config.HoldTime, Interval: config.DeliverInterval, Max: config.MaxInstances}
-	return &follower[cluster.Instance]{
+	f := &follower[cluster.Instance]{
 		registry: s.registry, subject: s.service, prefix: s.registry.servicePrefix(s.service),
 		keysMax: config.MaxInstances, valueBytesMax: config.MaxValueBytes,
 		parse: func(name string, value []byte) (cluster.Instance, error) {
@@ -49,10 +43,14 @@ func (s *resolver) follower(deliver func([]cluster.Instance)) *follower[cluster.
 		// path of a socket begins with a slash.
 		foreign: func(name string) bool { return strings.LastIndexByte(name, '/') > 0 && name[0] != '/' },
 		changed: func(now time.Time, _ int64, values map[string]*cluster.Instance) time.Duration {
-			if wait := list.Due(now); wait > 0 {
-				return wait
+			instances := make([]cluster.Instance, 0, len(values))
+			// In order, because of two keys with the same address the first one counts.
+			for _, name := range slices.Sorted(maps.Keys(values)) {
+				if value := values[name]; value != nil {
+					instances = append(instances, *value)
+				}
 			}
-			all, ok, again := list.Update(now, inOrder(values))
+			all, ok, again := list.Update(now, instances)
 			if ok {
 				s.registry.stats.delivered.Add(1)
 				deliver(all)
@@ -60,16 +58,5 @@ func (s *resolver) follower(deliver func([]cluster.Instance)) *follower[cluster.
 			return again
 		},
 	}
-}
-
-// inOrder returns the instances by their keys, because of two keys with the same address
-// the first one counts.
-func inOrder(values map[string]*cluster.Instance) []cluster.Instance {
-	instances := make([]cluster.Instance, 0, len(values))
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		if value := values[name]; value != nil {
-			instances = append(instances, *value)
-		}
-	}
-	return instances
+	return f.run(ctx)
 }

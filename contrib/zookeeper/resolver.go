@@ -109,15 +109,10 @@ func (v *view) follow(ctx context.Context, deliver func([]cluster.Instance)) {
 			continue
 		}
 		pauses.Reset()
-		now := time.Now()
-		pause := list.Due(now)
-		if pause == 0 {
-			var all []cluster.Instance
-			var ok bool
-			if all, ok, pause = list.Update(now, v.instances()); ok {
-				v.registry.stats.delivered.Add(1)
-				deliver(all)
-			}
+		all, ok, pause := list.Update(time.Now(), v.instances())
+		if ok {
+			v.registry.stats.delivered.Add(1)
+			deliver(all)
 		}
 		again.Stop()
 		if pause > 0 {
