@@ -9,8 +9,9 @@ import (
 // readSpin has who reads a dialled connection look again for a while before it waits, as a
 // poller does. That is for connections that many calls share: where the ends take turns, a
 // client that sleeps has to be woken for each reply, which takes time of both sides.
-// bidi-1k-c16 made 1.06 times as many messages with it, one call at a time 1.25 times as
-// many calls, each for less of the processor ([decision 28]).
+// bidi-1k-c16 made 1.04 times as many messages with it and a hundred callers 1.06 times as
+// many calls, each for less of the processor, one caller 0.94 times as many for 1.03 of it
+// ([decision 28]).
 //
 // [decision 28]: https://github.com/fulmar-rpc/fulmar/blob/main/docs/adr/0028-epoll-engine.md
 type readSpin struct {
