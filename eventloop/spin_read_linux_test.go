@@ -31,6 +31,9 @@ func spinningPair(t *testing.T) (*Conn, net.Conn) {
 	return conn, far
 }
 
+// echo sends back what comes, until the end.
+func echo(far net.Conn) { _, _ = io.Copy(far, far) }
+
 // TestConn_SpinReads: what arrives while a reader spins is read, and so is what comes when it
 // waits; deadlines, the end and Close are noticed by both.
 func TestConn_SpinReads(t *testing.T) {
@@ -38,7 +41,7 @@ func TestConn_SpinReads(t *testing.T) {
 		t.Skip("nothing spins here: there is one processor, or less than one may be used")
 	}
 	conn, far := spinningPair(t)
-	go func() { _, _ = io.Copy(far, far) }()
+	go echo(far)
 	sent := []byte("0123456789")
 	for i := range 3000 {
 		if _, err := conn.Write(sent); err != nil {
@@ -69,13 +72,13 @@ func TestConn_SpinReads(t *testing.T) {
 	if err := <-closed; !errors.Is(err, net.ErrClosed) {
 		t.Errorf("closed on this side: %v", err)
 	}
-	conn, far = spinningPair(t)
-	_, _ = far.Write([]byte("x"))
-	_ = far.Close()
-	if got, err := conn.Reader().Next(1); err != nil || string(got) != "x" {
+	ended, leaving := spinningPair(t)
+	_, _ = leaving.Write([]byte("x"))
+	_ = leaving.Close()
+	if got, err := ended.Reader().Next(1); err != nil || string(got) != "x" {
 		t.Errorf("%q, %v", got, err)
 	}
-	if _, err := conn.Reader().Next(1); err != io.EOF {
+	if _, err := ended.Reader().Next(1); err != io.EOF {
 		t.Errorf("closed on the other side: %v", err)
 	}
 }
