@@ -189,10 +189,11 @@ func (p *Peer) first(ctx, patience context.Context, request *Request) (response 
 // aloneWithin makes a call on a connection of its own. It waits for that until patience
 // ends.
 func (p *Peer) aloneWithin(ctx, patience context.Context, request *Request) (response *Response, used bool, err error) {
-	request.at = time.Time{} // it may wait here, and go to a shared connection then
 	var conn *ClientConn
 	for {
-		if conn, err = p.pool.Acquire(patience); err != nil {
+		now := request.at
+		request.at = time.Time{} // it may wait here, and go to a shared connection then
+		if conn, err = p.pool.acquire(patience, now); err != nil {
 			return nil, false, err
 		}
 		if request.teller == nil || !conn.stale() {

@@ -124,6 +124,11 @@ func NewPool(config PoolConfig) *Pool {
 // their order. An idle one may have been closed by its peer: carry looks. It fails
 // with a *CallError.
 func (p *Pool) Acquire(ctx context.Context) (*ClientConn, error) {
+	return p.acquire(ctx, time.Time{})
+}
+
+// acquire is Acquire for who knows what time it is; now is zero otherwise.
+func (p *Pool) acquire(ctx context.Context, now time.Time) (*ClientConn, error) {
 	conn, wait, err := p.take(ctx)
 	if err != nil {
 		return nil, &CallError{Phase: PhaseAcquire, Err: err}
@@ -135,10 +140,10 @@ func (p *Pool) Acquire(ctx context.Context) (*ClientConn, error) {
 				if granted.err != nil {
 					return nil, granted.err
 				}
-				conn = granted.conn
-				if !wait.deadline.IsZero() && !time.Now().Before(wait.deadline) {
+				conn, now = granted.conn, time.Now()
+				if !wait.deadline.IsZero() && !now.Before(wait.deadline) {
 					// It could not be used, and not be used again behind a call that failed.
-					p.giveBack(conn)
+					p.giveBack(conn, now)
 					return nil, p.waited(context.DeadlineExceeded)
 				}
 			case <-ctx.Done():
@@ -148,7 +153,10 @@ func (p *Pool) Acquire(ctx context.Context) (*ClientConn, error) {
 		if conn.waited = wait != nil && conn.reused; !conn.reused {
 			return conn, nil
 		}
-		if !(conn.waited && conn.conn.CheckIdle() != nil) && !conn.old(time.Now()) {
+		if now.IsZero() {
+			now = time.Now()
+		}
+		if !(conn.waited && conn.conn.CheckIdle() != nil) && !conn.old(now) {
 			return conn, nil
 		}
 		// Closed by the peer since its last call, or grown old; its slot is free.
@@ -227,7 +235,7 @@ func (p *Pool) abandon(wait *waiter, cause error) error {
 	}
 	p.mu.Unlock()
 	if granted := <-wait.grant; granted.conn != nil {
-		p.giveBack(granted.conn)
+		p.giveBack(granted.conn, time.Now())
 	}
 	return p.waited(cause)
 }
@@ -245,22 +253,23 @@ func expiry(now time.Time, age time.Duration) time.Time {
 // release takes a usable connection back.
 func (p *Pool) release(conn *ClientConn) {
 	conn.reused = true
-	if p.config.Short || conn.old(time.Now()) {
+	now := time.Now()
+	if p.config.Short || conn.old(now) {
 		p.discard(conn)
 		return
 	}
-	p.giveBack(conn)
+	p.giveBack(conn, now)
 }
 
 // giveBack gives a connection to the first that waits for one, or keeps it for later.
-func (p *Pool) giveBack(conn *ClientConn) {
+func (p *Pool) giveBack(conn *ClientConn, now time.Time) {
 	p.mu.Lock()
 	if p.closed || p.uselessLocked() {
 		p.mu.Unlock()
 		p.discard(conn)
 		return
 	}
-	p.giveLocked(conn)
+	p.giveLocked(conn, now)
 	p.mu.Unlock()
 }
 
@@ -282,12 +291,12 @@ func (p *Pool) retire() {
 	}
 }
 
-func (p *Pool) giveLocked(conn *ClientConn) {
+func (p *Pool) giveLocked(conn *ClientConn, now time.Time) {
 	if first := p.waiters.Front(); first != nil {
 		p.grantLocked(first.Value.(*waiter), grant{conn: conn})
 		return
 	}
-	conn.idleSince = time.Now()
+	conn.idleSince = now
 	p.idle = append(p.idle, conn)
 	p.scheduleReaperLocked()
 }

@@ -235,7 +235,7 @@ func (p *Pool) handOver(d *dialling, conn *ClientConn) {
 		p.discard(conn)
 		return
 	}
-	p.giveLocked(conn)
+	p.giveLocked(conn, time.Now())
 	p.mu.Unlock()
 }
 
