@@ -2,6 +2,8 @@ package registries
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -36,6 +38,9 @@ func TestRoster_Lists(t *testing.T) {
 		"who is held stays until it is back": {
 			{0, some(0, 20), 20}, {interval, nil, -1}, {2 * interval, some(0, 19), -1}, {3 * interval, some(0, 20), -1}, {4 * interval, some(0, 19), 19},
 		},
+		"who vanished with all others is held though some are back when a list is due": {
+			{0, some(0, 3), 3}, {interval / 4, nil, -1}, {interval / 2, some(0, 2), -1}, {interval, some(0, 2), -1}, {interval + hold, some(0, 2), 2},
+		},
 		"others that come take nobody's place": {{0, some(0, 10), 10}, {interval, some(10, 20), 20}, {interval + hold, some(10, 20), 10}},
 		"lists are apart":                      {{0, some(0, 2), 2}, {interval / 2, some(0, 3), -1}, {interval, some(0, 3), 3}},
 		"the same list is not made twice":      {{0, some(0, 2), 2}, {interval, append(some(0, 2), some(0, 2)...), -1}},
@@ -51,6 +56,50 @@ func TestRoster_Lists(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestRoster_ChangesAreUpdates: who tells only what is different gets the same lists.
+func TestRoster_ChangesAreUpdates(t *testing.T) {
+	for seed := range uint64(50) {
+		random := rand.New(rand.NewPCG(seed, 2))
+		changes := &Roster{Hold: 10 * time.Second, Interval: time.Second, Max: 100}
+		updates := &Roster{Hold: 10 * time.Second, Interval: time.Second, Max: 100}
+		now, there := time.Now(), map[int]bool{}
+		made := 0
+		for range 300 {
+			now = now.Add(time.Duration(random.IntN(1500)) * time.Millisecond)
+			var came []cluster.Instance
+			var left []string
+			keep := random.IntN(10) > 0 // else most leave together
+			for number := range 12 {
+				one := some(number, number+1)[0]
+				switch stays := keep || random.IntN(4) == 0; {
+				case !there[number] && random.IntN(3) == 0:
+					there[number] = true
+					came = append(came, one)
+				case there[number] && (!stays || random.IntN(20) == 0):
+					delete(there, number)
+					left = append(left, one.Address)
+				}
+			}
+			var all []cluster.Instance
+			for number := range there {
+				all = append(all, some(number, number+1)...)
+			}
+			changes.Change(now, came, left)
+			got, gotOK, gotAgain := changes.List(now)
+			want, ok, again := updates.Update(now, all)
+			if ok != gotOK || again != gotAgain || !slices.EqualFunc(got, want, sameInstance) {
+				t.Fatalf("seed %d: %v, %v, %v, want %v, %v, %v", seed, got, gotOK, gotAgain, want, ok, again)
+			}
+			if ok {
+				made++
+			}
+		}
+		if made < 20 {
+			t.Fatalf("%d lists", made)
+		}
 	}
 }
 
@@ -93,7 +142,7 @@ func TestRoster_ForgetsStrangers(t *testing.T) {
 	for i := range 100 {
 		r.Update(begin.Add(time.Duration(i)), some(i*5, i*5+5))
 	}
-	if len(r.gone) > 10 {
-		t.Errorf("%d are kept in mind", len(r.gone))
+	if kept := len(r.gone) + len(r.held); kept > 10 {
+		t.Errorf("%d are kept in mind", kept)
 	}
 }

@@ -41,15 +41,20 @@ type follower[T any] struct {
 	// belong to something else, and may be nil.
 	parse   func(name string, value []byte) (T, error)
 	foreign func(name string) bool
-	// changed is told all values, nil for those that are broken, of which revision of
-	// etcd they are, and what time it is. It returns after which time it wants to be
-	// called again though nothing changed, 0 for never.
-	changed func(now time.Time, revision int64, values map[string]*T) time.Duration
+	// changed is told what time it is, when values or revision may have changed. It returns
+	// after which time it wants to be called again though nothing did, 0 for never.
+	changed func(f *follower[T], now time.Time) time.Duration
 
+	// values are those that there are, nil for those that are broken, and revision is that
+	// of etcd that they are of.
 	values    map[string]*T
 	revision  int64
 	clusterID uint64
 	truncated bool
+	// touched are names of values that are others than when changed was last called, or gone;
+	// relisted says that all may be.
+	touched  []string
+	relisted bool
 }
 
 // run follows until ctx ends or the Registry is closed.
@@ -119,6 +124,7 @@ func (f *follower[T]) list(ctx context.Context) error {
 		more = page.More && !truncated && len(page.Kvs) > 0
 	}
 	f.values, f.revision, f.clusterID, f.truncated = values, revision, clusterID, truncated
+	f.relisted = true
 	return nil
 }
 
@@ -141,9 +147,14 @@ func isTooLarge(err error) bool {
 	return status.Code(err) == codes.ResourceExhausted
 }
 
+// name returns a key without the prefix.
+func (f *follower[T]) name(kv *mvccpb.KeyValue) string {
+	return string(kv.Key[min(len(f.prefix), len(kv.Key)):])
+}
+
 // put keeps a value. It returns false if there is no room for another key.
 func (f *follower[T]) put(values map[string]*T, kv *mvccpb.KeyValue) bool {
-	name := string(kv.Key[min(len(f.prefix), len(kv.Key)):])
+	name := f.name(kv)
 	if f.foreign != nil && f.foreign(name) {
 		return true
 	}
@@ -211,10 +222,17 @@ func (f *follower[T]) watch(ctx context.Context) error {
 			continue
 		}
 		again.Stop()
-		if pause := f.changed(time.Now(), f.revision, f.values); pause > 0 {
+		if pause := f.tell(time.Now()); pause > 0 {
 			again.Reset(pause)
 		}
 	}
+}
+
+// tell calls changed.
+func (f *follower[T]) tell(now time.Time) (again time.Duration) {
+	again = f.changed(f, now)
+	f.touched, f.relisted = f.touched[:0], false
+	return again
 }
 
 // open begins to watch from where the list ended. It does not wait for ever: while etcd
@@ -239,11 +257,13 @@ func (f *follower[T]) apply(answer clientv3.WatchResponse) error {
 		return errStale
 	}
 	for _, event := range answer.Events {
+		name := f.name(event.Kv)
+		f.touched = append(f.touched, name)
 		if event.Type == clientv3.EventTypePut {
 			f.truncated = !f.put(f.values, event.Kv) || f.truncated
 			continue
 		}
-		delete(f.values, string(event.Kv.Key[min(len(f.prefix), len(event.Kv.Key)):]))
+		delete(f.values, name)
 		if f.truncated {
 			return errors.New("watch: there is room for keys that were left out") // list again
 		}

@@ -58,8 +58,8 @@ func (r *Registry) Document(key string) (*Source, error) {
 		f := &follower[[]byte]{
 			registry: r, subject: key, prefix: key, single: true, keysMax: 1, valueBytesMax: r.config.MaxPolicyBytes,
 			parse: func(_ string, value []byte) ([]byte, error) { return bytes.Clone(value), nil },
-			changed: func(now time.Time, revision int64, values map[string]*[]byte) time.Duration {
-				value := values[""]
+			changed: func(f *follower[[]byte], now time.Time) time.Duration {
+				value := f.values[""]
 				if value == nil {
 					r.notices.Warn(now, "etcd: there is no policy document", key)
 					return 0
@@ -67,7 +67,7 @@ func (r *Registry) Document(key string) (*Source, error) {
 				if last == nil || !bytes.Equal(last, *value) {
 					last = append([]byte{}, *value...)
 					r.stats.delivered.Add(1)
-					deliver(*value, version(revision))
+					deliver(*value, version(f.revision))
 				}
 				return 0
 			},
@@ -123,8 +123,8 @@ func (r *Registry) kitexSource(prefix string, single bool, services []string) *S
 			parse: func(name string, value []byte) (kitexValue, error) {
 				return parseKitex(or(name, kitexLimit), value)
 			},
-			changed: func(now time.Time, revision int64, values map[string]*kitexValue) time.Duration {
-				document, problems := settings.update(prefix, values)
+			changed: func(f *follower[kitexValue], now time.Time) time.Duration {
+				document, problems := settings.update(prefix, f.values)
 				s.report(now, prefix, problems)
 				text, err := json.Marshal(document)
 				if err != nil {
@@ -134,7 +134,7 @@ func (r *Registry) kitexSource(prefix string, single bool, services []string) *S
 				if last == nil || !bytes.Equal(last, text) {
 					last = append([]byte{}, text...)
 					r.stats.delivered.Add(1)
-					deliver(text, version(revision))
+					deliver(text, version(f.revision))
 				}
 				return 0
 			},

@@ -1,0 +1,124 @@
+package etcd
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/fulmar-rpc/fulmar/cluster"
+	"github.com/fulmar-rpc/fulmar/cluster/registries"
+)
+
+// answering is a follower of instances that is told what etcd answers.
+type answering struct {
+	*follower[cluster.Instance]
+	t         *testing.T
+	delivered [][]cluster.Instance
+}
+
+func newAnswering(t *testing.T, interval time.Duration) *answering {
+	t.Helper()
+	registry, err := New(Config{Endpoints: []string{"127.0.0.1:1"}, Common: registries.Common{DeliverInterval: interval}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = registry.Close() })
+	a := &answering{t: t}
+	a.follower = (&resolver{registry: registry, service: "shop"}).follower(func(list []cluster.Instance) { a.delivered = append(a.delivered, list) })
+	a.values, a.relisted = map[string]*cluster.Instance{}, true
+	a.tell(time.Now().Add(-time.Hour))
+	return a
+}
+
+// put is an event that gives a key an instance.
+func (a *answering) put(key, address string, weight int) *clientv3.Event {
+	value := fmt.Appendf(nil, `{"network":"tcp","address":%q,"weight":%d,"tags":null}`, address, weight)
+	return &clientv3.Event{Type: clientv3.EventTypePut, Kv: &mvccpb.KeyValue{Key: []byte(a.prefix + key), Value: value}}
+}
+
+// gone is an event that removes a key.
+func (a *answering) gone(key string) *clientv3.Event {
+	return &clientv3.Event{Type: clientv3.EventTypeDelete, Kv: &mvccpb.KeyValue{Key: []byte(a.prefix + key)}}
+}
+
+func (a *answering) answer(now time.Time, events ...*clientv3.Event) (again time.Duration) {
+	a.t.Helper()
+	if err := a.apply(clientv3.WatchResponse{Header: &etcdserverpb.ResponseHeader{}, Events: events}); err != nil {
+		a.t.Fatal(err)
+	}
+	return a.tell(now)
+}
+
+// TestResolver_AnswersCostWhatTheyChange: between two lists an answer of etcd about one
+// of ten thousand instances costs no more than it does about one of ten, and the next list
+// has all that came meanwhile.
+func TestResolver_AnswersCostWhatTheyChange(t *testing.T) {
+	cost := func(instances int) float64 {
+		a := newAnswering(t, time.Minute)
+		now := time.Now()
+		address := func(i int) string { return fmt.Sprintf("10.0.%d.%d:1", i/250, i%250) }
+		for i := range instances {
+			a.answer(now, a.put(address(i), address(i), 10))
+		}
+		now = now.Add(time.Minute)
+		a.tell(now)
+		lists := len(a.delivered)
+		now = now.Add(time.Second)
+		weight := 10
+		allocations := testing.AllocsPerRun(20, func() {
+			weight++
+			if wait := a.answer(now, a.put(address(3), address(3), weight)); wait != 59*time.Second {
+				t.Errorf("it wants to be called again after %v", wait)
+			}
+		})
+		a.tell(now.Add(time.Minute))
+		last := a.delivered[len(a.delivered)-1]
+		third := slices.IndexFunc(last, func(i cluster.Instance) bool { return i.Address == address(3) })
+		if len(a.delivered) != lists+1 || len(last) != instances || last[third].Weight != weight {
+			t.Errorf("%d lists, the last one of %d instances", len(a.delivered)-lists, len(last))
+		}
+		return allocations
+	}
+	if few, many := cost(10), cost(10_000); many > few+1 {
+		t.Errorf("an answer allocates %v times with ten thousand instances, %v with ten", many, few)
+	}
+}
+
+// TestResolver_ChangesAreWhatAListSays: however keys come, go and change addresses, also to
+// one that another key has, the lists are those of who looks at all keys each time.
+func TestResolver_ChangesAreWhatAListSays(t *testing.T) {
+	for seed := range uint64(50) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		changes, lists := newAnswering(t, time.Second), newAnswering(t, time.Second)
+		now := time.Now()
+		for range 200 {
+			now = now.Add(time.Duration(random.IntN(2000)) * time.Millisecond)
+			var events []*clientv3.Event
+			for range 1 + random.IntN(4) {
+				key, number := fmt.Sprintf("k%d", random.IntN(8)), random.IntN(8)
+				if random.IntN(3) == 0 {
+					events = append(events, changes.gone(key))
+				} else {
+					events = append(events, changes.put(key, fmt.Sprintf("10.0.0.%d:1", number), 1+random.IntN(3)))
+				}
+			}
+			changes.answer(now, events...)
+			lists.relisted = true
+			lists.answer(now, events...)
+			if !slices.EqualFunc(changes.delivered, lists.delivered, func(a, b []cluster.Instance) bool {
+				return slices.EqualFunc(a, b, func(a, b cluster.Instance) bool { return a.Address == b.Address && a.Weight == b.Weight })
+			}) {
+				t.Fatalf("seed %d: %v, want %v", seed, changes.delivered[len(changes.delivered)-1], lists.delivered[len(lists.delivered)-1])
+			}
+		}
+		if len(changes.delivered) < 20 {
+			t.Fatalf("%d lists", len(changes.delivered))
+		}
+	}
+}
