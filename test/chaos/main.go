@@ -86,20 +86,35 @@ const busyShare = 0.1
 // unlessBusy adds a figure about time that add judges, or only tells it where others
 // had more than busyShare of the processors: then the line says that nothing is
 // decided.
-func (f *figures) unlessBusy(taken float64, add func(*figures)) {
+func (f *figures) unlessBusy(taken float64, add func(*figures)) { f.unlessTaken(taken, busyShare, add) }
+
+// unlessTaken is unlessBusy with another share.
+func (f *figures) unlessTaken(taken, share float64, add func(*figures)) {
 	judged := figures{}
 	add(&judged)
 	f.note("%s", judged.text)
-	if taken <= busyShare {
-		f.late = f.late || judged.failed
-	} else {
-		f.undecided = f.undecided || judged.failed
+	switch {
+	case !judged.failed:
+	case taken <= share:
+		f.late = true
+	default:
+		f.note("others had the processors for %.0f %%", taken*100)
+		f.undecided = true
 	}
 }
 
 // mostUnlessBusy is most for times.
 func (f *figures) mostUnlessBusy(name string, got, limit float64, unit string, taken float64) {
 	f.unlessBusy(taken, func(f *figures) { f.most(name, got, limit, unit) })
+}
+
+// busyTail is busyShare for what the slowest hundredth of the calls decides: where others had
+// more than a hundredth of the time, in pieces of 10 ms and more, those are the calls they hit.
+const busyTail = 0.01
+
+// tailUnlessBusy is mostUnlessBusy for a p99.
+func (f *figures) tailUnlessBusy(name string, got, limit float64, unit string, taken float64) {
+	f.unlessTaken(taken, busyTail, func(f *figures) { f.most(name, got, limit, unit) })
 }
 
 // number prints three digits, or all of a whole number.

@@ -105,7 +105,7 @@ func kills(ctx context.Context, size size) (seen figures, err error) {
 	seen.most("unknown of the others", float64(maybe), float64(rounds*len(all)/2), "")
 	seen.most("failed of the others though they did not run", float64(others-maybe), 0, "")
 	p99 := quantile(took(books, func(*ledger.Call) bool { return true }), 0.99)
-	seen.mostUnlessBusy("p99", ms(p99), 3*ms(normal), " ms", taken)
+	seen.tailUnlessBusy("p99", ms(p99), 3*ms(normal), " ms", taken)
 	seen.ended(books, taken)
 	seen.judged(verdict)
 	seen.examples(books)

@@ -128,7 +128,7 @@ func (o *overloaded) measure(ctx context.Context, size size, journal string, see
 		seen.note("served p99 %.3g ms", ms(quantile(served, 0.99)))
 		seen.note("refused %s", thousands(int64(len(refused))))
 		seen.note("within p50 %.3g ms", ms(quantile(refused, 0.5)))
-		seen.mostUnlessBusy("within p99", ms(quantile(refused, 0.99)), 5, " ms", taken)
+		seen.tailUnlessBusy("within p99", ms(quantile(refused, 0.99)), 5, " ms", taken)
 		seen.note("other failures %d, not made %d, others had the processors for %.0f %%", others, unmade, taken*100)
 		if others > 0 {
 			for _, book := range flood {
