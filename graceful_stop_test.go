@@ -1,6 +1,8 @@
 package fulmar_test
 
 import (
+	"errors"
+	"io"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -8,6 +10,7 @@ import (
 	"github.com/fulmar-rpc/fulmar"
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/simnet"
+	"github.com/fulmar-rpc/fulmar/internal/testservice"
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
 )
 
@@ -54,4 +57,67 @@ func TestServer_OnewayIsNotTheLastCallOfAConnection(t *testing.T) {
 		wantSum(t, conn, 3, 7)
 		wantEnd(t, conn)
 	})
+}
+
+// endlessFeed is one whose streams end with the server.
+type endlessFeed struct{ *feed }
+
+func (endlessFeed) EndsWithServer() {}
+
+// TestServer_EndsEndlessStreamsWhenItStops: a handler that receives finds the end of what is
+// sent, behind what has arrived, and one that waits finds the end of its context. It is so
+// as soon as the stop begins, and for streams that come while it goes on.
+func TestServer_EndsEndlessStreamsWhenItStops(t *testing.T) {
+	service := endlessFeed{&feed{
+		swap: func(stream fulmar.BidiStreamingServer[testservice.Item, testservice.Item]) error {
+			for item, err := range stream.All() {
+				if err := errors.Join(err, stream.Send(item)); err != nil {
+					return err
+				}
+			}
+			return stream.Send(&testservice.Item{Name: "last"})
+		},
+		list: func(_ *testservice.Item, stream fulmar.ServerStreamingServer[testservice.Item]) error {
+			<-stream.Context().Done()
+			return stream.Send(&testservice.Item{Name: "last"})
+		},
+	}}
+	for _, way := range []string{"grpc", "ttheader", "local"} {
+		t.Run(way, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStreamingOf(t, way, func(s *fulmar.Server) { testservice.RegisterFeedServer(s, service) }, fulmar.ServerConfig{}, fulmar.ClientConfig{})
+				swap, err := s.api.Swap(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				list, err := s.api.List(t.Context(), &testservice.Item{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := swap.Send(&testservice.Item{Name: "first"}); err != nil {
+					t.Error(err)
+				}
+				synctest.Wait()
+				start := time.Now()
+				stopped := make(chan error, 1)
+				go func() { stopped <- s.stop() }()
+				for _, want := range []string{"first", "last"} {
+					if item, err := swap.Recv(); err != nil || item.Name != want {
+						t.Errorf("%v, %v, want %s", item, err, want)
+					}
+				}
+				if item, err := list.Recv(); err != nil || item.Name != "last" {
+					t.Errorf("the one that waits: %v, %v", item, err)
+				}
+				for _, recv := range []func() (*testservice.Item, error){swap.Recv, list.Recv} {
+					if item, err := recv(); err != io.EOF {
+						t.Errorf("in the end: %v, %v", item, err)
+					}
+				}
+				if err := <-stopped; err != nil || time.Since(start) > limits.StopGrace {
+					t.Errorf("Serve returned %v after %v", err, time.Since(start))
+				}
+			})
+		})
+	}
 }

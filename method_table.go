@@ -32,6 +32,8 @@ type methodEntry struct {
 	implementation any
 	// unknown: it is not registered, and a peer has made its name up.
 	unknown bool
+	// endless: a graceful stop ends its streams, instead of waiting for them.
+	endless bool
 	// services are those that have a method of this name, if several do.
 	services []string
 	// limiter and serviceLimiter are those of policies; nil if it is not registered: then
@@ -40,6 +42,10 @@ type methodEntry struct {
 	// spare are *reusedMessages of calls that have ended.
 	spare sync.Pool
 }
+
+// endsWithServer is what implementations have whose callers never have enough, and lose
+// nothing when their streams end: those of packages health and reflection.
+type endsWithServer interface{ EndsWithServer() }
 
 func newMethodTable() methodTable {
 	return methodTable{methods: map[methodKey]*methodEntry{}, services: map[string]map[string]*methodEntry{}}
@@ -53,8 +59,9 @@ func (t *methodTable) add(desc *ServiceDesc, implementation any) (ambiguous []st
 	}
 	service := map[string]*methodEntry{}
 	t.services[desc.Name] = service
+	_, endless := implementation.(endsWithServer)
 	for _, method := range desc.Methods {
-		entry := &methodEntry{method: method, implementation: implementation, services: []string{desc.Name}}
+		entry := &methodEntry{method: method, implementation: implementation, endless: endless, services: []string{desc.Name}}
 		service[method.Name] = entry
 		t.methods[methodKey{desc.Name + ":" + method.Name, method.payload()}] = entry
 		key := methodKey{method.Name, method.payload()}

@@ -52,9 +52,16 @@ type Health struct {
 // nothing is known before Set.
 func Register(registrar fulmar.Registrar) *Health {
 	h := &Health{statuses: map[string]Status{"": Serving}, changed: make(chan struct{})}
-	registrar.RegisterService(serviceDesc, h)
+	registrar.RegisterService(serviceDesc, service{h})
 	return h
 }
+
+// service is what is registered.
+type service struct{ *Health }
+
+// EndsWithServer is how package fulmar knows that a graceful stop need not wait for watchers,
+// who never have enough.
+func (service) EndsWithServer() {}
 
 // Set says what is to be answered for a service, by its name on the wire; "" is the server.
 // It has no effect behind Stop.
@@ -68,8 +75,9 @@ func (h *Health) Set(service string, status Status) {
 	h.changeLocked()
 }
 
-// Stop says NotServing of everything, for good: a server that is about to stop does it, in
-// ServerConfig.BeforeStop, and waits until its probes have noticed.
+// Stop says NotServing of everything, for good, and ends the streams of those who watch: a
+// server that is about to stop does it, in ServerConfig.BeforeStop, and waits until its
+// probes have noticed.
 func (h *Health) Stop() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -88,11 +96,15 @@ func (h *Health) changeLocked() {
 	h.changed = make(chan struct{})
 }
 
-// look returns what is known of a service, and what is closed when that may be otherwise.
+// look returns what is known of a service, and what is closed when that may be otherwise;
+// nil if it will not be.
 func (h *Health) look(service string) (status Status, known bool, changed <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	status, known = h.statuses[service]
+	if h.stopped {
+		return status, known, nil
+	}
 	return status, known, h.changed
 }
 
@@ -105,7 +117,10 @@ func (h *Health) check(_ context.Context, asked *request) (*response, error) {
 	return &response{status: status}, nil
 }
 
-// watch answers at each change, until the caller has enough.
+// watch answers at each change, until the caller has enough or nothing will change any more.
+// A client of grpc-go takes the error for a server that does not serve, and watches again: at
+// once if it was told a status, else later and later. So a watch that begins behind Stop
+// tells none.
 func (h *Health) watch(asked *request, stream fulmar.ServerStreamingServer[response]) error {
 	told := Status(-1)
 	for {
@@ -113,11 +128,15 @@ func (h *Health) watch(asked *request, stream fulmar.ServerStreamingServer[respo
 		if !known {
 			status = ServiceUnknown
 		}
-		if status != told {
+		ends := changed == nil
+		if late := ends && told < 0; status != told && !late {
 			if err := stream.Send(&response{status: status}); err != nil {
 				return err
 			}
 			told = status
+		}
+		if ends {
+			return fulmar.NewError(fulmar.Unavailable, "the server is about to stop")
 		}
 		select {
 		case <-changed:
@@ -134,13 +153,13 @@ var serviceDesc = &fulmar.ServiceDesc{
 			Service: ServiceName, Name: "Check", Codec: codec{},
 			NewRequest: func() any { return new(request) },
 			Invoke: func(ctx context.Context, implementation, asked any) (any, error) {
-				return implementation.(*Health).check(ctx, asked.(*request))
+				return implementation.(service).check(ctx, asked.(*request))
 			},
 		},
 		{
 			Service: ServiceName, Name: "Watch", Codec: codec{}, ServerStreams: true,
 			InvokeStream: fulmar.ServeServerStream(func(implementation any, asked *request, stream fulmar.ServerStreamingServer[response]) error {
-				return implementation.(*Health).watch(asked, stream)
+				return implementation.(service).watch(asked, stream)
 			}),
 		},
 	},

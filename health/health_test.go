@@ -2,12 +2,14 @@ package health_test
 
 import (
 	"context"
-	"io"
+	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/fulmar-rpc/fulmar"
 	"github.com/fulmar-rpc/fulmar/health"
+	"github.com/fulmar-rpc/fulmar/internal/simnet"
 	"github.com/fulmar-rpc/fulmar/internal/testkit"
 )
 
@@ -95,15 +97,7 @@ func TestHealth_Check(t *testing.T) {
 func TestHealth_Watch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		known, client := start(t)
-		raw, err := fulmar.RawProtobufMethod(health.ServiceName, "Watch", false)
-		if err != nil {
-			t.Fatal(err)
-		}
-		method := &fulmar.MethodDesc{Service: raw.Service, Name: raw.Name, Codec: raw.Codec, ServerStreams: true}
-		stream, err := fulmar.OpenServerStream[fulmar.Raw, fulmar.Raw](t.Context(), client, method, asked("shop"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		stream := watch(t, client, "shop")
 		next := func() health.Status {
 			answer, err := stream.Recv()
 			if err != nil || len(*answer) != 2 {
@@ -125,11 +119,82 @@ func TestHealth_Watch(t *testing.T) {
 		if status := next(); status != health.NotServing {
 			t.Errorf("in the end %v", status)
 		}
-		stream.Cancel()
-		if _, err := stream.Recv(); err == nil || err == io.EOF {
-			t.Errorf("behind Cancel: %v", err)
+		if _, err := stream.Recv(); fulmar.CodeOf(err) != fulmar.Unavailable {
+			t.Errorf("behind Stop a watch ends with %v", err)
+		}
+		if answer, err := watch(t, client, "shop").Recv(); fulmar.CodeOf(err) != fulmar.Unavailable {
+			t.Errorf("a watch that begins behind Stop: %v, %v", answer, err)
 		}
 	})
+}
+
+// TestHealth_WatchersDoNotHoldUpAStop, whether Stop is called or not.
+func TestHealth_WatchersDoNotHoldUpAStop(t *testing.T) {
+	for name, want := range map[string][]health.Status{"with Stop": {health.Serving, health.NotServing}, "without": {health.Serving}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				network := simnet.New(simnet.Config{})
+				listener, err := network.Listen("server:1")
+				if err != nil {
+					t.Fatal(err)
+				}
+				var known *health.Health
+				server, err := fulmar.NewServer(fulmar.ServerConfig{Listener: listener, BeforeStop: func(context.Context) error {
+					if name == "with Stop" {
+						known.Stop()
+					}
+					return nil
+				}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				known = health.Register(server)
+				ctx, stop := context.WithCancel(t.Context())
+				served := make(chan error, 1)
+				go func() { served <- server.Serve(ctx) }()
+				client, err := fulmar.NewClient(fulmar.ClientConfig{Target: "server:1", Dial: network.Dial, Protocol: fulmar.GRPC})
+				if err != nil {
+					t.Fatal(err)
+				}
+				stream := watch(t, client, "")
+				synctest.Wait()
+				start := time.Now()
+				stop()
+				var told []health.Status
+				for {
+					answer, err := stream.Recv()
+					if err != nil {
+						if code := fulmar.CodeOf(err); code != fulmar.Unavailable && code != fulmar.Canceled {
+							t.Errorf("it ends with %v", err)
+						}
+						break
+					}
+					told = append(told, health.Status((*answer)[1]))
+				}
+				if err := <-served; err != nil || time.Since(start) > time.Second || !slices.Equal(told, want) {
+					t.Errorf("Serve returned %v after %v, and %v was told", err, time.Since(start), told)
+				}
+				if err := client.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// watch begins to watch a service.
+func watch(t *testing.T, client *fulmar.Client, service string) fulmar.ServerStreamingClient[fulmar.Raw] {
+	t.Helper()
+	raw, err := fulmar.RawProtobufMethod(health.ServiceName, "Watch", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	method := &fulmar.MethodDesc{Service: raw.Service, Name: raw.Name, Codec: raw.Codec, ServerStreams: true}
+	stream, err := fulmar.OpenServerStream[fulmar.Raw, fulmar.Raw](t.Context(), client, method, asked(service))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stream
 }
 
 func TestStatus_Names(t *testing.T) {

@@ -448,3 +448,12 @@ func (s *localServerStream) SendHeader(metadata []Pair) error {
 	s.sayLocked(metadata)
 	return nil
 }
+
+// EndReceiving implements ServerStream.
+func (s *localServerStream) EndReceiving() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.up.closed = true
+	wake(s.up.readable)
+	wake(s.up.writable)
+}
