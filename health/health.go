@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/fulmar-rpc/fulmar"
+	"github.com/fulmar-rpc/fulmar/internal/limits"
 )
 
 // ServiceName is the name of the service on the wire.
@@ -68,7 +69,7 @@ func (service) EndsWithServer() {}
 func (h *Health) Set(service string, status Status) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.stopped || h.statuses[service] == status {
+	if before, known := h.statuses[service]; h.stopped || known && before == status {
 		return
 	}
 	h.statuses[service] = status
@@ -117,6 +118,16 @@ func (h *Health) check(_ context.Context, asked *request) (*response, error) {
 	return &response{status: status}, nil
 }
 
+// list answers for all services.
+func (h *Health) list() (*statusList, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if known := len(h.statuses); known > limits.HealthListServices {
+		return nil, fulmar.Errorf(fulmar.ResourceExhausted, "%d services are known (limit %d)", known, limits.HealthListServices)
+	}
+	return &statusList{maps.Clone(h.statuses)}, nil
+}
+
 // watch answers at each change, until the caller has enough or nothing will change any more.
 // A client of grpc-go takes the error for a server that does not serve, and watches again: at
 // once if it was told a status, else later and later. So a watch that begins behind Stop
@@ -154,6 +165,13 @@ var serviceDesc = &fulmar.ServiceDesc{
 			NewRequest: func() any { return new(request) },
 			Invoke: func(ctx context.Context, implementation, asked any) (any, error) {
 				return implementation.(service).check(ctx, asked.(*request))
+			},
+		},
+		{
+			Service: ServiceName, Name: "List", Codec: codec{},
+			NewRequest: func() any { return new(listRequest) },
+			Invoke: func(_ context.Context, implementation, _ any) (any, error) {
+				return implementation.(service).list()
 			},
 		},
 		{

@@ -2,6 +2,7 @@ package health_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/fulmar-rpc/fulmar"
 	"github.com/fulmar-rpc/fulmar/health"
+	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/simnet"
 	"github.com/fulmar-rpc/fulmar/internal/testkit"
 )
@@ -90,6 +92,41 @@ func TestHealth_Check(t *testing.T) {
 			if err := client.Call(t.Context(), method, &wrong, &fulmar.Raw{}); err == nil {
 				t.Errorf("% x is taken for a request", wrong)
 			}
+		}
+	})
+}
+
+func TestHealth_List(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		known, client := start(t)
+		method, err := fulmar.RawProtobufMethod(health.ServiceName, "List", false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list := func(asked fulmar.Raw) (answer fulmar.Raw, err error) {
+			err = client.Call(t.Context(), method, &asked, &answer)
+			return answer, err
+		}
+		known.Set("shop", health.NotServing)
+		known.Set("bank", health.Unknown)
+		want := "\x0a\x06\x0a\x00\x12\x02\x08\x01" + "\x0a\x08\x0a\x04bank\x12\x00" + "\x0a\x0a\x0a\x04shop\x12\x02\x08\x02"
+		for _, asked := range []fulmar.Raw{{}, {0x08, 7}} {
+			if answer, err := list(asked); err != nil || string(answer) != want {
+				t.Errorf("% x, %v, want % x", answer, err, want)
+			}
+		}
+		if answer, err := list(fulmar.Raw{0x80}); err == nil {
+			t.Errorf("what is no message is answered with % x", answer)
+		}
+		for i := range limits.HealthListServices - 3 {
+			known.Set(fmt.Sprint(i), health.Serving)
+		}
+		if _, err := list(nil); err != nil {
+			t.Errorf("as many services as may be: %v", err)
+		}
+		known.Set("one more", health.Serving)
+		if _, err := list(nil); fulmar.CodeOf(err) != fulmar.ResourceExhausted {
+			t.Errorf("too many services: %v", err)
 		}
 	})
 }
