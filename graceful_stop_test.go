@@ -59,16 +59,16 @@ func TestServer_OnewayIsNotTheLastCallOfAConnection(t *testing.T) {
 	})
 }
 
-// endlessFeed is one whose streams end with the server.
-type endlessFeed struct{ *feed }
+// toolFeed is one for tools, whose streams end with the server.
+type toolFeed struct{ *feed }
 
-func (endlessFeed) EndsWithServer() {}
+func (toolFeed) ServesTools() {}
 
-// TestServer_EndsEndlessStreamsWhenItStops: a handler that receives finds the end of what is
+// TestServer_EndsStreamsOfToolsWhenItStops: a handler that receives finds the end of what is
 // sent, behind what has arrived, and one that waits finds the end of its context. It is so
 // as soon as the stop begins, and for streams that come while it goes on.
-func TestServer_EndsEndlessStreamsWhenItStops(t *testing.T) {
-	service := endlessFeed{&feed{
+func TestServer_EndsStreamsOfToolsWhenItStops(t *testing.T) {
+	service := toolFeed{&feed{
 		swap: func(stream fulmar.BidiStreamingServer[testservice.Item, testservice.Item]) error {
 			for item, err := range stream.All() {
 				if err := errors.Join(err, stream.Send(item)); err != nil {

@@ -60,9 +60,9 @@ func Register(registrar fulmar.Registrar) *Health {
 // service is what is registered.
 type service struct{ *Health }
 
-// EndsWithServer is how package fulmar knows that a graceful stop need not wait for watchers,
-// who never have enough.
-func (service) EndsWithServer() {}
+// ServesTools is how package fulmar knows that it should not wait for watchers when it stops,
+// and that a Check or List without the name of a service means another one.
+func (service) ServesTools() {}
 
 // Set says what is to be answered for a service, by its name on the wire; "" is the server.
 // It has no effect behind Stop.

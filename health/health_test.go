@@ -1,8 +1,10 @@
 package health_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -24,7 +26,12 @@ func start(t *testing.T) (*health.Health, *fulmar.Client) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	known := health.Register(server)
+	return health.Register(server), serve(t, server)
+}
+
+// serve serves until the test ends, and returns a client in the same process.
+func serve(t *testing.T, server *fulmar.Server) *fulmar.Client {
+	t.Helper()
 	if _, err := server.Listen(); err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +51,7 @@ func start(t *testing.T) (*health.Health, *fulmar.Client) {
 			t.Error(err)
 		}
 	})
-	return known, client
+	return client
 }
 
 // asked is the request for a service, as bytes.
@@ -161,6 +168,45 @@ func TestHealth_Watch(t *testing.T) {
 		}
 		if answer, err := watch(t, client, "shop").Recv(); fulmar.CodeOf(err) != fulmar.Unavailable {
 			t.Errorf("a watch that begins behind Stop: %v, %v", answer, err)
+		}
+	})
+}
+
+// TestHealth_IsNotMeantWithoutItsName: a client of Kitex's sends the name of a service
+// without its package, and finds a List or Check of that name.
+func TestHealth_IsNotMeantWithoutItsName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		server, err := fulmar.NewServer(fulmar.ServerConfig{LocalOnly: true, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		health.Register(server)
+		desc := &fulmar.ServiceDesc{Name: "shop.v1.Shop"}
+		for _, name := range []string{"List", "Check"} {
+			method, err := fulmar.RawProtobufMethod(desc.Name, name, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			desc.Methods = append(desc.Methods, &fulmar.MethodDesc{
+				Service: desc.Name, Name: name, Codec: method.Codec, NewRequest: func() any { return new(fulmar.Raw) },
+				Invoke: func(context.Context, any, any) (any, error) { return &fulmar.Raw{0x08, 7}, nil },
+			})
+		}
+		server.RegisterService(desc, struct{}{})
+		client := serve(t, server)
+		for _, named := range desc.Methods {
+			method, err := fulmar.RawProtobufMethod("Shop", named.Name, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var answer fulmar.Raw
+			if err := client.Call(t.Context(), method, &fulmar.Raw{}, &answer); err != nil || string(answer) != "\x08\x07" {
+				t.Errorf("%s: % x, %v", named.Name, answer, err)
+			}
+		}
+		if log.Len() > 0 {
+			t.Errorf("it was logged that\n%s", log.String())
 		}
 	})
 }

@@ -44,9 +44,9 @@ func describe(name string) *fulmar.ServiceDesc {
 
 type reflector struct{ server *fulmar.Server }
 
-// EndsWithServer is how package fulmar knows that a graceful stop need not wait: tools keep
+// ServesTools is how package fulmar knows that it should not wait when it stops: tools keep
 // their streams for as long as they run.
-func (*reflector) EndsWithServer() {}
+func (*reflector) ServesTools() {}
 
 // serve answers questions until the client has no more.
 func (r *reflector) serve(stream fulmar.BidiStreamingServer[request, response]) error {
