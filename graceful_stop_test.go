@@ -1,7 +1,6 @@
 package fulmar_test
 
 import (
-	"errors"
 	"io"
 	"testing"
 	"testing/synctest"
@@ -64,18 +63,22 @@ type toolFeed struct{ *feed }
 
 func (toolFeed) ServesTools() {}
 
-// TestServer_EndsStreamsOfToolsWhenItStops: a handler that receives finds the end of what is
-// sent, behind what has arrived, and one that waits finds the end of its context. It is so
-// as soon as the stop begins, and for streams that come while it goes on.
+// TestServer_EndsStreamsOfToolsWhenItStops: a handler that receives is told of the stop,
+// behind what has arrived, and one that waits finds the end of its context, both as soon as
+// the stop begins. No handler takes it for the end of what the caller sends: a stream whose
+// first message has not come is not one without messages, which would be Unimplemented.
 func TestServer_EndsStreamsOfToolsWhenItStops(t *testing.T) {
 	service := toolFeed{&feed{
 		swap: func(stream fulmar.BidiStreamingServer[testservice.Item, testservice.Item]) error {
 			for item, err := range stream.All() {
-				if err := errors.Join(err, stream.Send(item)); err != nil {
+				if err != nil {
+					return err
+				}
+				if err := stream.Send(item); err != nil {
 					return err
 				}
 			}
-			return stream.Send(&testservice.Item{Name: "last"})
+			return nil
 		},
 		list: func(_ *testservice.Item, stream fulmar.ServerStreamingServer[testservice.Item]) error {
 			<-stream.Context().Done()
@@ -94,6 +97,10 @@ func TestServer_EndsStreamsOfToolsWhenItStops(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				silent, err := s.client.OpenStream(t.Context(), testservice.FeedServiceDesc.Methods[0]) // List
+				if err != nil {
+					t.Fatal(err)
+				}
 				if err := swap.Send(&testservice.Item{Name: "first"}); err != nil {
 					t.Error(err)
 				}
@@ -101,17 +108,21 @@ func TestServer_EndsStreamsOfToolsWhenItStops(t *testing.T) {
 				start := time.Now()
 				stopped := make(chan error, 1)
 				go func() { stopped <- s.stop() }()
-				for _, want := range []string{"first", "last"} {
-					if item, err := swap.Recv(); err != nil || item.Name != want {
-						t.Errorf("%v, %v, want %s", item, err, want)
-					}
+				if item, err := swap.Recv(); err != nil || item.Name != "first" {
+					t.Errorf("what had arrived: %v, %v", item, err)
 				}
 				if item, err := list.Recv(); err != nil || item.Name != "last" {
 					t.Errorf("the one that waits: %v, %v", item, err)
 				}
-				for _, recv := range []func() (*testservice.Item, error){swap.Recv, list.Recv} {
-					if item, err := recv(); err != io.EOF {
-						t.Errorf("in the end: %v, %v", item, err)
+				if item, err := list.Recv(); err != io.EOF {
+					t.Errorf("the one that waits, in the end: %v, %v", item, err)
+				}
+				for name, recv := range map[string]func() error{
+					"the one that receives": func() error { _, err := swap.Recv(); return err },
+					"without a message":     func() error { return silent.Recv(&testservice.Item{}) },
+				} {
+					if err := recv(); fulmar.CodeOf(err) != fulmar.Unavailable {
+						t.Errorf("%s ends with %v", name, err)
 					}
 				}
 				if err := <-stopped; err != nil || time.Since(start) > limits.StopGrace {

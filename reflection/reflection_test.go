@@ -2,7 +2,6 @@ package reflection
 
 import (
 	"context"
-	"io"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -116,7 +115,7 @@ func TestReflection_StreamsDoNotHoldUpAStop(t *testing.T) {
 		synctest.Wait()
 		start := time.Now()
 		stop()
-		if answer, err := stream.Recv(); err != io.EOF {
+		if answer, err := stream.Recv(); fulmar.CodeOf(err) != fulmar.Unavailable {
 			t.Errorf("in the end: %v, %v", answer, err)
 		}
 		if err := <-served; err != nil || time.Since(start) > time.Second {

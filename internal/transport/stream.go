@@ -52,8 +52,8 @@ type ServerStream interface {
 	Stream
 	// SendHeader sends metadata in front of the first message. It fails behind that, or a second time.
 	SendHeader(metadata []Pair) error
-	// EndReceiving makes Receive return io.EOF behind what has arrived, as if the client sent no more. It
-	// may be called at any time.
+	// EndReceiving makes Receive return ErrStopping behind what has arrived, unless the client has sent
+	// all. It may be called at any time.
 	EndReceiving()
 }
 

@@ -189,7 +189,7 @@ func (m *streamMessages) endLocked(err error) {
 func (m *streamMessages) EndReceiving() {
 	m.connection.Lock()
 	defer m.connection.Unlock()
-	m.endLocked(io.EOF)
+	m.endLocked(ErrStopping)
 }
 
 // breakLocked makes sending and receiving fail at once.
