@@ -32,6 +32,8 @@ type methodEntry struct {
 	implementation any
 	// unknown: it is not registered, and a peer has made its name up.
 	unknown bool
+	// forTools: its service is for probes and tools.
+	forTools bool
 	// services are those that have a method of this name, if several do.
 	services []string
 	// limiter and serviceLimiter are those of policies; nil if it is not registered: then
@@ -40,6 +42,12 @@ type methodEntry struct {
 	// spare are *reusedMessages of calls that have ended.
 	spare sync.Pool
 }
+
+// servesTools is what implementations have that are for probes and tools, in packages health
+// and reflection. Such callers never have enough, and lose nothing when a graceful stop ends
+// their streams. They speak gRPC, so the methods are found by the name of the service only,
+// and a List or Check of a user is not confused with them where nobody says that name.
+type servesTools interface{ ServesTools() }
 
 func newMethodTable() methodTable {
 	return methodTable{methods: map[methodKey]*methodEntry{}, services: map[string]map[string]*methodEntry{}}
@@ -53,10 +61,14 @@ func (t *methodTable) add(desc *ServiceDesc, implementation any) (ambiguous []st
 	}
 	service := map[string]*methodEntry{}
 	t.services[desc.Name] = service
+	_, tools := implementation.(servesTools)
 	for _, method := range desc.Methods {
-		entry := &methodEntry{method: method, implementation: implementation, services: []string{desc.Name}}
+		entry := &methodEntry{method: method, implementation: implementation, forTools: tools, services: []string{desc.Name}}
 		service[method.Name] = entry
 		t.methods[methodKey{desc.Name + ":" + method.Name, method.payload()}] = entry
+		if tools {
+			continue
+		}
 		key := methodKey{method.Name, method.payload()}
 		if other, exists := t.methods[key]; exists {
 			entry = &methodEntry{services: append(slices.Clone(other.services), desc.Name)}

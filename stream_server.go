@@ -80,6 +80,13 @@ func (s *Server) handleStream(ctx context.Context, in *transport.Inbound, entry 
 	stream.messages = &p.messages
 	stream.server, stream.in, stream.carrier, stream.state = s, in, in.Stream, state
 	ctx = callCtx
+	if entry.forTools {
+		carrier := in.Stream
+		defer context.AfterFunc(s.transport.Stopping(), func() {
+			carrier.EndReceiving()
+			callCtx.end(context.Canceled)
+		})()
+	}
 	var o *observedStream
 	if s.observers != nil {
 		o = &p.observed

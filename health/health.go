@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/fulmar-rpc/fulmar"
+	"github.com/fulmar-rpc/fulmar/internal/limits"
 )
 
 // ServiceName is the name of the service on the wire.
@@ -52,24 +53,32 @@ type Health struct {
 // nothing is known before Set.
 func Register(registrar fulmar.Registrar) *Health {
 	h := &Health{statuses: map[string]Status{"": Serving}, changed: make(chan struct{})}
-	registrar.RegisterService(serviceDesc, h)
+	registrar.RegisterService(serviceDesc, service{h})
 	return h
 }
+
+// service is what is registered.
+type service struct{ *Health }
+
+// ServesTools is how package fulmar knows that it should not wait for watchers when it stops,
+// and that a Check or List without the name of a service means another one.
+func (service) ServesTools() {}
 
 // Set says what is to be answered for a service, by its name on the wire; "" is the server.
 // It has no effect behind Stop.
 func (h *Health) Set(service string, status Status) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.stopped || h.statuses[service] == status {
+	if before, known := h.statuses[service]; h.stopped || known && before == status {
 		return
 	}
 	h.statuses[service] = status
 	h.changeLocked()
 }
 
-// Stop says NotServing of everything, for good: a server that is about to stop does it, in
-// ServerConfig.BeforeStop, and waits until its probes have noticed.
+// Stop says NotServing of everything, for good, and ends the streams of those who watch: a
+// server that is about to stop does it, in ServerConfig.BeforeStop, and waits until its
+// probes have noticed.
 func (h *Health) Stop() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -88,11 +97,15 @@ func (h *Health) changeLocked() {
 	h.changed = make(chan struct{})
 }
 
-// look returns what is known of a service, and what is closed when that may be otherwise.
+// look returns what is known of a service, and what is closed when that may be otherwise;
+// nil if it will not be.
 func (h *Health) look(service string) (status Status, known bool, changed <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	status, known = h.statuses[service]
+	if h.stopped {
+		return status, known, nil
+	}
 	return status, known, h.changed
 }
 
@@ -105,7 +118,20 @@ func (h *Health) check(_ context.Context, asked *request) (*response, error) {
 	return &response{status: status}, nil
 }
 
-// watch answers at each change, until the caller has enough.
+// list answers for all services.
+func (h *Health) list() (*statusList, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if known := len(h.statuses); known > limits.HealthListServices {
+		return nil, fulmar.Errorf(fulmar.ResourceExhausted, "%d services are known (limit %d)", known, limits.HealthListServices)
+	}
+	return &statusList{maps.Clone(h.statuses)}, nil
+}
+
+// watch answers at each change, until the caller has enough or nothing will change any more.
+// A client of grpc-go takes the error for a server that does not serve, and watches again: at
+// once if it was told a status, else later and later. So a watch that begins behind Stop
+// tells none.
 func (h *Health) watch(asked *request, stream fulmar.ServerStreamingServer[response]) error {
 	told := Status(-1)
 	for {
@@ -113,11 +139,15 @@ func (h *Health) watch(asked *request, stream fulmar.ServerStreamingServer[respo
 		if !known {
 			status = ServiceUnknown
 		}
-		if status != told {
+		ends := changed == nil
+		if late := ends && told < 0; status != told && !late {
 			if err := stream.Send(&response{status: status}); err != nil {
 				return err
 			}
 			told = status
+		}
+		if ends {
+			return fulmar.NewError(fulmar.Unavailable, "the server is about to stop")
 		}
 		select {
 		case <-changed:
@@ -134,13 +164,20 @@ var serviceDesc = &fulmar.ServiceDesc{
 			Service: ServiceName, Name: "Check", Codec: codec{},
 			NewRequest: func() any { return new(request) },
 			Invoke: func(ctx context.Context, implementation, asked any) (any, error) {
-				return implementation.(*Health).check(ctx, asked.(*request))
+				return implementation.(service).check(ctx, asked.(*request))
+			},
+		},
+		{
+			Service: ServiceName, Name: "List", Codec: codec{},
+			NewRequest: func() any { return new(listRequest) },
+			Invoke: func(_ context.Context, implementation, _ any) (any, error) {
+				return implementation.(service).list()
 			},
 		},
 		{
 			Service: ServiceName, Name: "Watch", Codec: codec{}, ServerStreams: true,
 			InvokeStream: fulmar.ServeServerStream(func(implementation any, asked *request, stream fulmar.ServerStreamingServer[response]) error {
-				return implementation.(*Health).watch(asked, stream)
+				return implementation.(service).watch(asked, stream)
 			}),
 		},
 	},

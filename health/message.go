@@ -2,6 +2,8 @@ package health
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -11,21 +13,26 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
 )
 
-// request is HealthCheckRequest, response HealthCheckResponse. They are no messages of the
-// official generator: two packages that register messages of one name end a program at its
-// start, and grpc-go has these.
+// request is HealthCheckRequest, response HealthCheckResponse, listRequest HealthListRequest,
+// statusList HealthListResponse. They are no messages of the official generator: two packages
+// that register messages of one name end a program at its start, and grpc-go has these.
 type (
-	request  struct{ service string }
-	response struct{ status Status }
+	request     struct{ service string }
+	response    struct{ status Status }
+	listRequest struct{}
+	statusList  struct{ statuses map[string]Status }
 )
 
-// Numbers of the one field that each has.
+// Numbers of the one field that each has, and of those of an entry of a map.
 const (
-	fieldService protowire.Number = 1
-	fieldStatus  protowire.Number = 1
+	fieldService  protowire.Number = 1
+	fieldStatus   protowire.Number = 1
+	fieldStatuses protowire.Number = 1
+	fieldKey      protowire.Number = 1
+	fieldValue    protowire.Number = 2
 )
 
-// codec is that of both messages, in Protobuf.
+// codec is that of all of them, in Protobuf.
 type codec struct{}
 
 // EncodesProtobuf is how package fulmar knows.
@@ -41,15 +48,30 @@ func (codec) AppendBody(out *linkbuf.Buffer, body any, _ limits.Message) error {
 			b = protowire.AppendString(b, message.service)
 		}
 	case *response:
-		if message.status != Unknown {
-			b = protowire.AppendTag(b, fieldStatus, protowire.VarintType)
-			b = protowire.AppendVarint(b, uint64(message.status))
+		b = message.append(b)
+	case *statusList:
+		for _, service := range slices.Sorted(maps.Keys(message.statuses)) {
+			var entry []byte
+			entry = protowire.AppendTag(entry, fieldKey, protowire.BytesType)
+			entry = protowire.AppendString(entry, service)
+			entry = protowire.AppendTag(entry, fieldValue, protowire.BytesType)
+			entry = protowire.AppendBytes(entry, (&response{message.statuses[service]}).append(nil))
+			b = protowire.AppendTag(b, fieldStatuses, protowire.BytesType)
+			b = protowire.AppendBytes(b, entry)
 		}
 	default:
 		return fmt.Errorf("health: %T is no message of this service", body)
 	}
 	out.Append(b)
 	return nil
+}
+
+func (r *response) append(b []byte) []byte {
+	if r.status != Unknown {
+		b = protowire.AppendTag(b, fieldStatus, protowire.VarintType)
+		b = protowire.AppendVarint(b, uint64(r.status))
+	}
+	return b
 }
 
 // ReadBody implements fulmar.Codec. It keeps no reference to in.
@@ -79,6 +101,7 @@ func (codec) ReadBody(in []byte, body any, _ limits.Message, _ bool) (refers boo
 				status, _ := protowire.ConsumeVarint(value)
 				message.status = Status(status)
 			}
+		case *listRequest: // It has no fields yet.
 		default:
 			return false, fmt.Errorf("health: %T is no message of this service", body)
 		}

@@ -44,6 +44,10 @@ func describe(name string) *fulmar.ServiceDesc {
 
 type reflector struct{ server *fulmar.Server }
 
+// ServesTools is how package fulmar knows that it should not wait when it stops: tools keep
+// their streams for as long as they run.
+func (*reflector) ServesTools() {}
+
 // serve answers questions until the client has no more.
 func (r *reflector) serve(stream fulmar.BidiStreamingServer[request, response]) error {
 	told := map[string]bool{}

@@ -1,8 +1,11 @@
 package reflection
 
 import (
+	"context"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
@@ -74,6 +77,54 @@ func TestAnswer_EveryQuestion(t *testing.T) {
 	if answer := r.answer(&request{kind: askExtensionNumbers, text: "fulmar.test.v1.Jar"}, told); answer.code != 0 || len(answer.numbers) != 0 {
 		t.Errorf("numbers of extensions: %+v", answer)
 	}
+}
+
+// TestReflection_StreamsDoNotHoldUpAStop: a tool that keeps its stream gets its end.
+func TestReflection_StreamsDoNotHoldUpAStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, err := fulmar.NewServer(fulmar.ServerConfig{LocalOnly: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		Register(server)
+		if _, err := server.Listen(); err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		served := make(chan error, 1)
+		go func() { served <- server.Serve(ctx) }()
+		client, err := fulmar.NewClient(fulmar.ClientConfig{Local: server})
+		if err != nil {
+			t.Fatal(err)
+		}
+		method, err := fulmar.RawProtobufMethod(serviceNames()[0], "ServerReflectionInfo", false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		method.ClientStreams, method.ServerStreams = true, true
+		stream, err := fulmar.OpenBidiStream[fulmar.Raw, fulmar.Raw](t.Context(), client, method)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := stream.Send(&fulmar.Raw{0x3a, 0}); err != nil {
+			t.Error(err)
+		}
+		if answer, err := stream.Recv(); err != nil || len(*answer) == 0 {
+			t.Errorf("%v, %v", answer, err)
+		}
+		synctest.Wait()
+		start := time.Now()
+		stop()
+		if answer, err := stream.Recv(); fulmar.CodeOf(err) != fulmar.Unavailable {
+			t.Errorf("in the end: %v, %v", answer, err)
+		}
+		if err := <-served; err != nil || time.Since(start) > time.Second {
+			t.Errorf("Serve returned %v after %v", err, time.Since(start))
+		}
+		if err := client.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // FuzzRequest: any bytes as a request: read, or refused where the library that they are read

@@ -127,6 +127,7 @@ func panicExceptions() []exception {
 // ends them.
 func goroutineExceptions() []exception {
 	return []exception{
+		{rule: "goroutine", file: "stream_server.go", what: "go", reason: "tells a stream that ends with the server that the stop begins, and runs briefly; the end of the stream takes it back"},
 		{rule: "goroutine", file: "stream_reopen.go", what: "go", reason: "opens a stream again for a receiver with a timeout; ends with that, or with the stream, whose end stops it"},
 		{
 			rule: "goroutine", file: "admission.go", what: "go",

@@ -708,6 +708,10 @@ const (
 
 	// GRPCRetries is how often a call is made again that its gRPC server certainly did not see.
 	GRPCRetries = 5
+
+	// HealthListServices is how many services a server may know of that lists the health of
+	// all of them. grpc-go lists as many.
+	HealthListServices = 100
 )
 
 // Streams, the first of any protocol, the others over TTHeader.

@@ -48,8 +48,8 @@ type localQueue struct {
 	taken    uint64
 	messages [][]byte
 	bytes    int
-	// closed: no message follows.
-	closed             bool
+	// closed: no message follows. stopped: nor may one, because the server stops.
+	closed, stopped    bool
 	readable, writable chan struct{}
 
 	// received is the message that was received last. kept: somebody has its memory.
@@ -276,7 +276,9 @@ func (q *localQueue) receive(timeout time.Duration, broken func() error) ([]byte
 			return message[:len(message):len(message)], nil
 		}
 		if err == nil && q.closed {
-			err = io.EOF
+			if err = io.EOF; q.stopped {
+				err = ErrStopping
+			}
 		}
 		q.stream.mu.Unlock()
 		if err != nil {
@@ -447,4 +449,14 @@ func (s *localServerStream) SendHeader(metadata []Pair) error {
 	}
 	s.sayLocked(metadata)
 	return nil
+}
+
+// EndReceiving implements ServerStream.
+func (s *localServerStream) EndReceiving() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.up.stopped = !s.up.closed
+	s.up.closed = true
+	wake(s.up.readable)
+	wake(s.up.writable)
 }

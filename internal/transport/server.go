@@ -100,6 +100,9 @@ type Server struct {
 	log     *peerlog.Log
 	ctx     context.Context
 	cancel  context.CancelFunc
+	// begun ends when a stop begins, and at the end at the latest.
+	begun context.Context
+	begin context.CancelFunc
 	// stopping is when a graceful stop began, nil while serving.
 	stopping atomic.Pointer[time.Time]
 
@@ -129,6 +132,7 @@ func NewServer(config ServerConfig) *Server {
 	s.budget.limit = config.BufferedBytes
 	s.encodings = newEncodings(config.Encodings, runtime.GOMAXPROCS(0))
 	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.begun, s.begin = context.WithCancel(s.ctx)
 	s.local.init(s)
 	return s
 }
@@ -218,6 +222,9 @@ func (s *Server) Serve(ctx context.Context, listener *eventloop.Listener) error 
 	return errors.Join(failed, err)
 }
 
+// Stopping returns what ends when a stop begins: a graceful one, once peers were told, or Close.
+func (s *Server) Stopping() context.Context { return s.begun }
+
 // announceStop begins a graceful stop, and tells peers whose protocol can.
 func (s *Server) announceStop(listener *eventloop.Listener) {
 	now := time.Now()
@@ -229,6 +236,7 @@ func (s *Server) announceStop(listener *eventloop.Listener) {
 		}
 		return true
 	})
+	s.begin() // now: who calls again when his stream has ended knows that he must not do it here
 }
 
 func (s *Server) withDrainTimeout() (context.Context, context.CancelFunc) {

@@ -69,7 +69,7 @@ func (c *serverConn) waitForCallLocked() {
 }
 
 // ErrStopping is Inbound.Invalid of calls that came when the server had been stopping
-// for longer than StopGrace.
+// for longer than StopGrace, and why streams end that a stop does not wait for.
 var ErrStopping = errors.New("the server is stopping")
 
 // refuseIfStopped makes a call be refused that came after StopGrace: it is not executed,

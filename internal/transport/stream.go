@@ -52,6 +52,9 @@ type ServerStream interface {
 	Stream
 	// SendHeader sends metadata in front of the first message. It fails behind that, or a second time.
 	SendHeader(metadata []Pair) error
+	// EndReceiving makes Receive return ErrStopping behind what has arrived, unless the client has sent
+	// all. It may be called at any time.
+	EndReceiving()
 }
 
 // OpenStream begins a call of a streaming method. The request has no body; it belongs to

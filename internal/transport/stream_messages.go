@@ -185,6 +185,13 @@ func (m *streamMessages) endLocked(err error) {
 	wake(m.readable)
 }
 
+// EndReceiving implements ServerStream.
+func (m *streamMessages) EndReceiving() {
+	m.connection.Lock()
+	defer m.connection.Unlock()
+	m.endLocked(ErrStopping)
+}
+
 // breakLocked makes sending and receiving fail at once.
 func (m *streamMessages) breakLocked(err error) {
 	if m.broken == nil {

@@ -1,6 +1,6 @@
 // Command conformance runs the suites and tools of others that need something to talk to:
-// nginx, between clients and servers of ours; sslyze, which scans TLS; h2spec, all cases;
-// grpcurl, which lists, describes and calls what reflection tells it; and connectconformance,
+// nginx, between clients and servers of ours; sslyze, which scans TLS; h2spec, all cases,
+// without TLS and with it; grpcurl, which lists, describes and calls what reflection tells it; and connectconformance,
 // all cases about gRPC, with our server and with our client. It ends with what they say, and
 // fails if something is not as it should be.
 package main
@@ -9,6 +9,7 @@ package main
 //go:generate go run ./generate -o gen
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -19,6 +20,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -58,15 +60,17 @@ func run(ctx context.Context, nginx, sslyze string, out io.Writer) error {
 	} else {
 		others = append(others, scanned(ctx, sslyze, out))
 	}
-	return errors.Join(errors.Join(others...), serving(ctx, func(ctx context.Context, address string) error { return h2spec(ctx, address, out) }),
-		serving(ctx, func(ctx context.Context, address string) error { return grpcurl(ctx, address, out) }),
+	return errors.Join(errors.Join(others...),
+		serving(ctx, fulmar.ServerTLS{}, func(ctx context.Context, address string) error { return h2spec(ctx, address, out) }),
+		h2specTLS(ctx, out),
+		serving(ctx, fulmar.ServerTLS{}, func(ctx context.Context, address string) error { return grpcurl(ctx, address, out) }),
 		connect(ctx, connectModes(), out))
 }
 
 // serving serves on a free port for as long as do takes.
-func serving(ctx context.Context, do func(ctx context.Context, address string) error) (err error) {
+func serving(ctx context.Context, secured fulmar.ServerTLS, do func(ctx context.Context, address string) error) (err error) {
 	// What h2spec sends is wrong on purpose: nobody needs a line for each.
-	server, err := fulmar.NewServer(fulmar.ServerConfig{Address: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler)})
+	server, err := fulmar.NewServer(fulmar.ServerConfig{Address: "127.0.0.1:0", TLS: secured, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}
@@ -86,16 +90,36 @@ func serving(ctx context.Context, do func(ctx context.Context, address string) e
 	return do(ctx, address.String())
 }
 
-// h2spec runs all of its cases.
-func h2spec(ctx context.Context, address string, out io.Writer) error {
+// h2specTLS runs all of its cases over TLS.
+func h2specTLS(ctx context.Context, out io.Writer) (err error) {
+	folder, err := os.MkdirTemp("", "h2spec")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	files, err := newIdentity(folder)
+	if err != nil {
+		return err
+	}
+	secured := fulmar.ServerTLS{Files: fulmar.CertificateFiles{Certificate: files.certificate, Key: files.key}}
+	return serving(ctx, secured, func(ctx context.Context, address string) error { return h2spec(ctx, address, out, "-t", "-k") })
+}
+
+// h2spec runs all of its cases. It fails if one does not pass, or is skipped, which are
+// those that find no answer with a body.
+func h2spec(ctx context.Context, address string, out io.Writer, flags ...string) error {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return err
 	}
-	suite := exec.CommandContext(ctx, "go", "tool", "h2spec", "-h", host, "-p", port, "--timeout", "20")
-	suite.Stdout, suite.Stderr = out, os.Stderr
+	var said bytes.Buffer
+	suite := exec.CommandContext(ctx, "go", append([]string{"tool", "h2spec", "-h", host, "-p", port, "--timeout", "20"}, flags...)...)
+	suite.Stdout, suite.Stderr = io.MultiWriter(out, &said), os.Stderr
 	if err := suite.Run(); err != nil {
-		return fmt.Errorf("h2spec: %w", err)
+		return fmt.Errorf("h2spec %q: %w", flags, err)
+	}
+	if want := "145 tests, 145 passed, 0 skipped, 0 failed"; !strings.Contains(said.String(), want) {
+		return fmt.Errorf("h2spec %q does not say %q", flags, want)
 	}
 	return nil
 }

@@ -90,7 +90,8 @@ func dialThere(t *testing.T, address string) closer {
 }
 
 // TestInterop: every case of interop/client that needs neither credentials of a cloud nor a
-// load balancer. What is wrong ends the process, with a text that names it.
+// load balancer, and a soak in place of rpc_soak and channel_soak, which take connections of
+// grpc-go only. What is wrong ends the process, with a text that names it.
 func TestInterop(t *testing.T) {
 	for name, way := range map[string]struct {
 		serve func(*testing.T) string

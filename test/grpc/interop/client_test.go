@@ -3,8 +3,10 @@ package interop_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,8 +18,8 @@ import (
 	"github.com/fulmar-rpc/fulmar"
 )
 
-// dial returns a client of Fulmar for the test service of grpc-go.
-func dial(t *testing.T) *fulmar.Client {
+// serveThere serves the test service of grpc-go until the test ends.
+func serveThere(t *testing.T) (address string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -27,16 +29,24 @@ func dial(t *testing.T) *fulmar.Client {
 	testpb.RegisterTestServiceServer(server, interop.NewTestServer())
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
-	client, err := fulmar.NewClient(fulmar.ClientConfig{Target: listener.Addr().String(), Protocol: fulmar.GRPC, Timeout: time.Minute})
+	t.Cleanup(func() {
+		server.Stop()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	return listener.Addr().String()
+}
+
+// dial returns a client of Fulmar for that.
+func dial(t *testing.T) *fulmar.Client {
+	t.Helper()
+	client, err := fulmar.NewClient(fulmar.ClientConfig{Target: serveThere(t), Protocol: fulmar.GRPC, Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		if err := client.Close(); err != nil {
-			t.Error(err)
-		}
-		server.Stop()
-		if err := <-served; err != nil {
 			t.Error(err)
 		}
 	})
@@ -213,5 +223,48 @@ func TestClient_InteropEnds(t *testing.T) {
 	}
 	if trailer := echoed.Trailer(); trailer[echoTrailing] != "\x0a\x0b\x0a\x0b\x0a\x0b" {
 		t.Errorf("custom_metadata in a stream: trailer %q", trailer)
+	}
+}
+
+// TestClient_InteropSoaks: calls that share a client, and calls with a client of their own.
+func TestClient_InteropSoaks(t *testing.T) {
+	address := serveThere(t)
+	config := fulmar.ClientConfig{Target: address, Protocol: fulmar.GRPC, Timeout: time.Minute, ConnectTimeout: time.Minute}
+	shared, err := fulmar.NewClient(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := func(client *fulmar.Client) error {
+		response := new(testpb.SimpleResponse)
+		err := client.Call(t.Context(), unaryCall, &testpb.SimpleRequest{ResponseSize: soakResponse, Payload: payload(soakRequest)}, response)
+		if length := len(response.GetPayload().GetBody()); err == nil && length != soakResponse {
+			err = fmt.Errorf("an answer of %d bytes", length)
+		}
+		return err
+	}
+	for name, one := range map[string]func() error{
+		"rpc_soak": func() error { return call(shared) },
+		"channel_soak": func() error {
+			client, err := fulmar.NewClient(config)
+			if err != nil {
+				return err
+			}
+			return errors.Join(call(client), client.Close())
+		},
+	} {
+		var all sync.WaitGroup
+		for range soakWorkers {
+			all.Go(func() {
+				for range soakCalls / soakWorkers {
+					if err := one(); err != nil {
+						t.Errorf("%s: %v", name, err)
+					}
+				}
+			})
+		}
+		all.Wait()
+	}
+	if err := shared.Close(); err != nil {
+		t.Error(err)
 	}
 }

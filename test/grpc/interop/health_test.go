@@ -39,6 +39,15 @@ func TestHealth_AnswersGRPCGo(t *testing.T) {
 	if answer, err := watch.Recv(); err != nil || answer.GetStatus() != grpc_health_v1.HealthCheckResponse_NOT_SERVING {
 		t.Errorf("then %v, %v", answer, err)
 	}
+	list, err := client.List(t.Context(), &grpc_health_v1.HealthListRequest{})
+	if statuses := list.GetStatuses(); err != nil || len(statuses) != 2 ||
+		statuses[""].GetStatus() != grpc_health_v1.HealthCheckResponse_SERVING || statuses["shop"].GetStatus() != grpc_health_v1.HealthCheckResponse_NOT_SERVING {
+		t.Errorf("the list: %v, %v", list, err)
+	}
+	known.Stop()
+	if answer, err := watch.Recv(); status.Code(err) != codes.Unavailable {
+		t.Errorf("behind Stop: %v, %v", answer, err)
+	}
 	if err := conn.Close(); err != nil {
 		t.Error(err)
 	}

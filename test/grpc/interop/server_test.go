@@ -46,13 +46,23 @@ func serveWith(t *testing.T, register func(*fulmar.Server)) (address string) {
 	return listening.String()
 }
 
-// TestServer_InteropCases: every case of interop/client that needs neither credentials of a
-// cloud nor a load balancer (pick_first_unary does). What is wrong ends the process, with a text that names it.
-func TestServer_InteropCases(t *testing.T) {
-	conn, err := grpc.NewClient(serve(t), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
+// notRun are the cases of interop/client that do not run here, with the reasons.
+func notRun() map[string]string {
+	const cloud = "it needs credentials of Google's cloud"
+	const orca = "Fulmar does not report load in ORCA's form, which is for balancers that xDS configures"
+	return map[string]string{
+		"compute_engine_creds": cloud, "service_account_creds": cloud, "jwt_token_creds": cloud, "per_rpc_creds": cloud,
+		"oauth2_auth_token": cloud, "google_default_credentials": cloud, "compute_engine_channel_credentials": cloud,
+		"pick_first_unary": "it asks which of several servers the client of grpc-go picks",
+		"orca_per_rpc":     orca, "orca_oob": orca,
 	}
+}
+
+// TestServer_InteropCases: every case of interop/client, but those of notRun. What is wrong
+// ends the process, with a text that names it.
+func TestServer_InteropCases(t *testing.T) {
+	address := serve(t)
+	conn := connect(t, address)
 	client := testgrpc.NewTestServiceClient(conn)
 	cases := map[string]func(ctx context.Context){
 		"empty_unary":                 func(ctx context.Context) { interop.DoEmptyUnaryCall(ctx, client) },
@@ -71,6 +81,18 @@ func TestServer_InteropCases(t *testing.T) {
 		"unimplemented_service": func(ctx context.Context) {
 			interop.DoUnimplementedService(ctx, testgrpc.NewUnimplementedServiceClient(conn))
 		},
+		"rpc_soak": func(ctx context.Context) {
+			soak(ctx, address, func() (*grpc.ClientConn, func()) { return conn, func() {} })
+		},
+		"channel_soak": func(ctx context.Context) {
+			soak(ctx, address, func() (*grpc.ClientConn, func()) {
+				own := connect(t, address)
+				return own, func() { _ = own.Close() }
+			})
+		},
+	}
+	for name, reason := range notRun() {
+		t.Run(name, func(t *testing.T) { t.Skip(reason) })
 	}
 	ran := 0
 	for name, run := range cases {
@@ -90,4 +112,25 @@ func TestServer_InteropCases(t *testing.T) {
 	if err := conn.Close(); err != nil {
 		t.Error(err)
 	}
+}
+
+func connect(t *testing.T, address string) *grpc.ClientConn {
+	t.Helper()
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Error(err)
+	}
+	return conn
+}
+
+// What a soak does: calls of the sizes that interop/client has, some at a time.
+const soakWorkers, soakCalls, soakRequest, soakResponse = 4, 40, 271828, 314159
+
+// soak makes calls on the connections that channel returns. None may fail; how long one
+// takes says nothing on a machine that others use too.
+func soak(ctx context.Context, address string, channel func() (*grpc.ClientConn, func())) {
+	interop.DoSoakTest(ctx, interop.SoakTestConfig{
+		RequestSize: soakRequest, ResponseSize: soakResponse, PerIterationMaxAcceptableLatency: time.Minute, OverallTimeout: time.Minute,
+		ServerAddr: address, NumWorkers: soakWorkers, Iterations: soakCalls, ChannelForTest: channel,
+	})
 }
