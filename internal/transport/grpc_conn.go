@@ -208,6 +208,7 @@ func (c *grpcConn) add(call *muxCall, fields []http2.Field) error {
 		c.sendLocked(call)
 	} else {
 		call.messages.id = id
+		g.end = c.taken + int64(c.http2.Unsent()) // the server looks at it as soon as it has begun
 	}
 	waiting := int32(len(c.calls))
 	c.waiting.Store(waiting)
@@ -420,15 +421,13 @@ func (c *grpcConn) fail(err error) {
 	c.lent.broke = c.err
 	c.lent.pool.discard(c.lent)
 	for _, call := range calls {
-		failed := waitFailed(PhaseWait, err)
+		end := call.request.grpc.end
+		failed := lossOf(err, end != 0 && end <= written)
 		if call.messages != nil {
 			c.mu.Lock()
 			call.finish(muxOutcome{err: failed})
 			c.mu.Unlock()
 			continue
-		}
-		if end := call.request.grpc.end; end == 0 || end > written {
-			failed.Phase, failed.Sent = PhaseWrite, false
 		}
 		call.finish(muxOutcome{err: failed})
 	}

@@ -78,10 +78,10 @@ func (c *ttstreamConn) call(context.Context, *Request) (*Response, error) {
 func (c *ttstreamConn) failure() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.err == nil && c.leaving {
-		return errors.New("the server takes no streams")
+	if err := cmp.Or(c.err, c.writeErr); err != nil || !c.leaving {
+		return err
 	}
-	return c.err
+	return errors.New("the server takes no streams")
 }
 
 // leave implements streamConn.
@@ -126,8 +126,9 @@ func (c *ttstreamConn) fail(err error) {
 	c.err, c.leaving = err, true
 	c.room.Store(0)
 	c.waiting.Store(0)
+	written := c.writer.writtenLocked()
 	for _, call := range c.calls {
-		call.settleLocked(waitFailed(PhaseWait, err))
+		call.settleLocked(lossOf(err, call.begun <= written))
 	}
 	c.calls = nil
 	c.flow.frames.Close()
@@ -196,7 +197,7 @@ func (c *ttstreamConn) read() {
 			reader.Shrink()
 		}
 		if _, err := reader.Peek(max(need, reader.Len()+1)); err != nil {
-			c.fail(readError(err))
+			c.readFailed(readError(err))
 			return
 		}
 	}
@@ -296,6 +297,16 @@ func (c *ttstreamConn) rest() error {
 	return cmp.Or(c.err, c.writeErr)
 }
 
+// readFailed is muxConn.readFailed.
+func (c *ttstreamConn) readFailed(err error) {
+	c.mu.Lock()
+	if handshake := new(eventloop.HandshakeError); c.writeErr != nil && !errors.As(err, &handshake) {
+		err = c.writeErr
+	}
+	c.mu.Unlock()
+	c.fail(err)
+}
+
 // broken ends the connection for what was wrong on it.
 func (c *ttstreamConn) broken(err error) {
 	var problem *ttstream.Error
@@ -345,8 +356,10 @@ func (c *ttstreamConn) writesLocked() {}
 func (c *ttstreamConn) rests(err error) {
 	if err != nil {
 		c.mu.Lock()
-		c.writeErr = err
+		c.writeErr, c.leaving = err, true
+		c.room.Store(0)
 		c.mu.Unlock()
+		c.peer.drop(c)
 		wake(c.resumes)
 		// A moment for what the server has sent before it closed. read notices the end.
 		_ = c.conn.SetReadDeadline(time.Now().Add(limits.LastWordsTimeout))
@@ -373,7 +386,7 @@ func (c *ttstreamConn) add(call *ttstreamMade, request *ttstream.Request) error 
 		return &CallError{Phase: PhaseEncode, Err: fmt.Errorf("the header of the stream: %w", err)}
 	}
 	c.flow.frames.Attach(id, call)
-	call.id = uint32(id)
+	call.id, call.begun = uint32(id), c.writer.taken+int64(c.flow.frames.Unsent())
 	c.calls[id] = call
 	c.countLocked()
 	return nil
