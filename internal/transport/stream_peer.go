@@ -25,6 +25,9 @@ type streamPeer struct {
 	pool *Pool
 	// start makes a connection one that calls share.
 	start func(*streamPeer, *ClientConn) streamConn
+	// most is how many streams the server takes on a connection over TTHeader, 0 if it has not
+	// said so.
+	most atomic.Int32
 
 	mu sync.Mutex
 	// conns are those that take calls.

@@ -22,6 +22,8 @@ type ttstreamMade struct {
 	request  ttstream.Request
 	// begun is how many bytes of the connection are written when the HEADER is.
 	begun int64
+	// refused: the server has as many streams on the connection as it takes.
+	refused bool
 	// status and trailer are how the server ended the call.
 	status  *Status
 	trailer ReplyHead

@@ -38,6 +38,8 @@ type ttstreamConn struct {
 	// leaving: no stream is added any more. err is why the connection is closed.
 	leaving bool
 	err     error
+	// full: the server has refused the last stream that ended, because it has as many as it takes.
+	full bool
 	// writeErr is why nothing can be written any more.
 	writeErr error
 	usedAt   time.Time
@@ -53,8 +55,10 @@ func startTTStream(peer *streamPeer, lent *ClientConn) streamConn {
 	}
 	close(c.ready)
 	c.flow.base = now
-	c.flow.frames = ttstream.NewConn(ttstream.Config{Client: true, MessageBytes: peer.peer.config.Limits.Bytes}, lent.pool.buffers, 0)
-	c.room.Store(limits.StreamsPerConnection)
+	c.flow.frames = ttstream.NewConn(ttstream.Config{
+		Client: true, MessageBytes: peer.peer.config.Limits.Bytes, PeerStreams: int(peer.most.Load()),
+	}, lent.pool.buffers, 0)
+	c.room.Store(int32(c.flow.frames.Room()))
 	c.writer.init(lent.conn, c, lent.pool.buffers)
 	peer.pool.toShared(lent, c)
 	go c.read()
@@ -148,6 +152,7 @@ func (c *ttstreamConn) removeLocked(call *ttstreamMade) {
 	}
 	delete(c.calls, id)
 	c.flow.frames.Release(id)
+	c.full = call.refused
 	c.countLocked()
 }
 
@@ -157,8 +162,19 @@ func (c *ttstreamConn) countLocked() {
 	if n == 0 {
 		c.usedAt = time.Now()
 	}
-	if !c.leaving {
-		c.room.Store(limits.StreamsPerConnection - n)
+	c.roomLocked()
+}
+
+// roomLocked counts how many more streams there may be, and keeps for other connections what
+// the server has said of that.
+func (c *ttstreamConn) roomLocked() {
+	room := int32(c.flow.frames.Room())
+	if c.leaving || c.full {
+		room = 0
+	}
+	c.room.Store(room)
+	if most := int32(c.flow.frames.PeerStreams()); c.peer.most.Load() != most {
+		c.peer.most.Store(most)
 	}
 }
 
@@ -237,6 +253,9 @@ func (c *ttstreamConn) receive(b []byte) (used, need int, congested bool, err er
 	}
 	if c.err == nil {
 		c.flow.pumpWaiting()
+		c.roomLocked() // The server may have said how many it takes.
+		// Its handlers run for streams that have ended here, and nobody will tell of their end.
+		left = left || c.full && len(c.calls) == 0
 	}
 	c.mu.Unlock()
 	if left {
@@ -273,6 +292,7 @@ func (c *ttstreamConn) obeyLocked(event *ttstream.Event) (ended bool) {
 	case ttstream.EventEnd:
 		call.endLocked(event)
 	default:
+		call.refused = event.Full
 		call.settleLocked(call.resetError(event))
 	}
 	c.removeLocked(call)
