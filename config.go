@@ -329,7 +329,8 @@ type ClientConfig struct {
 	// With less than a second a server that runs all calls that the connection may have is
 	// taken for one that is stopped. Default 10 s (PingAfter). In gRPC, any server is asked,
 	// with a PING, and many close connections on which that happens more often than every
-	// five minutes, so the default is never; the answer has 10 s (HTTP2AnswerTimeout).
+	// five minutes, so the default is never; the answer has 10 s (HTTP2AnswerTimeout). One that
+	// says so is asked half as often from then on, and again, up to 2 h (HTTP2PingAfterMost).
 	PingAfter time.Duration
 	// StreamSendTimeout is that of ServerConfig, for what the server does not take. Default
 	// 1 h (StreamSendTimeout).

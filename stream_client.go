@@ -108,11 +108,8 @@ func (c *Client) OpenStream(ctx context.Context, method *MethodDesc, options ...
 		s.ctx.deadline = s.start.Add(s.limit)
 	}
 	c.explainBegin(&s.governedCall, method, s.chosen.explained)
-	if err := c.nextStream(&s.ctx, Stream{&s.state}); err != nil {
+	if err := s.runChain(); err != nil {
 		return nil, s.failed(err)
-	}
-	if s.current() == nil {
-		return nil, s.failed(&Error{code: Internal, message: "an interceptor went on without opening the stream", executed: ExecutedNo})
 	}
 	if !s.sampled {
 		// It belongs to the caller, who may read it from now on.
@@ -124,6 +121,22 @@ func (c *Client) OpenStream(ctx context.Context, method *MethodDesc, options ...
 	s.unwatch = s.ctx.AfterFunc(func() { s.end(s.failure(s.ctx.Err()), s.ctx.Err()) })
 	s.mu.Unlock()
 	return m, nil
+}
+
+// runChain opens the stream, through the interceptors.
+func (s *clientStream) runChain() error {
+	returned := false
+	defer func() {
+		if !returned { // an interceptor has panicked, or ended the goroutine
+			_ = s.failed(&Error{code: Internal, message: "the call ended in a panic, or with its goroutine", executed: ExecutedMaybe})
+		}
+	}()
+	err := s.client.nextStream(&s.ctx, Stream{&s.state})
+	returned = true
+	if err == nil && s.current() == nil {
+		return &Error{code: Internal, message: "an interceptor went on without opening the stream", executed: ExecutedNo}
+	}
+	return err
 }
 
 // observe begins to tell observers of the stream.
@@ -146,17 +159,21 @@ func (s *clientStream) observe(ctx context.Context) context.Context {
 	return ctx
 }
 
-// failed ends a stream that could not be opened.
+// failed ends a stream that nobody gets, because it could not be opened, or because an
+// interceptor has failed behind that.
 func (s *clientStream) failed(err error) error {
 	if s.current() != nil {
+		s.stopReplay(context.Canceled).Release()
 		s.leave(err)
 	}
 	s.ctx.finish()
 	s.state.ended(err)
 	s.client.explainEnd(&s.governedCall, err)
-	if s.observed != nil {
-		s.observed.err = err
-		s.observed.tell(observe.Event{Phase: observe.PhaseDone})
+	if o := s.observed; o != nil {
+		if o.err = err; s.current() != nil {
+			o.executed = executedWord(ExecutedMaybe)
+		}
+		o.tell(observe.Event{Phase: observe.PhaseDone})
 	}
 	return err
 }
@@ -491,7 +508,15 @@ func OpenServerStream[Req, Res any](ctx context.Context, caller Caller, method *
 	if err != nil {
 		return nil, err
 	}
-	if err := s.send(request, true); err != nil && err != io.EOF {
+	sent := false
+	defer func() {
+		if !sent { // what an interceptor does with each message has ended the goroutine
+			s.Cancel()
+		}
+	}()
+	err = s.send(request, true)
+	sent = true
+	if err != nil && err != io.EOF {
 		return nil, s.end(err, context.Canceled)
 	}
 	return clientStreamOf[Req, Res]{s}, nil

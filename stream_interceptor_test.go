@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -96,4 +98,82 @@ func TestStreams_Interceptors(t *testing.T) {
 			t.Errorf("refused by the server: %v", err)
 		}
 	})
+}
+
+// TestStreams_InterceptorFailsBehindNext: nobody gets the stream that was opened, so it ends,
+// and its places with it.
+func TestStreams_InterceptorFailsBehindNext(t *testing.T) {
+	refused := fulmar.NewError(fulmar.PermissionDenied, "behind")
+	ways := map[string]fulmar.StreamInterceptor{
+		"fails": func(ctx context.Context, call fulmar.Stream, next fulmar.StreamNext) error {
+			if err := next(ctx, call); err != nil {
+				return err
+			}
+			return refused
+		},
+		"opens it twice": func(ctx context.Context, call fulmar.Stream, next fulmar.StreamNext) error {
+			if err := next(ctx, call); err != nil {
+				return err
+			}
+			return next(ctx, call)
+		},
+		"panics": func(ctx context.Context, call fulmar.Stream, next fulmar.StreamNext) error {
+			if err := next(ctx, call); err != nil {
+				return err
+			}
+			panic(refused)
+		},
+		"ends its goroutine": func(ctx context.Context, call fulmar.Stream, next fulmar.StreamNext) error {
+			if err := next(ctx, call); err != nil {
+				return err
+			}
+			runtime.Goexit()
+			return nil
+		},
+		"ends the goroutine that sends": func(ctx context.Context, call fulmar.Stream, next fulmar.StreamNext) error {
+			call.OnSend(func(any) error { runtime.Goexit(); return nil })
+			return next(ctx, call)
+		},
+	}
+	for what, interceptor := range ways {
+		ends := new(atomic.Int32)
+		noting := func(ctx context.Context, call fulmar.Stream, next fulmar.StreamNext) error {
+			call.OnEnd(func(err error) {
+				if err != nil {
+					ends.Add(1)
+				}
+			})
+			return interceptor(ctx, call, next)
+		}
+		for _, way := range directWays {
+			t.Run(what+"/"+way, func(t *testing.T) {
+				ends.Store(0)
+				synctest.Test(t, func(t *testing.T) { failBehindNext(t, way, noting, ends) })
+			})
+		}
+	}
+}
+
+// failBehindNext opens streams that an interceptor spoils. ends is how many have told of that.
+func failBehindNext(t *testing.T, way string, interceptor fulmar.StreamInterceptor, ends *atomic.Int32) {
+	s := newStreaming(t, way, &feed{}, fulmar.ServerConfig{}, fulmar.ClientConfig{StreamInterceptors: []fulmar.StreamInterceptor{interceptor}})
+	const streams = 10
+	for range streams {
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			defer func() { _ = recover() }()
+			if list, err := s.api.List(t.Context(), &testservice.Item{}); err == nil {
+				t.Errorf("got a stream: %v", list)
+			}
+		}()
+		<-ended
+	}
+	synctest.Wait()
+	if n := s.server.Stats().Calls; n != 0 {
+		t.Errorf("%d of %d calls run for streams that nobody has", n, streams)
+	}
+	if n := ends.Load(); n != streams {
+		t.Errorf("%d of %d streams have told that they failed", n, streams)
+	}
 }

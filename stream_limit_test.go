@@ -2,7 +2,10 @@ package fulmar_test
 
 import (
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/fulmar-rpc/fulmar"
 	"github.com/fulmar-rpc/fulmar/internal/testservice"
@@ -31,5 +34,92 @@ func TestStreams_MessageLimit(t *testing.T) {
 			}
 			swap.Cancel()
 		}
+	})
+}
+
+// swapOnce opens a stream, and has a message come back. The stream stays open.
+func swapOnce(t *testing.T, s *streaming) fulmar.BidiStreamingClient[testservice.Item, testservice.Item] {
+	t.Helper()
+	swap, err := s.api.Swap(t.Context())
+	if err != nil {
+		t.Error(err)
+		return nil
+	}
+	if err = swap.Send(&testservice.Item{Name: "x"}); err == nil {
+		_, err = swap.Recv()
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	return swap
+}
+
+// TestStreams_FewAllowed: streams beyond what a server takes on a connection go to other
+// connections, or wait.
+func TestStreams_FewAllowed(t *testing.T) {
+	const allowed, count = 4, 11
+	for _, way := range []string{"grpc", "ttheader"} {
+		for name, open := range map[string]func(func()){
+			"one after the other": func(open func()) {
+				for range count {
+					open()
+				}
+			},
+			"together": func(open func()) {
+				var group sync.WaitGroup
+				for range count {
+					group.Go(open)
+				}
+				group.Wait()
+			},
+		} {
+			t.Run(way+"/"+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := newStreaming(t, way, &feed{}, fulmar.ServerConfig{MaxConnectionCalls: allowed}, fulmar.ClientConfig{})
+					open(func() { swapOnce(t, s) })
+				})
+			})
+		}
+	}
+}
+
+// TestStreams_FewAllowedAndWaitedFor: where there is no other connection, a stream waits.
+func TestStreams_FewAllowedAndWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStreaming(t, "ttheader", &feed{}, fulmar.ServerConfig{MaxConnectionCalls: 1}, fulmar.ClientConfig{MaxConnections: 1})
+		first := swapOnce(t, s)
+		const lasts = time.Minute
+		time.AfterFunc(lasts, first.Cancel)
+		begun := time.Now()
+		swapOnce(t, s)
+		if took := time.Since(begun); took != lasts {
+			t.Errorf("the second stream waited for %v, the first took %v", took, lasts)
+		}
+	})
+}
+
+// TestStreams_HandlersGoOn: who gives streams up and opens others meets handlers over TTHeader
+// that have not returned. It gets another connection.
+func TestStreams_HandlersGoOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service := &feed{swap: func(stream fulmar.BidiStreamingServer[testservice.Item, testservice.Item]) error {
+			item, err := stream.Recv()
+			if err == nil {
+				err = stream.Send(item)
+			}
+			<-stream.Context().Done()
+			time.Sleep(time.Second)
+			return err
+		}}
+		s := newStreaming(t, "ttheader", service, fulmar.ServerConfig{MaxConnectionCalls: 2}, fulmar.ClientConfig{})
+		kept := swapOnce(t, s)
+		for range 10 {
+			swapOnce(t, s).Cancel()
+			synctest.Wait()
+		}
+		if err := kept.Send(&testservice.Item{}); err != nil {
+			t.Error(err)
+		}
+		kept.Cancel()
 	})
 }

@@ -65,6 +65,49 @@ func TestStreams_ClientThatTakesNothing(t *testing.T) {
 	}
 }
 
+// TestStreams_StalledIsOver: a stream of which a message could not be sent has no later one,
+// and has not succeeded, though its handler says so, or goes on.
+func TestStreams_StalledIsOver(t *testing.T) {
+	for _, way := range directWays {
+		for _, size := range []int{100 << 10, 16<<10 - 20} { // a few of the second fill a window, with what is around them
+			synctest.Test(t, func(t *testing.T) {
+				stalled, sent := make(chan struct{}), int32(0)
+				service := &feed{swap: func(stream fulmar.BidiStreamingServer[testservice.Item, testservice.Item]) error {
+					message := &testservice.Item{Name: strings.Repeat("x", size)}
+					for ; stream.Send(message) == nil; message.Count = sent {
+						sent++
+					}
+					close(stalled)
+					if _, err := stream.Recv(); err != nil { // until there is room again
+						return err
+					}
+					if err := stream.Send(message); err != io.EOF {
+						t.Errorf("%s: a message behind the one that could not be sent: %v", way, err)
+					}
+					return nil
+				}}
+				s := newStreaming(t, way, service, fulmar.ServerConfig{StreamSendTimeout: time.Minute}, fulmar.ClientConfig{})
+				swap, err := s.api.Swap(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				<-stalled
+				for got := range sent {
+					if item, err := swap.Recv(); err != nil || item.Count != got {
+						t.Fatalf("%s: message %d: %v", way, got, err)
+					}
+				}
+				if err := swap.Send(&testservice.Item{}); err != nil {
+					t.Error(err)
+				}
+				if item, err := swap.Recv(); fulmar.CodeOf(err) != fulmar.Internal {
+					t.Errorf("%s: behind %d messages: %v, %v", way, sent, item, err)
+				}
+			})
+		}
+	}
+}
+
 // TestStreams_ServerThatTakesNothing is the same the other way round.
 func TestStreams_ServerThatTakesNothing(t *testing.T) {
 	for _, way := range directWays {

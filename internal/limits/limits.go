@@ -693,6 +693,11 @@ const (
 	HTTP2PingInterval = 10 * time.Second
 	HTTP2PingStrikes  = 2
 
+	// HTTP2PingAfterMost is how long a client waits at most before it pings a server that
+	// has complained of its pings: each time it waits twice as long. Servers of gRPC wait as long
+	// before they ping.
+	HTTP2PingAfterMost = 2 * time.Hour
+
 	// HTTP2AnswerTimeout is how long our settings and pings wait for an answer.
 	HTTP2AnswerTimeout = 10 * time.Second
 

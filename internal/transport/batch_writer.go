@@ -18,6 +18,9 @@ type batchWriter struct {
 	// The lock of the source guards these. writing: somebody writes.
 	gathering     gathering
 	writing, over bool
+	// taken is how many bytes were taken to be written, accepted how many of them the network
+	// has.
+	taken, accepted int64
 	// Only who writes uses these: an empty buffer, and pieces of a full one.
 	spare  *linkbuf.Buffer
 	pieces [][]byte
@@ -67,7 +70,7 @@ func (w *batchWriter) flush() {
 			go w.writeWaiting(full, rest, n)
 			return
 		}
-		if !w.wrote(full, err) {
+		if !w.wrote(full, n, err) {
 			return
 		}
 	}
@@ -102,8 +105,8 @@ func (w *batchWriter) writeWaiting(full *linkbuf.Buffer, rest [][]byte, written 
 			}
 			rest, written = w.pieces, 0
 		}
-		_, err := w.conn.WriteRest(rest, written)
-		if !w.wrote(full, err) {
+		n, err := w.conn.WriteRest(rest, written)
+		if !w.wrote(full, written+n, err) {
 			return
 		}
 		full = nil
@@ -124,14 +127,16 @@ func (w *batchWriter) take() *linkbuf.Buffer {
 	w.gathering.takenLocked()
 	full := source.swapLocked(w.spare)
 	w.spare = nil
+	w.taken += int64(full.Len())
 	source.Unlock()
 	source.swapped()
 	w.pieces = full.Slices(w.pieces[:0])
 	return full
 }
 
-// wrote follows a write of what was taken. It returns false if that was the last one.
-func (w *batchWriter) wrote(full *linkbuf.Buffer, err error) bool {
+// wrote follows a write of n bytes of what was taken. It returns false if that was the last
+// one.
+func (w *batchWriter) wrote(full *linkbuf.Buffer, n int64, err error) bool {
 	full.Release()
 	clear(w.pieces)
 	if cap(w.pieces) > sendKept {
@@ -140,6 +145,7 @@ func (w *batchWriter) wrote(full *linkbuf.Buffer, err error) bool {
 	source := w.source
 	source.Lock()
 	w.spare = full
+	w.accepted += n
 	w.over = w.over || err != nil
 	over := w.over
 	if over {
@@ -153,6 +159,15 @@ func (w *batchWriter) wrote(full *linkbuf.Buffer, err error) bool {
 		source.rests(err)
 	}
 	return !over
+}
+
+// writtenLocked returns how many bytes the peer may have: all of a batch of which nobody has
+// said what became of it.
+func (w *batchWriter) writtenLocked() int64 {
+	if w.writing {
+		return w.taken
+	}
+	return w.accepted
 }
 
 func (w *batchWriter) endLocked() {

@@ -27,6 +27,8 @@ type grpcConn struct {
 	// base is when the clock of http2 began.
 	base   time.Time
 	scheme string
+	// pings is after how long without a byte the server is pinged, 0 for never.
+	pings time.Duration
 	// room is how many more streams the server takes, waiting how many calls there are.
 	room    atomic.Int32
 	waiting atomic.Int32
@@ -60,10 +62,10 @@ type grpcConn struct {
 }
 
 func newGRPCConn(peer *streamPeer, lent *ClientConn) *grpcConn {
-	now := time.Now()
-	config := http2.Config{Client: true, PingAfter: http2.Nanoseconds(peer.peer.config.Ping)}
+	now, pings := time.Now(), peer.pings()
+	config := http2.Config{Client: true, PingAfter: http2.Nanoseconds(pings)}
 	c := &grpcConn{
-		peer: peer, lent: lent, conn: lent.conn, base: now, scheme: "http", usedAt: now,
+		peer: peer, lent: lent, pings: pings, conn: lent.conn, base: now, scheme: "http", usedAt: now,
 		calls: map[uint32]*muxCall{}, settles: make(chan struct{}),
 	}
 	if lent.conn.TLS() != nil {
@@ -208,6 +210,7 @@ func (c *grpcConn) add(call *muxCall, fields []http2.Field) error {
 		c.sendLocked(call)
 	} else {
 		call.messages.id = id
+		g.end = c.taken + int64(c.http2.Unsent()) // the server looks at it as soon as it has begun
 	}
 	waiting := int32(len(c.calls))
 	c.waiting.Store(waiting)
@@ -215,7 +218,7 @@ func (c *grpcConn) add(call *muxCall, fields []http2.Field) error {
 		c.crowd.Store(waiting)
 	}
 	c.wakeLocked(call.deadline)
-	if waiting == 1 && c.peer.peer.config.Ping > 0 {
+	if waiting == 1 && c.pings > 0 {
 		c.tickLocked(call.began)
 	}
 	return nil
@@ -420,15 +423,13 @@ func (c *grpcConn) fail(err error) {
 	c.lent.broke = c.err
 	c.lent.pool.discard(c.lent)
 	for _, call := range calls {
-		failed := waitFailed(PhaseWait, err)
+		end := call.request.grpc.end
+		failed := lossOf(err, end != 0 && end <= written)
 		if call.messages != nil {
 			c.mu.Lock()
 			call.finish(muxOutcome{err: failed})
 			c.mu.Unlock()
 			continue
-		}
-		if end := call.request.grpc.end; end == 0 || end > written {
-			failed.Phase, failed.Sent = PhaseWrite, false
 		}
 		call.finish(muxOutcome{err: failed})
 	}

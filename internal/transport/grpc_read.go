@@ -121,6 +121,9 @@ func (c *grpcConn) obeyLocked(event *http2.Event, now time.Time, did *grpcRead) 
 		if event.Code != http2.NoError {
 			c.why = fmt.Errorf("it said %v: %.100q", event.Code, event.Data)
 		}
+		if event.Code == http2.EnhanceYourCalm && string(event.Data) == http2.TooManyPings {
+			c.peer.pingsLess(c.pings)
+		}
 		return
 	}
 	call := c.calls[event.Stream]

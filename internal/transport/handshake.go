@@ -67,6 +67,16 @@ func waitFailed(phase Phase, err error) *CallError {
 	return &CallError{Phase: phase, Sent: true, Err: err}
 }
 
+// lossOf is the error of a call whose connection fails. sent: the server may have looked at
+// it.
+func lossOf(err error, sent bool) *CallError {
+	failed := waitFailed(PhaseWait, err)
+	if failed.Sent && !sent {
+		failed.Phase, failed.Sent = PhaseWrite, false
+	}
+	return failed
+}
+
 // handshakeFailed is told of a connection that ended before it was open.
 func (s *Server) handshakeFailed(conn *eventloop.Conn, err error) {
 	var failed *eventloop.HandshakeError

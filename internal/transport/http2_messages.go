@@ -150,8 +150,11 @@ func (h *http2Server) finishStream(in *Inbound, s *serverStream, head ReplyHead)
 func (m *serverMessages) finishLocked(head *ReplyHead) error {
 	s := m.stream
 	h := s.server
-	if m.rest != nil {
+	switch {
+	case m.rest != nil:
 		return h.statusLocked(s, ReplyHead{Code: uint32(grpc.Internal)}, "the handler returned while a message waited to be sent")
+	case m.unsendable != nil:
+		return h.statusLocked(s, ReplyHead{Code: uint32(grpc.Internal)}, lacksMessage)
 	}
 	err := m.headersLocked(nil)
 	if err == nil {

@@ -48,9 +48,10 @@ type localQueue struct {
 	taken    uint64
 	messages [][]byte
 	bytes    int
-	// closed: no message follows. stopped: nor may one, because the server stops.
-	closed, stopped    bool
-	readable, writable chan struct{}
+	// closed: no message follows. stopped: nor may one, because the server stops. stalled: one
+	// could not be sent, so none may follow.
+	closed, stopped, stalled bool
+	readable, writable       chan struct{}
 
 	// received is the message that was received last. kept: somebody has its memory.
 	received []byte
@@ -158,6 +159,9 @@ func (s *localStream) finish(status *Status, trailer ReplyHead) error {
 	if s.over || s.client != nil {
 		return context.Canceled
 	}
+	if s.down.stalled && status == nil && trailer.Business == nil {
+		status = &Status{Code: uint32(grpc.Internal), Message: lacksMessage}
+	}
 	s.over, s.status, s.trailer = true, status, trailer
 	s.sayLocked(nil)
 	s.down.closed = true
@@ -210,7 +214,7 @@ func (q *localQueue) send(last bool, broken func() error) error {
 	for {
 		q.stream.mu.Lock()
 		err := broken()
-		if err == nil && q.closed {
+		if err == nil && (q.closed || q.stalled) {
 			err = io.EOF
 		}
 		if err != nil {
@@ -237,6 +241,7 @@ func (q *localQueue) send(last bool, broken func() error) error {
 		case <-stalled:
 			q.stream.mu.Lock()
 			still := q.taken == waited
+			q.stalled = q.stalled || still
 			q.stream.mu.Unlock()
 			if stalled = nil; still {
 				q.pool.Put(message)

@@ -137,3 +137,37 @@ func TestStream_LastMessage(t *testing.T) {
 		}
 	})
 }
+
+// TestStream_LostBeforeItLeft: whether the server may have seen a stream depends on whether
+// its header has been written, or is being written.
+func TestStream_LostBeforeItLeft(t *testing.T) {
+	onEachCarrier(t, func(t *testing.T, protocol wire.Protocol) {
+		pair := newStreamPair(t, protocol, echo)
+		written := pair.open(t.Context(), t, "echo")
+		defer written.Release()
+		synctest.Wait()
+		var conn streamConn
+		var mu sync.Locker
+		var writing *bool
+		if protocol == wire.GRPC {
+			c := pair.peer.grpc.conns[0].(*grpcConn)
+			conn, mu, writing = c, &c.mu, &c.writing
+		} else {
+			c := pair.peer.streams.conns[0].(*ttstreamConn)
+			conn, mu, writing = c, &c.mu, &c.writer.writing
+		}
+		mu.Lock()
+		*writing = true // by this test, which takes nothing
+		mu.Unlock()
+		waiting := pair.open(t.Context(), t, "echo")
+		defer waiting.Release()
+		conn.fail(errors.New("broken"))
+		for name, stream := range map[string]Stream{"written": written, "waiting": waiting} {
+			_, err := stream.Receive(0)
+			failed := new(CallError)
+			if !errors.As(err, &failed) || failed.Sent != (name == "written") {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	})
+}

@@ -25,6 +25,11 @@ type streamPeer struct {
 	pool *Pool
 	// start makes a connection one that calls share.
 	start func(*streamPeer, *ClientConn) streamConn
+	// most is how many streams the server takes on a connection over TTHeader, 0 if it has not
+	// said so.
+	most atomic.Int32
+	// pingAfter is after how long servers of gRPC are pinged that have complained, 0 if none has.
+	pingAfter atomic.Int64
 
 	mu sync.Mutex
 	// conns are those that take calls.
@@ -353,6 +358,23 @@ func opened(err error) error {
 		return err
 	}
 	return &earlyError{err}
+}
+
+// pings returns after how long without a byte a server of gRPC is pinged, 0 for never.
+func (g *streamPeer) pings() time.Duration {
+	if g.peer.config.Ping <= 0 {
+		return 0
+	}
+	return max(g.peer.config.Ping, time.Duration(g.pingAfter.Load()))
+}
+
+// pingsLess follows a server's complaint of pings on a connection that sent them so often. Of
+// several that complain together each is of the same.
+func (g *streamPeer) pingsLess(after time.Duration) {
+	slower := int64(min(2*min(after, limits.HTTP2PingAfterMost), limits.HTTP2PingAfterMost))
+	for before := g.pingAfter.Load(); slower > before && !g.pingAfter.CompareAndSwap(before, slower); {
+		before = g.pingAfter.Load()
+	}
 }
 
 // drop takes a connection out of those that calls go to.

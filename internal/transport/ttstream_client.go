@@ -20,6 +20,10 @@ type ttstreamMade struct {
 	deadline time.Time
 	conn     *ttstreamConn
 	request  ttstream.Request
+	// begun is how many bytes of the connection are written when the HEADER is.
+	begun int64
+	// refused: the server has as many streams on the connection as it takes.
+	refused bool
 	// status and trailer are how the server ended the call.
 	status  *Status
 	trailer ReplyHead

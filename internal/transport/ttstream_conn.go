@@ -38,6 +38,8 @@ type ttstreamConn struct {
 	// leaving: no stream is added any more. err is why the connection is closed.
 	leaving bool
 	err     error
+	// full: the server has refused the last stream that ended, because it has as many as it takes.
+	full bool
 	// writeErr is why nothing can be written any more.
 	writeErr error
 	usedAt   time.Time
@@ -53,8 +55,10 @@ func startTTStream(peer *streamPeer, lent *ClientConn) streamConn {
 	}
 	close(c.ready)
 	c.flow.base = now
-	c.flow.frames = ttstream.NewConn(ttstream.Config{Client: true, MessageBytes: peer.peer.config.Limits.Bytes}, lent.pool.buffers, 0)
-	c.room.Store(limits.StreamsPerConnection)
+	c.flow.frames = ttstream.NewConn(ttstream.Config{
+		Client: true, MessageBytes: peer.peer.config.Limits.Bytes, PeerStreams: int(peer.most.Load()),
+	}, lent.pool.buffers, 0)
+	c.room.Store(int32(c.flow.frames.Room()))
 	c.writer.init(lent.conn, c, lent.pool.buffers)
 	peer.pool.toShared(lent, c)
 	go c.read()
@@ -78,10 +82,10 @@ func (c *ttstreamConn) call(context.Context, *Request) (*Response, error) {
 func (c *ttstreamConn) failure() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.err == nil && c.leaving {
-		return errors.New("the server takes no streams")
+	if err := cmp.Or(c.err, c.writeErr); err != nil || !c.leaving {
+		return err
 	}
-	return c.err
+	return errors.New("the server takes no streams")
 }
 
 // leave implements streamConn.
@@ -126,8 +130,9 @@ func (c *ttstreamConn) fail(err error) {
 	c.err, c.leaving = err, true
 	c.room.Store(0)
 	c.waiting.Store(0)
+	written := c.writer.writtenLocked()
 	for _, call := range c.calls {
-		call.settleLocked(waitFailed(PhaseWait, err))
+		call.settleLocked(lossOf(err, call.begun <= written))
 	}
 	c.calls = nil
 	c.flow.frames.Close()
@@ -147,6 +152,7 @@ func (c *ttstreamConn) removeLocked(call *ttstreamMade) {
 	}
 	delete(c.calls, id)
 	c.flow.frames.Release(id)
+	c.full = call.refused
 	c.countLocked()
 }
 
@@ -156,8 +162,19 @@ func (c *ttstreamConn) countLocked() {
 	if n == 0 {
 		c.usedAt = time.Now()
 	}
-	if !c.leaving {
-		c.room.Store(limits.StreamsPerConnection - n)
+	c.roomLocked()
+}
+
+// roomLocked counts how many more streams there may be, and keeps for other connections what
+// the server has said of that.
+func (c *ttstreamConn) roomLocked() {
+	room := int32(c.flow.frames.Room())
+	if c.leaving || c.full {
+		room = 0
+	}
+	c.room.Store(room)
+	if most := int32(c.flow.frames.PeerStreams()); c.peer.most.Load() != most {
+		c.peer.most.Store(most)
 	}
 }
 
@@ -196,7 +213,7 @@ func (c *ttstreamConn) read() {
 			reader.Shrink()
 		}
 		if _, err := reader.Peek(max(need, reader.Len()+1)); err != nil {
-			c.fail(readError(err))
+			c.readFailed(readError(err))
 			return
 		}
 	}
@@ -236,6 +253,9 @@ func (c *ttstreamConn) receive(b []byte) (used, need int, congested bool, err er
 	}
 	if c.err == nil {
 		c.flow.pumpWaiting()
+		c.roomLocked() // The server may have said how many it takes.
+		// Its handlers run for streams that have ended here, and nobody will tell of their end.
+		left = left || c.full && len(c.calls) == 0
 	}
 	c.mu.Unlock()
 	if left {
@@ -272,6 +292,7 @@ func (c *ttstreamConn) obeyLocked(event *ttstream.Event) (ended bool) {
 	case ttstream.EventEnd:
 		call.endLocked(event)
 	default:
+		call.refused = event.Full
 		call.settleLocked(call.resetError(event))
 	}
 	c.removeLocked(call)
@@ -294,6 +315,16 @@ func (c *ttstreamConn) rest() error {
 		c.flow.frames.Tick(c.flow.at(time.Now()))
 	}
 	return cmp.Or(c.err, c.writeErr)
+}
+
+// readFailed is muxConn.readFailed.
+func (c *ttstreamConn) readFailed(err error) {
+	c.mu.Lock()
+	if handshake := new(eventloop.HandshakeError); c.writeErr != nil && !errors.As(err, &handshake) {
+		err = c.writeErr
+	}
+	c.mu.Unlock()
+	c.fail(err)
 }
 
 // broken ends the connection for what was wrong on it.
@@ -345,8 +376,10 @@ func (c *ttstreamConn) writesLocked() {}
 func (c *ttstreamConn) rests(err error) {
 	if err != nil {
 		c.mu.Lock()
-		c.writeErr = err
+		c.writeErr, c.leaving = err, true
+		c.room.Store(0)
 		c.mu.Unlock()
+		c.peer.drop(c)
 		wake(c.resumes)
 		// A moment for what the server has sent before it closed. read notices the end.
 		_ = c.conn.SetReadDeadline(time.Now().Add(limits.LastWordsTimeout))
@@ -373,7 +406,7 @@ func (c *ttstreamConn) add(call *ttstreamMade, request *ttstream.Request) error 
 		return &CallError{Phase: PhaseEncode, Err: fmt.Errorf("the header of the stream: %w", err)}
 	}
 	c.flow.frames.Attach(id, call)
-	call.id = uint32(id)
+	call.id, call.begun = uint32(id), c.writer.taken+int64(c.flow.frames.Unsent())
 	c.calls[id] = call
 	c.countLocked()
 	return nil

@@ -117,10 +117,11 @@ const (
 	// StreamCancelPath is who cancelled a stream.
 	StreamCancelPath = "ttscp"
 	// StreamWindow is how many bytes of a stream the sender takes, or takes besides,
-	// decimal, and StreamMessage the longest message that it takes. Only peers of ours
-	// have them.
+	// decimal, StreamMessage the longest message that it takes, and StreamCount how many
+	// streams of a connection a server takes. Only peers of ours have them.
 	StreamWindow  = "fulmar-window"
 	StreamMessage = "fulmar-message"
+	StreamCount   = "fulmar-streams"
 )
 
 // The control packet by which a server says on a multiplexed connection that it

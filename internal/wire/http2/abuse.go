@@ -143,9 +143,9 @@ func (c *Conn) countLost(n int) error {
 // frames. They are not saved up.
 func (c *Conn) excuse() { c.excuses = min(c.excuses+1, limits.HTTP2OtherFrames) }
 
-// tooManyPings is what clients of gRPC, all of them, look for in a GOAWAY: they ping half
+// TooManyPings is what clients of gRPC, all of them, look for in a GOAWAY: they ping half
 // as often on their next connection. Anything else they take for an outage.
-const tooManyPings = "too_many_pings"
+const TooManyPings = "too_many_pings"
 
 // countPing counts pings that come too soon and that nothing excuses.
 func (c *Conn) countPing(now Nanoseconds) error {
@@ -161,7 +161,7 @@ func (c *Conn) countPing(now Nanoseconds) error {
 	c.strikes++
 	if c.strikes > limits.HTTP2PingStrikes {
 		problem := c.calm("pings", c.strikes, limits.HTTP2PingStrikes)
-		problem.told = tooManyPings
+		problem.told = TooManyPings
 		return problem
 	}
 	return nil

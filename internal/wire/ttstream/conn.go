@@ -25,6 +25,9 @@ type Config struct {
 	MessageBytes int
 	// Streams bounds streams until they are released, 250 (StreamsPerConnection).
 	Streams int
+	// PeerStreams is how many a client begins before the server has said how many it takes,
+	// Streams.
+	PeerStreams int
 	// Window is what a stream of our own peers may receive that was not consumed,
 	// 256 KiB (StreamWindowBytes). Off is the largest that there is.
 	Window int
@@ -44,6 +47,7 @@ type config struct {
 	window, buffer, connection  int64
 	unsentBytes                 int
 	windowText, messageSizeText string
+	streamsText                 string
 }
 
 func (c Config) resolve() config {
@@ -58,6 +62,7 @@ func (c Config) resolve() config {
 	}
 	r.windowText = strconv.FormatInt(r.window, 10)
 	r.messageSizeText = strconv.Itoa(r.messageBytes)
+	r.streamsText = strconv.Itoa(r.streams)
 	return r
 }
 
@@ -112,9 +117,10 @@ type Event struct {
 	Business            Business
 	// Path is through which services a cancellation came, commas between them.
 	Path string
-	// NotExecuted says that the peer has certainly done nothing for the stream.
-	NotExecuted bool
-	Problem     *Error
+	// NotExecuted says that the peer has certainly done nothing for the stream, Full that
+	// this is because it has as many as it takes.
+	NotExecuted, Full bool
+	Problem           *Error
 }
 
 // Conn is one side of a connection. Methods must be called by one goroutine at a time.
@@ -152,13 +158,15 @@ type peer struct {
 	known, told bool
 	// window is the first credit of a stream, message the longest message.
 	window, message int64
-	gone            bool
+	// streams is how many it takes.
+	streams int
+	gone    bool
 }
 
 // NewConn returns one side of a connection. Memory comes from pool.
 func NewConn(config Config, pool *linkbuf.Pool, now Nanoseconds) *Conn {
 	c := &Conn{config: config.resolve(), out: linkbuf.New(pool), streams: map[int32]*stream{}}
-	c.peer.message = limits.FrameLengthMax
+	c.peer.message, c.peer.streams = limits.FrameLengthMax, limits.Or(config.PeerStreams, c.config.streams, math.MaxInt32)
 	c.counts.began = now
 	return c
 }

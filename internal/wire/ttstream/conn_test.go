@@ -234,10 +234,17 @@ func TestConn_Shutdown(t *testing.T) {
 
 func TestConn_Refused(t *testing.T) {
 	client, server := newPair(t, ttstream.Config{}, ttstream.Config{Streams: 1})
-	client.open("a")
-	client.open("b")
+	if room := client.conn.Room(); room != limits.StreamsPerConnection {
+		t.Errorf("room for %d streams before the server has said anything", room)
+	}
+	a, b := client.open("a"), client.open("b")
 	settle(client, server)
-	client.want(`reset 2 fulmar-executed=no failure 12011 "too many streams" not executed`)
+	client.want(`reset 2 fulmar-executed=no failure 12011 "too many streams" not executed, full`)
+	if _, err := client.conn.Open(ttstream.Request{Method: "c"}); !errors.Is(err, ttstream.ErrStreams) || client.conn.Room() != 0 || client.conn.PeerStreams() != 1 {
+		t.Errorf("more streams than the server takes: %v", err)
+	}
+	client.conn.Release(a)
+	client.conn.Release(b)
 	server.conn.Shutdown(true)
 	client.open("c")
 	settle(client, server)

@@ -156,6 +156,9 @@ func describe(e ttstream.Event) string {
 	}
 	if e.NotExecuted {
 		b.WriteString(" not executed")
+		if e.Full {
+			b.WriteString(", full")
+		}
 	}
 	if e.Problem != nil {
 		fmt.Fprintf(&b, " problem: %v", e.Problem)

@@ -1,6 +1,8 @@
 package ttstream
 
 import (
+	"math"
+
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
 	"github.com/fulmar-rpc/fulmar/internal/wire"
@@ -130,12 +132,20 @@ func (c *Conn) learn(info wire.Info) {
 	if message, ok := number(text); ok {
 		c.peer.message = min(message, limits.FrameLengthMax)
 	}
+	text, _ = info.String(wire.StreamCount)
+	if streams, ok := number(text); ok && streams > 0 {
+		c.peer.streams = int(min(streams, math.MaxInt32))
+	}
 	for _, s := range c.streams {
 		// What went before counts.
 		s.limited, s.message = true, c.peer.message
 		c.give(s, window)
 	}
 }
+
+// tooManyStreams is the text of a refusal by which a client knows that another connection may
+// take the stream.
+const tooManyStreams = "too many streams"
 
 // begin takes a HEADER that begins a stream, at a server.
 func (c *Conn) begin(f *Frame, now Nanoseconds) (Event, error) {
@@ -145,7 +155,7 @@ func (c *Conn) begin(f *Frame, now Nanoseconds) (Event, error) {
 	case c.refusing:
 		refusal = Failure{Code: CodeClosing, Message: "server is going away"}
 	case len(c.streams) >= c.config.streams:
-		refusal = Failure{Code: CodeInternal, Message: "too many streams"}
+		refusal = Failure{Code: CodeInternal, Message: tooManyStreams}
 	}
 	if err := thriftwire.CheckName(f.Method); err != nil {
 		if err := c.countBreach(); err != nil {
@@ -201,7 +211,8 @@ func (c *Conn) introduce() {
 	c.peer.known, c.peer.told = true, true
 	c.pairs = append(c.pairs[:0],
 		ttheader.Pair{Key: wire.StreamWindow, Value: c.config.windowText},
-		ttheader.Pair{Key: wire.StreamMessage, Value: c.config.messageSizeText})
+		ttheader.Pair{Key: wire.StreamMessage, Value: c.config.messageSizeText},
+		ttheader.Pair{Key: wire.StreamCount, Value: c.config.streamsText})
 	c.control++
 	c.send(&outgoing{kind: FrameMeta, pairs: c.pairs})
 	if c.stopping {
@@ -280,6 +291,7 @@ func (c *Conn) reset(s *stream, f *Frame, now Nanoseconds) (Event, error) {
 	}
 	executed, ok := f.Info.String(wire.Executed)
 	event.NotExecuted = ok && string(executed) == executedNo && c.config.client && !s.headed
+	event.Full = event.NotExecuted && event.Failure.Message == tooManyStreams
 	c.closeStream(s)
 	return event, nil
 }

@@ -31,10 +31,18 @@ func (c *Conn) mayOpen() error {
 		return c.err
 	case !c.config.client || c.stopping || c.peer.gone:
 		return ErrGoingAway
-	case len(c.streams) >= c.config.streams:
-		return fmt.Errorf("%w (limit %d)", ErrStreams, c.config.streams)
+	case c.Room() == 0:
+		return fmt.Errorf("%w (limit %d)", ErrStreams, min(c.config.streams, c.peer.streams))
 	}
 	return nil
+}
+
+// PeerStreams returns how many streams the server takes, as far as anybody knows.
+func (c *Conn) PeerStreams() int { return c.peer.streams }
+
+// Room returns how many more streams there may be, of those that a client begins.
+func (c *Conn) Room() int {
+	return max(min(c.config.streams, c.peer.streams)-len(c.streams), 0)
 }
 
 // Open begins a stream, at a client. The caller releases it.
