@@ -50,6 +50,10 @@ const (
 	// ErrorMessageBytes bounds the text of an error that leaves for a peer.
 	ErrorMessageBytes = 4 << 10
 
+	// ErrorDetailsBytes bounds the details of an error in gRPC. Longer ones are left out: they
+	// would be headers, which no window holds back, and most clients take 8 to 16 KiB of those.
+	ErrorDetailsBytes = 16 << 10
+
 	// HeaderInfoBytes bounds the part of a TTHeader behind its fixed 14 bytes,
 	// read or written, HeaderPairs the keys and values in it, and
 	// HeaderTransforms the transform ids, none of which is known. The format
