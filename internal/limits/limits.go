@@ -693,9 +693,12 @@ const (
 	HTTP2OtherFrames = 1000
 
 	// HTTP2PingInterval is how long a peer waits between pings without messages in
-	// between. HTTP2PingStrikes do not, the next one ends the connection.
-	HTTP2PingInterval = 10 * time.Second
-	HTTP2PingStrikes  = 2
+	// between, or HTTP2PingEarlyPercent less: it is the least that clients of grpc-go wait, and
+	// networks do not delay each ping as long. Those of HTTP2PingStrikes that do not in
+	// HTTP2Period, or until we send a message, are forgiven, the next one ends the connection.
+	HTTP2PingInterval     = 10 * time.Second
+	HTTP2PingEarlyPercent = 10
+	HTTP2PingStrikes      = 2
 
 	// HTTP2AnswerTimeout is how long our settings and pings wait for an answer.
 	HTTP2AnswerTimeout = 10 * time.Second
