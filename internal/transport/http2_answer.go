@@ -17,9 +17,6 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/wire/http2"
 )
 
-// deflateLeast is how long an answer must be to be compressed: less is not shorter.
-const deflateLeast = 512
-
 // send answers a call with a message, or with the business error of its head.
 func (h *http2Server) send(call *Inbound, s *serverStream, o *outgoing) error {
 	if s.reply.Business != nil {
