@@ -159,7 +159,7 @@ func (s *localStream) finish(status *Status, trailer ReplyHead) error {
 		return context.Canceled
 	}
 	s.over, s.status, s.trailer = true, status, trailer
-	s.sayLocked(nil)
+	s.said = true // how it ended, which endedLocked tells
 	s.down.closed = true
 	s.endedLocked()
 	return nil

@@ -455,7 +455,7 @@ func (s *ttstreamCall) SendHeader(metadata []Pair) error {
 		}
 	}
 	t.mu.Unlock()
-	t.flushNow()
+	flushHeader(t, metadata)
 	return err
 }
 
