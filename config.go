@@ -73,8 +73,8 @@ type ServerConfig struct {
 	// MaxBufferedBytes bounds the bytes of all messages together that are
 	// arriving, wait to be decoded, or wait for their peer to read them, and of
 	// the headers of calls that run. Calls for which there is no room are refused
-	// with ResourceExhausted. Default: a quarter of the memory limit of the process
-	// (GOMEMLIMIT) if it has one, else 512 MiB (BufferedBytesMax).
+	// with ResourceExhausted, and a stream ends so whose message has to wait.
+	// Default: a quarter of the memory limit of the process (GOMEMLIMIT) if it has one, else 512 MiB (BufferedBytesMax).
 	MaxBufferedBytes int64
 	// MaxConnections bounds open connections; more are closed at once. Default:
 	// ConnectionsPercent of the file descriptors that the process may open, after

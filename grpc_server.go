@@ -15,6 +15,8 @@ const http2Protocol = "h2"
 // WithDetails returns a copy of e that tells a caller in gRPC more than its code and
 // message: status is a google.rpc.Status in Protobuf, as status.Proto of grpc-go makes it,
 // and should have the same code and message. It is copied. Other protocols do not carry it.
+// If it is longer than 16 KiB (ErrorDetailsBytes), or than the caller takes, it is left out,
+// and the message says so.
 func (e *Error) WithDetails(status []byte) *Error {
 	detailed := *e
 	detailed.details = slices.Clone(status)

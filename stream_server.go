@@ -246,6 +246,8 @@ func (s *serverStream) failure(err error) error {
 		return &Error{code: DeadlineExceeded, origin: OriginTransport, executed: ExecutedMaybe, message: err.Error(), cause: err}
 	case errors.Is(err, context.Canceled):
 		return &Error{code: Canceled, origin: OriginTransport, executed: ExecutedMaybe, message: "the caller has gone", cause: err}
+	case errors.Is(err, transport.ErrOverloaded):
+		return &Error{code: ResourceExhausted, executed: ExecutedMaybe, message: "no room for a message of the stream: " + err.Error(), cause: err}
 	}
 	failed := invalid(err)
 	failed.executed = ExecutedMaybe

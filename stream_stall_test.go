@@ -325,3 +325,74 @@ func TestStreams_EndWhileAMessageWaits(t *testing.T) {
 		}
 	}
 }
+
+// TestStreams_WaitingMessagesAreCounted: what waits until the client takes it counts, until
+// the last of it has left, and a stream for whose message there is no room ends. Others of
+// the connection go on.
+func TestStreams_WaitingMessagesAreCounted(t *testing.T) {
+	const streams, length, budget = 8, 1 << 20, 4 << 20
+	for _, way := range []string{"grpc", "ttheader"} {
+		synctest.Test(t, func(t *testing.T) {
+			ended := make(chan error, streams)
+			service := &feed{list: func(item *testservice.Item, stream fulmar.ServerStreamingServer[testservice.Item]) error {
+				err := error(nil)
+				for n := 0; n < int(item.Count) && err == nil; n++ {
+					err = stream.Send(&testservice.Item{Name: strings.Repeat("x", length)})
+				}
+				ended <- err
+				return err
+			}}
+			s := newStreaming(t, way, service, fulmar.ServerConfig{MaxBufferedBytes: budget}, fulmar.ClientConfig{})
+			var lists []fulmar.ServerStreamingClient[testservice.Item]
+			for range streams {
+				list, err := s.api.List(t.Context(), &testservice.Item{Count: 3})
+				if err != nil {
+					t.Fatal(err)
+				}
+				lists = append(lists, list)
+				time.Sleep(time.Minute)
+			}
+			if held := s.server.Stats().BufferedBytes; held < budget-2*length || held > budget {
+				t.Errorf("%s: %d bytes are held (limit %d)", way, held, budget)
+			}
+			refused := len(ended)
+			if refused < streams-budget/length || refused == streams {
+				t.Errorf("%s: %d of %d streams have ended", way, refused, streams)
+			}
+			for range refused {
+				if err := <-ended; fulmar.CodeOf(err) != fulmar.ResourceExhausted || !strings.Contains(err.Error(), "no room for a message of the stream") {
+					t.Errorf("%s: the handler was told %v", way, err)
+				}
+			}
+			swap, err := s.api.Swap(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := swap.Send(&testservice.Item{}); err != nil {
+				t.Errorf("%s: another stream: %v", way, err)
+			}
+			if _, err := swap.Recv(); err != nil {
+				t.Errorf("%s: another stream: %v", way, err)
+			}
+			got := map[fulmar.Code]int{}
+			for _, list := range lists {
+				err := error(nil)
+				for err == nil {
+					_, err = list.Recv()
+				}
+				if err == io.EOF {
+					err = nil
+				}
+				got[fulmar.CodeOf(err)]++
+			}
+			if got[0] != streams-refused || got[fulmar.ResourceExhausted] != refused {
+				t.Errorf("%s: streams ended with %v", way, got)
+			}
+			swap.Cancel()
+			synctest.Wait()
+			if held := s.server.Stats().BufferedBytes; held != 0 {
+				t.Errorf("%s: %d bytes are held afterwards", way, held)
+			}
+		})
+	}
+}

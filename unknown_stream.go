@@ -103,11 +103,10 @@ func (f *forwardedStream) fail(err error) {
 // sendReplies passes on what the server sends, and returns how the call ended.
 func (f *forwardedStream) sendReplies() error {
 	header, err := f.out.HeaderMetadata()
-	if err == nil {
-		if pairs := passable(header.pairs); len(pairs) > 0 {
-			if err := f.in.sendHeader(pairs); err != nil {
-				return err
-			}
+	if err == nil && header.pairs != nil {
+		// Also without metadata it says that the call has begun.
+		if err := f.in.sendHeader(passable(header.pairs)); err != nil {
+			return err
 		}
 	}
 	for {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/fulmar-rpc/fulmar"
 	"github.com/fulmar-rpc/fulmar/internal/testservice"
@@ -59,6 +60,55 @@ func TestForwardStreams_BetweenProtocols(t *testing.T) {
 					var business *fulmar.BusinessError
 					if _, err := swap.Recv(); !errors.As(err, &business) || business.Status() != 1001 || business.Extra()["left"] != "3" {
 						t.Errorf("it ends with %v", err)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestForwardStreams_HeaderWithoutMetadata: a header that the server sends in front of its
+// first message comes at once. A stream without one ends as it did.
+func TestForwardStreams_HeaderWithoutMetadata(t *testing.T) {
+	service := &feed{
+		swap: func(stream fulmar.BidiStreamingServer[testservice.Item, testservice.Item]) error {
+			if err := stream.SendHeader(nil); err != nil {
+				return err
+			}
+			_, err := stream.Recv()
+			return err
+		},
+		fill: func(fulmar.ClientStreamingServer[testservice.Item, testservice.Item]) error {
+			return fulmar.NewError(fulmar.NotFound, "not here")
+		},
+	}
+	for _, in := range directWays {
+		for _, out := range directWays {
+			t.Run(in+" to "+out, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := throughProxy(t, in, out, service, fulmar.ServerConfig{})
+					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+					defer cancel()
+					swap, err := s.api.Swap(ctx)
+					if err != nil {
+						t.Fatal(err)
+					}
+					start := time.Now()
+					if header, err := swap.Header(); err != nil || len(header) > 0 || time.Since(start) > time.Second {
+						t.Errorf("the header is %v, %v, after %v", header, err, time.Since(start))
+					}
+					if err := swap.Send(&testservice.Item{}); err != nil {
+						t.Error(err)
+					}
+					if _, err := swap.Recv(); err != io.EOF {
+						t.Errorf("it ends with %v", err)
+					}
+					fill, err := s.api.Fill(ctx)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if _, err := fill.CloseAndRecv(); fulmar.CodeOf(err) != fulmar.NotFound {
+						t.Errorf("a stream that fails at once: %v", err)
 					}
 				})
 			})

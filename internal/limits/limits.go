@@ -50,6 +50,10 @@ const (
 	// ErrorMessageBytes bounds the text of an error that leaves for a peer.
 	ErrorMessageBytes = 4 << 10
 
+	// ErrorDetailsBytes bounds the details of an error in gRPC. Longer ones are left out: they
+	// would be headers, which no window holds back, and most clients take 8 to 16 KiB of those.
+	ErrorDetailsBytes = 16 << 10
+
 	// HeaderInfoBytes bounds the part of a TTHeader behind its fixed 14 bytes,
 	// read or written, HeaderPairs the keys and values in it, and
 	// HeaderTransforms the transform ids, none of which is known. The format
@@ -689,9 +693,12 @@ const (
 	HTTP2OtherFrames = 1000
 
 	// HTTP2PingInterval is how long a peer waits between pings without messages in
-	// between. HTTP2PingStrikes do not, the next one ends the connection.
-	HTTP2PingInterval = 10 * time.Second
-	HTTP2PingStrikes  = 2
+	// between, or HTTP2PingEarlyPercent less: it is the least that clients of grpc-go wait, and
+	// networks do not delay each ping as long. Those of HTTP2PingStrikes that do not in
+	// HTTP2Period, or until we send a message, are forgiven, the next one ends the connection.
+	HTTP2PingInterval     = 10 * time.Second
+	HTTP2PingEarlyPercent = 10
+	HTTP2PingStrikes      = 2
 
 	// HTTP2PingAfterMost is how long a client waits at most before it pings a server that
 	// has complained of its pings: each time it waits twice as long. Servers of gRPC wait as long

@@ -89,29 +89,51 @@ func ParseApplicationException(body []byte) (exception ApplicationException, err
 // valid UTF-8 without control characters, of ErrorMessageBytes at most. What it returns
 // is clean.
 func CleanMessage(text string) string {
-	const mark = "... (cut)"
-	const most = limits.ErrorMessageBytes - len(mark)
-	isLong := len(text) > limits.ErrorMessageBytes
-	if isLong {
-		text = text[:most]
+	if len(text) > limits.ErrorMessageBytes || !isPlain(text) {
+		text = CutMessage(text, limits.ErrorMessageBytes)
 	}
-	if !isPlain(text) {
-		// A byte that is replaced becomes three.
-		text = strings.Map(func(r rune) rune {
-			if isControl(r) {
-				return utf8.RuneError
-			}
-			return r
-		}, strings.ToValidUTF8(text, "\uFFFD"))
-	}
-	if !isLong && len(text) <= limits.ErrorMessageBytes {
+	if isPlain(text) {
 		return text
 	}
-	end := min(len(text), most)
-	for end < len(text) && !utf8.RuneStart(text[end]) {
+	// A byte that is replaced becomes three.
+	return CutMessage(strings.Map(func(r rune) rune {
+		if isControl(r) {
+			return utf8.RuneError
+		}
+		return r
+	}, text), limits.ErrorMessageBytes)
+}
+
+// cutMark is at the end of a text that was longer.
+const cutMark = "... (cut)"
+
+// CutMessage makes a text valid UTF-8 of that many bytes at most, and leaves it as it is if
+// it is that.
+func CutMessage(text string, most int) string {
+	room := max(most-len(cutMark), 0)
+	isLong := len(text) > most
+	if isLong {
+		text = text[:runeStart(text, room)]
+	}
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	switch {
+	case !isLong && len(text) <= most:
+		return text
+	case most < len(cutMark):
+		return ""
+	}
+	return text[:runeStart(text, min(room, len(text)))] + cutMark
+}
+
+// runeStart returns where in front of end a rune of a text begins, or end if it is between two.
+func runeStart(text string, end int) int {
+	for range utf8.UTFMax - 1 {
+		if end == 0 || end == len(text) || utf8.RuneStart(text[end]) {
+			break
+		}
 		end--
 	}
-	return text[:end] + mark
+	return end
 }
 
 func isControl(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r == 0x7f }

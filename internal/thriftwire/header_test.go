@@ -144,6 +144,29 @@ func TestCleanMessage_FitsToLeave(t *testing.T) {
 	}
 }
 
+func TestCutMessage_KeepsWhatFits(t *testing.T) {
+	for _, test := range []struct {
+		text string
+		most int
+		want string
+	}{
+		{"a\r\x00b", 4, "a\r\x00b"},
+		{"a\xffb", 5, "a\uFFFDb"},
+		{"a\xffbcdefghijk", 12, "a... (cut)"},
+		{strings.Repeat("€", 10), 15, "€€... (cut)"},
+		{strings.Repeat("€", 10), 14, "€... (cut)"},
+		{strings.Repeat("😀", 10), 12, "... (cut)"},
+		{strings.Repeat("\x80", 100), 14, "\uFFFD... (cut)"},
+		{strings.Repeat("x", 10), 8, ""},
+		{"x", 0, ""},
+		{"", 0, ""},
+	} {
+		if got := thriftwire.CutMessage(test.text, test.most); got != test.want {
+			t.Errorf("CutMessage(%q, %d) = %q, want %q", test.text, test.most, got, test.want)
+		}
+	}
+}
+
 // FuzzHeader: no input panics or reads past its end, and what is accepted can
 // be written again to the same bytes.
 func FuzzHeader(f *testing.F) {

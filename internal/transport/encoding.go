@@ -296,8 +296,11 @@ func tooLongInflated(limit int) error {
 	return &grpc.Error{Code: grpc.ResourceExhausted, Detail: fmt.Sprintf("message of more than %d bytes when it is inflated (limit %d)", limit, limit)}
 }
 
-// deflate returns a message behind its prefix, nil if it cannot be compressed. The pieces
-// begin with the prefix that it has without compression.
+// deflateLeast is how long a message must be to be worth trying: less is not shorter.
+const deflateLeast = 512
+
+// deflate returns a message behind its prefix, nil if it cannot be compressed, or is no shorter
+// then. The pieces, of that length, begin with the prefix that it has without compression.
 func (c *encoding) deflate(pieces [][]byte, length int) (packed []byte) {
 	defer func() {
 		if recover() != nil {
@@ -321,6 +324,9 @@ func (c *encoding) deflate(pieces [][]byte, length int) (packed []byte) {
 	}
 	c.writers.Put(writer)
 	b := out.Bytes()
+	if len(b) >= length {
+		return nil
+	}
 	grpc.PutPrefix(b, len(b)-grpc.PrefixSize, true)
 	return b
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -22,7 +23,35 @@ func newGzip(turns int) *encoding {
 func packed(c *encoding, message []byte) []byte {
 	prefixed := append(make([]byte, grpc.PrefixSize), message...)
 	half := len(prefixed) / 2
-	return c.deflate([][]byte{prefixed[:half], prefixed[half:]}, len(prefixed))[grpc.PrefixSize:]
+	if b := c.deflate([][]byte{prefixed[:half], prefixed[half:]}, len(prefixed)); b != nil {
+		return b[grpc.PrefixSize:]
+	}
+	var longer bytes.Buffer
+	writer := c.writer(&longer)
+	_, _ = writer.Write(message)
+	_ = writer.Close()
+	return longer.Bytes()
+}
+
+// TestEncoding_OnlyWhatGetsShorter: a message that does not is sent as it is.
+func TestEncoding_OnlyWhatGetsShorter(t *testing.T) {
+	noise := make([]byte, 10_000)
+	rand.NewChaCha8([32]byte{}).Read(noise)
+	codec := newGzip(0)
+	for name, test := range map[string]struct {
+		message []byte
+		packed  bool
+	}{
+		"zeros":        {make([]byte, len(noise)), true},
+		"noise":        {noise, false},
+		"mostly noise": {append(make([]byte, 100), noise...), true},
+	} {
+		prefixed := append(make([]byte, grpc.PrefixSize), test.message...)
+		b := codec.deflate([][]byte{prefixed}, len(prefixed))
+		if (b != nil) != test.packed || len(b) >= len(prefixed) {
+			t.Errorf("%s: %d bytes became %d", name, len(prefixed), len(b))
+		}
+	}
 }
 
 // inflateAll is inflate where nothing is counted.

@@ -107,9 +107,8 @@ func (g *grpcCall) pack(request *Request) {
 	if g.packs == nil || g.packed != nil || request.Len() < deflateLeast {
 		return
 	}
-	g.packed = g.packs.deflate(request.slices(nil), request.Len())
-	if g.packed == nil || len(g.packed) >= request.Len() {
-		g.packs, g.packed = nil, nil
+	if g.packed = g.packs.deflate(request.slices(nil), request.Len()); g.packed == nil {
+		g.packs = nil
 	}
 }
 

@@ -4,18 +4,18 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/fulmar-rpc/fulmar/internal/limits"
+	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
 	"github.com/fulmar-rpc/fulmar/internal/wire"
 	"github.com/fulmar-rpc/fulmar/internal/wire/grpc"
 	"github.com/fulmar-rpc/fulmar/internal/wire/http2"
 )
-
-// deflateLeast is how long an answer must be to be compressed: less is not shorter.
-const deflateLeast = 512
 
 // send answers a call with a message, or with the business error of its head.
 func (h *http2Server) send(call *Inbound, s *serverStream, o *outgoing) error {
@@ -247,6 +247,10 @@ func (h *http2Server) statusLocked(s *serverStream, head ReplyHead, message stri
 	if head.Business != nil || code == 0 {
 		code = uint32(grpc.Internal)
 	}
+	message = thriftwire.CutMessage(message, limits.ErrorMessageBytes)
+	if len(head.Details) > limits.ErrorDetailsBytes {
+		message = head.dropDetails(message)
+	}
 	put := func(withMetadata bool) error {
 		if h.fields = h.fields[:0]; !s.headed() {
 			h.beginFields(s)
@@ -270,10 +274,10 @@ func (h *http2Server) statusLocked(s *serverStream, head ReplyHead, message stri
 	}
 	err := put(true)
 	if errors.Is(err, http2.ErrHeadersTooLarge) {
-		// Better without details and metadata than not at all.
-		if err = put(false); errors.Is(err, http2.ErrHeadersTooLarge) {
-			message = ""
-			err = put(false)
+		// Better without details and metadata than not at all, and with some of the text.
+		message = head.dropDetails(message)
+		for err = put(false); errors.Is(err, http2.ErrHeadersTooLarge) && message != ""; err = put(false) {
+			message = thriftwire.CutMessage(message, len(message)/2)
 		}
 	}
 	s.answered, s.sent = true, true
@@ -282,6 +286,16 @@ func (h *http2Server) statusLocked(s *serverStream, head ReplyHead, message stri
 	}
 	h.releaseLocked(s)
 	return err
+}
+
+// dropDetails leaves the details of an error out. It returns the text with a word of that.
+func (head *ReplyHead) dropDetails(message string) string {
+	if len(head.Details) == 0 {
+		return message
+	}
+	note := fmt.Sprintf(" (%d bytes of details left out)", len(head.Details))
+	head.Details = nil
+	return thriftwire.CutMessage(message, limits.ErrorMessageBytes-len(note)) + note
 }
 
 // addStatus adds what a status has besides its code and text.

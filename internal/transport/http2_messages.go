@@ -104,8 +104,18 @@ func (m *serverMessages) SendHeader(metadata []Pair) error {
 		err = m.headersLocked(metadata)
 	}
 	h.mu.Unlock()
-	h.flush(true)
+	flushHeader(h, metadata)
 	return err
+}
+
+// flushHeader writes what was sent in front of the first message. Without metadata there is
+// no hurry: a proxy, which does not know whether a message comes with it, sends both at once.
+func flushHeader(c messageCarrier, metadata []Pair) {
+	if len(metadata) == 0 {
+		c.flushSoon()
+	} else {
+		c.flushNow()
+	}
 }
 
 // headersLocked sends the headers of the answer, if that has not happened.

@@ -163,7 +163,7 @@ func (s *localStream) finish(status *Status, trailer ReplyHead) error {
 		status = &Status{Code: uint32(grpc.Internal), Message: lacksMessage}
 	}
 	s.over, s.status, s.trailer = true, status, trailer
-	s.sayLocked(nil)
+	s.said = true // how it ended, which endedLocked tells
 	s.down.closed = true
 	s.endedLocked()
 	return nil

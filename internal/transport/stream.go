@@ -34,7 +34,7 @@ type Stream interface {
 type ClientStream interface {
 	Stream
 	// Header waits for what the server says in front of its first message, or instead of one. It may
-	// be called at any time, behind Release too.
+	// be called at any time, behind Release too. It is nil if that was only how the call ended.
 	Header() ([]Pair, error)
 	// End returns how the server ended the call, behind the io.EOF of Receive: status is nil after success.
 	// trailer has metadata, business error and executed as those of a unary reply (ReplyHead).

@@ -8,7 +8,8 @@ import (
 // streamHeader is what a server says in front of its messages. The lock of the stream guards
 // it, but came.
 type streamHeader struct {
-	// came is closed when pairs is what it said, or it said nothing. said: it did.
+	// came is closed when pairs is what it said, or it said nothing. said: it did. pairs is nil
+	// then only if that was how the call ended.
 	came        chan struct{}
 	there, said bool
 	pairs       []Pair
@@ -19,7 +20,9 @@ func newStreamHeader() streamHeader { return streamHeader{came: make(chan struct
 // sayLocked takes what the server says. The first time counts.
 func (h *streamHeader) sayLocked(pairs []Pair) {
 	if !h.there {
-		h.said, h.pairs = true, pairs
+		if h.said, h.pairs = true, pairs; pairs == nil {
+			h.pairs = []Pair{}
+		}
 	}
 	h.headLocked()
 }

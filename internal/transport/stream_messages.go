@@ -45,10 +45,11 @@ type streamMessages struct {
 	// closed: nothing more can be sent, and the other side has said how the call ended.
 	closed bool
 	// rest is what is still to be sent of a message, last that the sending side ends there.
-	// unsendable is why it cannot be sent.
-	rest       [][]byte
-	last       bool
-	unsendable error
+	// unsendable is why it cannot be sent, waitingCharged how much the budget has counted.
+	rest           [][]byte
+	last           bool
+	unsendable     error
+	waitingCharged int
 
 	// readable and writable have room for one: there is news for who receives, or sends.
 	readable, writable chan struct{}
@@ -207,6 +208,7 @@ func (m *streamMessages) breakLocked(err error) {
 // closeLocked says that nothing can be sent any more.
 func (m *streamMessages) closeLocked() {
 	m.closed, m.rest = true, nil
+	m.dischargeWaitingLocked()
 	wake(m.writable)
 }
 
@@ -402,8 +404,34 @@ func (m *streamMessages) sendLocked(pieces [][]byte, last bool) (done bool, err 
 		return true, io.EOF
 	}
 	m.rest, m.last, m.unsendable, m.moved = pieces, last, nil, false
-	m.pumpLocked()
-	return m.rest == nil, m.unsendable
+	if m.pumpLocked(); m.rest == nil {
+		return true, m.unsendable
+	}
+	m.chargeWaitingLocked()
+	return false, nil
+}
+
+// chargeWaitingLocked has the budget count a message that could not leave at once, all of it
+// until its last byte leaves: the memory is held for as long. Without room for it the stream
+// ends as one that stalls.
+func (m *streamMessages) chargeWaitingLocked() {
+	if m.budget == nil {
+		return
+	}
+	length := m.room.Len()
+	if err := m.budget.take(length); err != nil {
+		m.unsendable = err
+		m.closeLocked()
+		return
+	}
+	m.waitingCharged = length
+}
+
+func (m *streamMessages) dischargeWaitingLocked() {
+	if m.waitingCharged > 0 {
+		m.budget.give(m.waitingCharged)
+		m.waitingCharged = 0
+	}
 }
 
 // pumpLocked sends of a message what there is room for.
@@ -414,6 +442,7 @@ func (m *streamMessages) pumpLocked() {
 	before := lengthOf(m.rest)
 	if m.flow.pump(m); len(m.rest) == 0 {
 		m.rest = nil
+		m.dischargeWaitingLocked()
 		wake(m.writable)
 		return
 	}

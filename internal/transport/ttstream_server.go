@@ -243,7 +243,7 @@ func (t *ttstreamServer) takeLocked(event *ttstream.Event) {
 			call.endLocked(err)
 		}
 	case ttstream.EventEnd:
-		call.endLocked(io.EOF)
+		call.endLocked(endOfRequests(event))
 	case ttstream.EventReset:
 		cause := error(context.Canceled)
 		if event.Problem != nil {
@@ -251,6 +251,18 @@ func (t *ttstreamServer) takeLocked(event *ttstream.Event) {
 		}
 		call.resetLocked(event.Path, cause)
 	}
+}
+
+// endOfRequests returns why no message follows a client's TRAILER: io.EOF, unless that says
+// that the client has failed. The end of its messages is not where it was meant to be then.
+func endOfRequests(event *ttstream.Event) error {
+	switch {
+	case event.Problem != nil:
+		return &grpc.Error{Code: codeOfBreach(event.Problem), Detail: event.Problem.Detail}
+	case event.Failed:
+		return &grpc.Error{Code: grpc.Unknown, Detail: fmt.Sprintf("the client has failed: %s (exception %d)", event.Failure.Message, event.Failure.Code)}
+	}
+	return io.EOF
 }
 
 // codeOfBreach returns the code for what a peer did wrong on a stream.
@@ -443,7 +455,7 @@ func (s *ttstreamCall) SendHeader(metadata []Pair) error {
 		}
 	}
 	t.mu.Unlock()
-	t.flushNow()
+	flushHeader(t, metadata)
 	return err
 }
 

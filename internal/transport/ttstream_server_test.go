@@ -319,6 +319,33 @@ func TestTTStream_TooLong(t *testing.T) {
 	})
 }
 
+// TestTTStream_ClientThatFails: an exception with which a client ends what it sends is no end
+// of its messages as others are.
+func TestTTStream_ClientThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told := make(chan error, 1)
+		pair := newStreamPair(t, wire.TTHeader, func(_ context.Context, call *Inbound) {
+			_, err := receivesAll(call.Stream)
+			told <- err
+		})
+		f := pair.frames(t)
+		id := f.open("fails")
+		if err := f.frames.End(id, nil, &ttstream.Failure{Code: thriftwire.ExceptionInternalError, Message: "lost its source"}); err != nil {
+			t.Fatal(err)
+		}
+		f.flush()
+		failed := new(grpc.Error)
+		if err := <-told; !errors.As(err, &failed) || failed.Code != grpc.Unknown || !strings.Contains(failed.Detail, "lost its source") {
+			t.Errorf("after an exception the handler was told %v", err)
+		}
+		f.raw("2", 7, "fails", nil)
+		f.raw("4", 7, "fails", []byte("no exception"))
+		if err := <-told; !errors.As(err, &failed) || failed.Code != grpc.Internal {
+			t.Errorf("after what is none the handler was told %v", err)
+		}
+	})
+}
+
 // TestTTStream_Garbage ends the connection, and every stream of it learns that.
 func TestTTStream_Garbage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -22,6 +22,8 @@ type counts struct {
 	tiny    int
 	updates int
 	others  int
+	// strikes are pings that came too soon since we sent something.
+	strikes int
 	// ourResets are streams that we reset, or passed over, lostBytes what came for such ones.
 	ourResets int
 	lostBytes int64
@@ -143,13 +145,22 @@ func (c *Conn) countLost(n int) error {
 // frames. They are not saved up.
 func (c *Conn) excuse() { c.excuses = min(c.excuses+1, limits.HTTP2OtherFrames) }
 
+// excuseSent is excuse for what we send. What came too soon before that is forgiven, as
+// servers of gRPC do: clients, which ping when a connection is quiet, know less than we of
+// what is on its way. It makes three pings of one for each of our frames.
+func (c *Conn) excuseSent() {
+	c.excuse()
+	c.counts.strikes = 0
+}
+
 // TooManyPings is what clients of gRPC, all of them, look for in a GOAWAY: they ping half
 // as often on their next connection. Anything else they take for an outage.
 const TooManyPings = "too_many_pings"
 
 // countPing counts pings that come too soon and that nothing excuses.
 func (c *Conn) countPing(now Nanoseconds) error {
-	soon := c.pinged && now-c.lastPinged < Nanoseconds(limits.HTTP2PingInterval)
+	const least = limits.HTTP2PingInterval * (100 - limits.HTTP2PingEarlyPercent) / 100
+	soon := c.pinged && now-c.lastPinged < Nanoseconds(least)
 	c.pinged, c.lastPinged = true, now
 	switch {
 	case !soon:
@@ -158,9 +169,9 @@ func (c *Conn) countPing(now Nanoseconds) error {
 		c.excuses--
 		return nil
 	}
-	c.strikes++
-	if c.strikes > limits.HTTP2PingStrikes {
-		problem := c.calm("pings", c.strikes, limits.HTTP2PingStrikes)
+	c.counts.strikes++
+	if c.counts.strikes > limits.HTTP2PingStrikes {
+		problem := c.calm("pings", c.counts.strikes, limits.HTTP2PingStrikes)
 		problem.told = TooManyPings
 		return problem
 	}

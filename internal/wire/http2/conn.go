@@ -168,7 +168,6 @@ type Conn struct {
 	excuses    int
 	pinged     bool
 	lastPinged Nanoseconds
-	strikes    int
 }
 
 // NewConn returns one side of a connection, with its preface and settings ready to be

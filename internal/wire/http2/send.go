@@ -87,7 +87,7 @@ func (c *Conn) headersFit(fields []Field) error {
 }
 
 func (c *Conn) sendHeaders(s *stream, fields []Field, end bool) {
-	c.excuse()
+	c.excuseSent()
 	appendHeaders(c.out, s.id, c.writer.Write(fields), end, c.peer.frameBytes)
 	if !c.config.client {
 		s.answered = true
@@ -170,7 +170,7 @@ func (c *Conn) send(id uint32, p []byte, end, link bool) (sent int, err error) {
 		if last || n == c.peer.frameBytes {
 			c.counts.whole++
 		}
-		c.excuse()
+		c.excuseSent()
 	}
 	s.waits = false
 	c.queue.remove(s)
