@@ -40,10 +40,13 @@ func (p *http2Peer) bring(id uint32, b []byte, end bool) (left []byte) {
 	return nil
 }
 
-// receiving returns a handler that receives until the end, and tells why that was.
-func receiving(begin time.Duration, told chan<- error) func(context.Context, *fulmar.ServerMessages) error {
+// receiving returns a handler that receives until the end, once begin is closed if there is
+// one, and tells why that was.
+func receiving(begin <-chan struct{}, told chan<- error) func(context.Context, *fulmar.ServerMessages) error {
 	return func(_ context.Context, messages *fulmar.ServerMessages) error {
-		time.Sleep(begin)
+		if begin != nil {
+			<-begin
+		}
 		for {
 			var message fulmar.Raw
 			if err := messages.Recv(&message); err != nil {
@@ -57,12 +60,12 @@ func receiving(begin time.Duration, told chan<- error) func(context.Context, *fu
 	}
 }
 
-// within returns what a handler tells soon.
-func within(told <-chan error) error {
+// toldOf returns what a handler has told, if it has.
+func toldOf(told <-chan error) error {
 	select {
 	case err := <-told:
 		return err
-	case <-time.After(time.Minute):
+	default:
 		return errors.New("nothing")
 	}
 }
@@ -71,7 +74,7 @@ func within(told <-chan error) error {
 // nothing of it, while it answers pings: that stream ends, and holds nothing.
 func TestGRPC_PartsOfMessages(t *testing.T) {
 	told := make(chan error, 1)
-	config := fulmar.ServerConfig{UnknownStreamHandler: receiving(0, told), MaxBufferedBytes: 16 << 20}
+	config := fulmar.ServerConfig{UnknownStreamHandler: receiving(nil, told), MaxBufferedBytes: 16 << 20}
 	simulate(t, simnet.Config{}, config, fulmar.ClientConfig{}, stubOfNothing(), func(s *simulation) {
 		peer := s.http2Peer(http2.Config{})
 		peer.listen(time.Second)
@@ -87,7 +90,7 @@ func TestGRPC_PartsOfMessages(t *testing.T) {
 		if peer.listen(10*time.Second) || peer.goAway || peer.status[id]["grpc-status"] != "4" {
 			t.Errorf("closed, or GOAWAY %v, or the stream: %v, reset %v", peer.goAway, peer.status[id], peer.resets)
 		}
-		if err := within(told); fulmar.CodeOf(err) != fulmar.DeadlineExceeded {
+		if err := toldOf(told); fulmar.CodeOf(err) != fulmar.DeadlineExceeded {
 			t.Errorf("the handler was told %v", err)
 		}
 		if held := s.server.Stats().BufferedBytes; held != 0 {
@@ -104,8 +107,8 @@ func TestGRPC_PartsOfMessages(t *testing.T) {
 // TestGRPC_PartsBehindWhatWaits: a part of a message may stay one as long as nobody receives
 // what is in front of it, because there may be no window for the rest.
 func TestGRPC_PartsBehindWhatWaits(t *testing.T) {
-	told := make(chan error, 1)
-	config := fulmar.ServerConfig{UnknownStreamHandler: receiving(time.Minute, told)}
+	begin, told := make(chan struct{}), make(chan error, 1)
+	config := fulmar.ServerConfig{UnknownStreamHandler: receiving(begin, told)}
 	simulate(t, simnet.Config{}, config, fulmar.ClientConfig{}, stubOfNothing(), func(s *simulation) {
 		peer := s.http2Peer(http2.Config{})
 		peer.listen(time.Second)
@@ -115,15 +118,16 @@ func TestGRPC_PartsBehindWhatWaits(t *testing.T) {
 		if err != nil || n >= len(rest) {
 			t.Fatalf("%d of %d bytes were sent, %v", n, len(rest), err)
 		}
-		if rest = rest[n:]; peer.listen(50*time.Second) || len(peer.status[id]) > 0 {
+		if rest = rest[n:]; peer.listen(time.Minute) || len(peer.status[id]) > 0 {
 			t.Fatalf("closed, or the stream: %v", peer.status[id])
 		}
-		peer.listen(11 * time.Second)
+		close(begin)
+		peer.listen(time.Second)
 		if left := peer.bring(id, rest, true); len(left) > 0 {
 			t.Errorf("%d bytes were not taken", len(left))
 		}
 		peer.listen(time.Second)
-		if err := within(told); err != io.EOF || peer.status[id]["grpc-status"] != "0" {
+		if err := toldOf(told); err != io.EOF || peer.status[id]["grpc-status"] != "0" {
 			t.Errorf("the handler was told %v, the peer %v", err, peer.status[id])
 		}
 	})
@@ -166,7 +170,7 @@ func TestGRPC_ManyUploadsAtATime(t *testing.T) {
 // of its may stay what they are, unary calls and streams.
 func TestGRPC_OneBusyStreamKeepsNoOthers(t *testing.T) {
 	told := make(chan error, 100)
-	config := fulmar.ServerConfig{UnknownStreamHandler: receiving(0, told)}
+	config := fulmar.ServerConfig{UnknownStreamHandler: receiving(nil, told)}
 	simulate(t, simnet.Config{}, config, fulmar.ClientConfig{}, stubOfNothing(), func(s *simulation) {
 		peer := s.http2Peer(http2.Config{})
 		peer.listen(time.Second)

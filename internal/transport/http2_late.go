@@ -31,8 +31,8 @@ func atFloor(bytes int64) time.Duration {
 }
 
 // look returns how much time of its own the message has taken, of which length bytes are
-// there now, on one of so many streams.
-func (a *arriving) look(now time.Time, length, streams int, brought int64) time.Duration {
+// there now, on one of so many streams. slack is for how long others may have brought more.
+func (a *arriving) look(now time.Time, length, streams int, brought int64, slack time.Duration) time.Duration {
 	if since := now.Sub(a.looked); since > 0 {
 		own := int64(length - a.length)
 		a.still = max(a.still-atFloor(own*int64(streams)), 0)
@@ -42,7 +42,7 @@ func (a *arriving) look(now time.Time, length, streams int, brought int64) time.
 		a.given += given
 		a.still += given
 		// Peers are uneven: what is left counts, but not that of long ago.
-		a.others = min(a.others-given, limits.FrameTimeout)
+		a.others = min(a.others-given, slack)
 		a.looked, a.length, a.brought = now, length, brought
 	}
 	return now.Sub(a.began) - a.given
@@ -74,7 +74,7 @@ func (s *serverStream) overdueLocked(now time.Time) bool {
 		return false
 	}
 	timeout := h.conn.frameTimeout(length)
-	return timeout > 0 && a.look(now, part, len(h.streams), h.brought) > timeout
+	return timeout > 0 && a.look(now, part, len(h.streams), h.brought, h.conn.frameTimeout(0)) > timeout
 }
 
 // lateLocked ends what the peer has taken too long for.
