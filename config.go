@@ -120,8 +120,8 @@ type ServerConfig struct {
 	// 10 s (FirstByteTimeout).
 	FirstByteTimeout time.Duration
 	// FrameTimeout closes connections on which a message takes longer to arrive
-	// than this plus its size at 64 KiB/s (FrameBytesPerSecond). Default 5 s
-	// (FrameTimeout).
+	// than this plus its size at 64 KiB/s (FrameBytesPerSecond), and in gRPC ends
+	// the call with DeadlineExceeded. Default 5 s (FrameTimeout).
 	FrameTimeout time.Duration
 	// IdleTimeout closes connections without a call. Keep it above the
 	// clients'. Default 10 min (ServerIdleTimeout).

@@ -16,6 +16,7 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
 	"github.com/fulmar-rpc/fulmar/internal/simnet"
 	"github.com/fulmar-rpc/fulmar/internal/testservice"
+	"github.com/fulmar-rpc/fulmar/internal/wire"
 	"github.com/fulmar-rpc/fulmar/internal/wire/grpc"
 	"github.com/fulmar-rpc/fulmar/internal/wire/http2"
 )
@@ -265,8 +266,8 @@ func TestGRPC_PeersThatAreSlow(t *testing.T) {
 		simulate(t, simnet.Config{}, config, fulmar.ClientConfig{}, stub, func(s *simulation) {
 			peer := s.http2Peer(http2.Config{})
 			slow := peer.send([]byte{0, 0}, false)
-			if peer.listen(5*time.Second) || peer.resets[slow] != http2.Cancel {
-				t.Errorf("a request that does not end: %v", peer.resets)
+			if peer.listen(5*time.Second) || peer.status[slow]["grpc-status"] != "4" || peer.status[slow][wire.Executed] != "no" {
+				t.Errorf("a request that does not end: %v, reset %v", peer.status[slow], peer.resets)
 			}
 			good := peer.send(grpcMessage([]byte{0}, false), true)
 			peer.listen(time.Second)

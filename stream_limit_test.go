@@ -1,6 +1,7 @@
 package fulmar_test
 
 import (
+	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -122,4 +123,50 @@ func TestStreams_HandlersGoOn(t *testing.T) {
 		}
 		kept.Cancel()
 	})
+}
+
+// TestStreams_OverBudget: a message for which there is no room ends its stream. Others of the
+// connection go on.
+func TestStreams_OverBudget(t *testing.T) {
+	for _, way := range directWays {
+		if way == "local" {
+			continue // Nothing arrives in parts.
+		}
+		t.Run(way, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStreaming(t, way, &feed{}, fulmar.ServerConfig{MaxBufferedBytes: 1 << 20}, fulmar.ClientConfig{})
+				open := func() fulmar.BidiStreamingClient[testservice.Item, testservice.Item] {
+					swap, err := s.api.Swap(t.Context())
+					if err != nil {
+						t.Fatal(err)
+					}
+					return swap
+				}
+				exchange := func(swap fulmar.BidiStreamingClient[testservice.Item, testservice.Item], length int) error {
+					sent := swap.Send(&testservice.Item{Name: strings.Repeat("x", length)})
+					_, err := swap.Recv()
+					return errors.Join(err, sent)
+				}
+				good := open()
+				if err := exchange(good, 1); err != nil {
+					t.Fatal(err)
+				}
+				before := s.server.Stats().BufferedBytes
+				for range 3 {
+					long := open()
+					if err := exchange(long, 4<<20); fulmar.CodeOf(err) != fulmar.ResourceExhausted {
+						t.Errorf("a message of 4 MiB: %v", err)
+					}
+					long.Cancel()
+					if held := s.server.Stats().BufferedBytes; held != before {
+						t.Errorf("behind its end, the budget counts %d bytes more", held-before)
+					}
+					if err := exchange(good, 1000); err != nil {
+						t.Errorf("another stream of the connection: %v", err)
+					}
+				}
+				good.Cancel()
+			})
+		})
+	}
 }

@@ -100,7 +100,8 @@ const (
 	FirstByteTimeout = 10 * time.Second
 
 	// FrameTimeout and FrameBytesPerSecond: a message must be complete this
-	// long after its first byte, plus the time its length takes at this rate.
+	// long after its first byte, plus the time its length takes at this rate. Streams of a
+	// connection in gRPC take turns: time in which it brings so much of others does not count.
 	FrameTimeout        = 5 * time.Second
 	FrameBytesPerSecond = 64 << 10
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"time"
 
 	"github.com/fulmar-rpc/fulmar/internal/wire/grpc"
 	"github.com/fulmar-rpc/fulmar/internal/wire/http2"
@@ -39,13 +40,24 @@ func (s *serverStream) headed() bool { return s.answered || s.messages != nil &&
 // obeyLocked takes what has come for the stream.
 func (m *serverMessages) obeyLocked(event *http2.Event) {
 	if event.Kind == http2.EventData {
+		before := m.whole
 		if err := m.dataLocked(event.Data); err != nil {
-			m.endLocked(err)
+			m.failLocked(err)
+		}
+		if m.whole > before {
+			m.stream.arriving.began = time.Time{} // what follows has its own time
 		}
 	}
 	if event.End {
 		m.endLocked(io.EOF)
 	}
+}
+
+// failLocked ends the stream for what was wrong with the message that arrives. The handler
+// says so, and may take its time: nothing of that is kept meanwhile.
+func (m *serverMessages) failLocked(err error) {
+	m.endLocked(err)
+	m.dropPartLocked()
 }
 
 // serve is told of the call that is about to run.

@@ -21,7 +21,8 @@ import (
 // A stream is a call, which runs when all of its request is there:
 //
 //	headers -> data -> complete -- handler runs --> answered -- windows, socket --> sent
-//	any -- RST_STREAM, closed, too slow --> reset
+//	headers, data -- too slow --> sent
+//	any -- RST_STREAM, closed, takes no answer --> reset
 //
 // It is released, and the peer may begin another one, when it is sent or reset and its
 // handler has returned. Bytes that wait are written by whoever finds nobody writing. The
@@ -49,6 +50,8 @@ type http2Server struct {
 	idle time.Time
 	// old is when no more streams are taken, zero for never.
 	old time.Time
+	// brought counts bytes of messages that have arrived.
+	brought int64
 	// said is what the last request had in front of its metadata: others say the same.
 	said *HTTPHead
 	// fields is memory for headers that are sent.
@@ -257,13 +260,7 @@ func (h *http2Server) expire(now time.Time) {
 		return
 	}
 	_, err := h.http2.Tick(h.at(now))
-	for _, stream := range h.streams {
-		if reason := stream.late(now); reason != "" {
-			c.server.log.Warn("call reset: peer too slow", "peer", c.peer, "waited_for", reason)
-			h.http2.Reset(stream.id, http2.Cancel)
-			h.resetLocked(stream)
-		}
-	}
+	h.lateLocked(now)
 	if late && len(h.streams) == 0 {
 		h.stopLocked(errIdle)
 	}

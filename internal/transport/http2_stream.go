@@ -35,6 +35,7 @@ type serverStream struct {
 	headBytes    int
 	refused      error
 	began        time.Time
+	arriving     arriving
 	prefix       [grpc.PrefixSize]byte
 	prefixed     int
 	length       int
@@ -87,6 +88,7 @@ func (h *http2Server) takeLocked(event *http2.Event, now time.Time) *serverStrea
 	case http2.EventData:
 		if stream != nil && stream.messages != nil {
 			h.gathering.arrived++
+			h.brought += int64(len(event.Data))
 			stream.messages.obeyLocked(event)
 			return nil
 		}
@@ -94,6 +96,7 @@ func (h *http2Server) takeLocked(event *http2.Event, now time.Time) *serverStrea
 			h.http2.Consume(event.Stream, len(event.Data), h.at(now))
 			return nil
 		}
+		h.brought += int64(len(event.Data))
 		stream.data(event.Data)
 		h.http2.Consume(stream.id, len(event.Data), h.at(now))
 	case http2.EventReset:
@@ -149,6 +152,7 @@ func (h *http2Server) refuseLocked(s *serverStream) {
 // not gRPC's.
 func (h *http2Server) newStreamLocked(event *http2.Event, now time.Time) *serverStream {
 	s := &serverStream{id: event.Stream, server: h, began: now}
+	s.arriving = arriving{began: now, looked: now, brought: h.brought}
 	s.status = s.headers(event)
 	s.parent = h.conn.context()
 	h.http2.Attach(s.id, s)
@@ -429,34 +433,6 @@ func (s *serverStream) finish(call *Inbound, head ReplyHead) error {
 func (s *serverStream) finished(call *Inbound) { s.server.done(call, s) }
 
 func (s *serverStream) keepHead(head ReplyHead) { s.reply = head }
-
-// late says what the peer has taken too long for, "" if it has not.
-func (s *serverStream) late(now time.Time) string {
-	server := s.server.conn.server
-	switch timeout := s.server.conn.frameTimeout(s.length); {
-	case !s.complete && timeout > 0 && now.After(s.began.Add(timeout)):
-		return "the rest of a request"
-	case !s.moved.IsZero() && !s.sent && server.stall > 0 && now.After(s.moved.Add(server.stall)):
-		return "a window for the answer"
-	case s.slow(now):
-		return "more than a window now and then for the answer"
-	}
-	return ""
-}
-
-// slow reports whether the peer takes the answer, for which memory is held, at less than
-// WriteBytesPerSecond.
-func (s *serverStream) slow(now time.Time) bool {
-	stall := s.server.conn.server.stall
-	if s.waited.IsZero() || s.sent || stall <= 0 {
-		return false
-	}
-	taken := s.counted
-	for _, piece := range s.rest {
-		taken -= len(piece)
-	}
-	return now.After(s.waited.Add(stall + time.Duration(taken)*time.Second/limits.WriteBytesPerSecond))
-}
 
 // serve runs a call, on the goroutine of data. Others do not wait for it once it lets go
 // of the connection.

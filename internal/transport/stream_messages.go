@@ -196,6 +196,20 @@ func (m *streamMessages) EndReceiving() {
 	m.endLocked(ErrStopping)
 }
 
+// dropPartLocked gives the memory back of a message that will not be whole, unless others
+// have arrived in front of it.
+func (m *streamMessages) dropPartLocked() {
+	if m.whole > 0 || m.arrived == nil {
+		return
+	}
+	m.pool.Put(m.arrived)
+	m.arrived, m.want = nil, 0
+	if m.charged > 0 {
+		m.budget.give(m.charged)
+		m.charged = 0
+	}
+}
+
 // breakLocked makes sending and receiving fail at once.
 func (m *streamMessages) breakLocked(err error) {
 	if m.broken == nil {

@@ -138,18 +138,59 @@ func (t *ttstreamServer) data(arrived []byte) (looked bool, err error) {
 		c.awaitDiscarded()
 	case did.unary:
 	case used < len(arrived):
-		reader.Expect(did.need)
-		if err := c.charge(held(reader)); err != nil {
+		if err := t.awaitFrame(did.need, now); err != nil {
 			return true, t.broken(err)
 		}
-		if c.started.IsZero() {
-			c.started = time.Now()
-		}
-		c.await("the rest of a frame", c.started, c.frameTimeout(did.need))
 	default:
 		c.idle()
 	}
 	t.writer.flush()
+	return true, nil
+}
+
+// awaitFrame is the state within a frame of need bytes. For those of a short one there is
+// always room, as in budgetBytesMin.
+func (t *ttstreamServer) awaitFrame(need int, now time.Time) error {
+	c := t.conn
+	reader := c.conn.Reader()
+	if full := c.charge(held(reader)); full != nil && need >= budgetBytesMin {
+		if out, err := t.leaveOut(full, now); out || err != nil {
+			return err
+		}
+	}
+	reader.Expect(need)
+	if c.started.IsZero() {
+		c.started = time.Now()
+	}
+	c.await("the rest of a frame", c.started, c.frameTimeout(need))
+	return nil
+}
+
+// leaveOut throws the message away as it comes for which there is no room: its stream ends,
+// and others go on. It reports false if the header of the frame is not there.
+func (t *ttstreamServer) leaveOut(full error, now time.Time) (out bool, err error) {
+	c := t.conn
+	reader := c.conn.Reader()
+	arrived := reader.Buffered()
+	t.mu.Lock()
+	event, used, err := t.flow.frames.LeaveOut(arrived, t.flow.at(now))
+	if call, _ := event.Value.(*ttstreamCall); call != nil && event.Kind == ttstream.EventData {
+		call.endLocked(full)
+	} else {
+		t.takeLocked(&event)
+	}
+	t.mu.Unlock()
+	if used == 0 || err != nil {
+		return false, err
+	}
+	c.uncharge()
+	c.started = time.Time{}
+	have := min(used, len(arrived))
+	c.discard = used - have
+	if err := reader.Skip(have); err != nil {
+		return true, err
+	}
+	c.awaitDiscarded()
 	return true, nil
 }
 

@@ -43,6 +43,8 @@ type role struct {
 	Revoked string
 	// Mishaps: interceptors and an observer go wrong for some callers.
 	Mishaps bool
+	// Streams: methods that nobody knows are streams of which all is received.
+	Streams bool
 }
 
 // asRole does what the environment asks for, and reports whether it does.
@@ -105,6 +107,9 @@ func (r role) serve() error {
 	if r.Mishaps {
 		mishaps(&config)
 	}
+	if r.Streams {
+		config.UnknownStreamHandler = receiveAll
+	}
 	server, err := fulmar.NewServer(config)
 	if err != nil {
 		return err
@@ -123,6 +128,18 @@ func (r role) serve() error {
 		os.Exit(3)
 	}()
 	return server.Serve(ctx)
+}
+
+// receiveAll is a handler of streams.
+func receiveAll(_ context.Context, messages *fulmar.ServerMessages) error {
+	for {
+		var message fulmar.Raw
+		if err := messages.Recv(&message); err == io.EOF {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
 }
 
 // handlers serve Chaos.

@@ -29,12 +29,14 @@ func grpcCall(request *chaosapi.Request) []byte {
 // longCall asks for 16 KiB.
 func longCall() []byte { return grpcCall(&chaosapi.Request{Zeros: 16 << 10}) }
 
-// attacked is a server with one port that speaks everything in plaintext, and one with a
-// port of TLS, and who calls the first meanwhile.
+// attacked is a server with one port that speaks everything in plaintext, others with a port
+// of TLS and with room for little, and who calls the first meanwhile.
 type attacked struct {
 	plain, secured *process
-	attackers      *process
-	journal        string
+	// little has a small MaxBufferedBytes.
+	little    *process
+	attackers *process
+	journal   string
 	// perCall is how much of a processor a call of a good caller takes, of both sides of it
 	// the server's.
 	perCall time.Duration
@@ -45,7 +47,7 @@ type attacked struct {
 // else leaves of the processors: attackers are elsewhere, and take nothing that good callers
 // and the server compute with. p99 of good calls was 3.1 times what it was without attacks when
 // all were one process, 2.4 times so, on two processors.
-type attackRole struct{ Plain, Secured string }
+type attackRole struct{ Plain, Secured, Little string }
 
 // attacks are some of all abuses that are made at once, over so many connections each.
 type attacks struct{ First, Count, Connections int }
@@ -133,12 +135,24 @@ func startAttacked(closing *closing) (*attacked, error) {
 	if a.secured, _, err = s.start(own, short); err != nil {
 		return nil, err
 	}
-	fleet, err := startFleet(closing, 1, fulmar.ServerConfig{FrameTimeout: abuseTimeout, FirstByteTimeout: abuseTimeout, WriteStallTimeout: abuseTimeout})
+	folder, remove, err := scratch()
 	if err != nil {
 		return nil, err
 	}
-	a.plain, a.journal = fleet.servers[0], fleet.journals[0]
-	attacking := attackRole{Plain: a.plain.Address, Secured: a.secured.Address}
+	closing.add(remove)
+	a.journal = folder("journal")
+	plain := role{Journal: a.journal, Streams: true, Config: fulmar.ServerConfig{Address: "127.0.0.1:0"}}
+	short(&plain)
+	if a.plain, err = start(plain, nil); err != nil {
+		return nil, err
+	}
+	closing.add(a.plain.kill)
+	plain.Journal, plain.Config.MaxBufferedBytes = "", abuseBudget
+	if a.little, err = start(plain, nil); err != nil {
+		return nil, err
+	}
+	closing.add(a.little.kill)
+	attacking := attackRole{Plain: a.plain.Address, Secured: a.secured.Address, Little: a.little.Address}
 	if a.attackers, err = start(role{Attacking: &attacking}, nil, "chrt", "--idle", "0"); err != nil {
 		return nil, err
 	}
@@ -170,7 +184,14 @@ func (a *attacked) all(ctx context.Context, size size, seen *figures) error {
 		step, connections = len(all), 1
 	}
 	for first := 0; first < len(all) && ctx.Err() == nil; first += step {
-		some, err := a.attack(attacks{first, step, connections}, all[first].secured && step == 1)
+		server := a.plain
+		switch {
+		case step == 1 && all[first].secured:
+			server = a.secured
+		case step == 1 && all[first].little:
+			server = a.little
+		}
+		some, err := a.attack(attacks{first, step, connections}, server)
 		if err != nil {
 			return fmt.Errorf("%s: %w", all[first].name, err)
 		}
@@ -202,12 +223,8 @@ func (f *figures) abuse(attack *abuse, result *outcome, size size) {
 	}
 }
 
-// attack has some attacks made, and returns what became of each.
-func (a *attacked) attack(some attacks, secured bool) (results []outcome, err error) {
-	server := a.plain
-	if secured {
-		server = a.secured
-	}
+// attack has some attacks made at a server, and returns what became of each.
+func (a *attacked) attack(some attacks, server *process) (results []outcome, err error) {
 	ran, calls, peak := server.share().ran, a.crowd.made.Load(), server.peakBytes()
 	line, err := json.Marshal(some)
 	if err != nil {
@@ -264,8 +281,11 @@ func (r attackRole) attack() error {
 // over opens connections and does on each of them what the attack is.
 func (r attackRole) over(connections int, attack *abuse) (result outcome, err error) {
 	address := r.Plain
-	if attack.secured {
+	switch {
+	case attack.secured:
 		address = r.Secured
+	case attack.little:
+		address = r.Little
 	}
 	peers := &abusers{}
 	defer peers.close()
@@ -280,7 +300,7 @@ func (r attackRole) over(connections int, attack *abuse) (result outcome, err er
 		}
 		one := newAbuser(conn)
 		peers.all = append(peers.all, one)
-		peers.waiting.Go(func() { one.read(!attack.raw) })
+		peers.waiting.Go(func() { one.read(attack) })
 		peers.waiting.Go(func() { results <- one.act(attack) })
 	}
 	for range connections {
@@ -338,6 +358,17 @@ func (a *abuser) mustGoOn(attack *abuse) outcome {
 		return outcome{Text: fmt.Sprintf("NOT ALL REFUSED: %d answers, %d resets, code %d", a.answers.Load(), a.resets.Load(), a.code.Load()), Failed: true}
 	}
 	data := a.data.Load()
+	if _, err := a.conn.Write(a.good(attack)); err != nil || !a.within(attackPatience/2, func() bool { return a.data.Load() > data }) {
+		return outcome{Text: fmt.Sprintf("A CALL BEHIND IT WAS NOT SERVED, code %d", a.code.Load()), Failed: true}
+	}
+	return outcome{Text: fmt.Sprintf("refused %d, reset %d, connection goes on", max(a.answers.Load()-1, 0), a.resets.Load())}
+}
+
+// good is the call that must be served behind an attack.
+func (a *abuser) good(attack *abuse) []byte {
+	if attack.behind != nil {
+		return attack.behind()
+	}
 	good := append(h2(typeWindow, 0, a.id, u32(1000)...), a.call(grpcCall(&chaosapi.Request{}))...)
 	if len(attack.settings) == 0 {
 		good = good[13:]
@@ -345,8 +376,5 @@ func (a *abuser) mustGoOn(attack *abuse) outcome {
 		// A stream has a window once it is there.
 		good = append(good[13:], good[:13]...)
 	}
-	if _, err := a.conn.Write(good); err != nil || !a.within(attackPatience/2, func() bool { return a.data.Load() > data }) {
-		return outcome{Text: fmt.Sprintf("A CALL BEHIND IT WAS NOT SERVED, code %d", a.code.Load()), Failed: true}
-	}
-	return outcome{Text: fmt.Sprintf("refused %d, reset %d, connection goes on", a.answers.Load()-1, a.resets.Load())}
+	return good
 }

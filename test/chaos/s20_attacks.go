@@ -5,6 +5,8 @@ import (
 	"compress/gzip"
 	"math/rand/v2"
 	"time"
+
+	"github.com/fulmar-rpc/fulmar/internal/limits"
 )
 
 // abuse is one way to be a bad peer.
@@ -15,18 +17,26 @@ type abuse struct {
 	settings []byte
 	raw      bool
 	secured  bool
-	first    func(*abuser) []byte
-	again    func(*abuser) []byte
-	times    int
+	// little: it goes to the server that has room for little.
+	little bool
+	first  func(*abuser) []byte
+	again  func(*abuser) []byte
+	times  int
 	// cut: the server must end the connection within so long. Otherwise the connection must
 	// serve a call when the rest is through: when settled says so, if it is set.
 	cut     time.Duration
 	settled func(*abuser) bool
+	// behind is what comes instead of a call in gRPC where the peer has streams over TTHeader.
+	behind func() []byte
 }
 
 // abuseTimeout is FrameTimeout, FirstByteTimeout and WriteStallTimeout of the server. Its
 // connections are looked at every half second.
 const abuseTimeout, abuseSlack = time.Second, time.Second
+
+// abuseBudget is MaxBufferedBytes of the server that has little: less than messages of all
+// connections together.
+const abuseBudget = 4 << 20
 
 // abuses are all of them.
 func abuses(call []byte) []abuse {
@@ -34,6 +44,7 @@ func abuses(call []byte) []abuse {
 	all = append(all, headerAbuses()...)
 	all = append(all, callAbuses(call)...)
 	all = append(all, patientAbuses()...)
+	all = append(all, messageAbuses()...)
 	return append(all, portAbuses()...)
 }
 
@@ -160,6 +171,52 @@ func patientAbuses() []abuse {
 		{name: "answers without a window", times: 250, settings: []byte{0, 4, 0, 0, 0, 0}, again: func(a *abuser) []byte { return a.call(longCall()) },
 			settled: func(a *abuser) bool { return a.resets.Load() == 250 }},
 	}
+}
+
+// messageAbuses begin messages of streams, and let the rest of them wait.
+func messageAbuses() []abuse {
+	const (
+		streams, part = 20, 60_000 // less than a window
+		length, rest  = 1 << 20, 256 << 10
+	)
+	pieces := func(id uint32, b []byte) (all []byte) {
+		for ; len(b) > 0; b = b[min(len(b), 15_000):] {
+			all = append(all, h2(typeData, 0, id, b[:min(len(b), 15_000)]...)...)
+		}
+		return all
+	}
+	long := streamFrame('3', 1, make([]byte, length))
+	return []abuse{
+		{name: "parts of messages of streams", times: streams, again: func(a *abuser) []byte {
+			id := a.id
+			a.id += 2
+			headers := append([]byte{0x83, 0x86}, literal(":path", "/Any/thing")...)
+			headers = append(headers, literal("content-type", "application/grpc+thrift")...)
+			return append(h2(typeHeaders, flagEndHeaders, id, headers...), pieces(id, prefixed(0, make([]byte, part+1))[:part])...)
+		}, settled: func(a *abuser) bool { return a.answers.Load() == streams }},
+		{name: "part of a message of a stream over TTHeader", raw: true, little: true, first: func(*abuser) []byte {
+			return append(streamFrame('2', 1, nil), streamFrame('3', 1, make([]byte, part))[:part]...)
+		}, cut: abuseTimeout + abuseSlack + part*time.Second/limits.FrameBytesPerSecond},
+		{name: "messages of streams over TTHeader beyond the budget", raw: true, little: true, first: func(*abuser) []byte {
+			return append(streamFrame('2', 1, nil), long[:len(long)-rest]...)
+		}, settled: func(a *abuser) bool { return time.Since(a.start) > 2*time.Second }, behind: func() []byte {
+			all := append(bytes.Clone(long[len(long)-rest:]), streamFrame('4', 1, nil)...)
+			return append(append(all, streamFrame('2', lastStream, nil)...), streamFrame('4', lastStream, nil)...)
+		}},
+	}
+}
+
+// lastStream is the stream over TTHeader that must be served.
+const lastStream = 2
+
+// streamFrame is a frame of a stream over TTHeader, of a method "thing": '2' is its HEADER, '3'
+// a message, '4' its TRAILER.
+func streamFrame(kind byte, id uint32, payload []byte) []byte {
+	info := []byte{0x10, 0, 0x10, 0, 2, 0, 27, 0, 1, kind, 0, 9, 0, 5, 't', 'h', 'i', 'n', 'g', 0}
+	b := append(u32(uint32(10+len(info)+len(payload))), 0x10, 0, 0, 2)
+	b = append(b, u32(id)...)
+	b = append(b, 0, byte(len(info)/4))
+	return append(append(b, info...), payload...)
 }
 
 // portAbuses are bytes that no protocol begins with, or another one than the port's.

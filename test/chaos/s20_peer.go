@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -95,10 +96,14 @@ func newAbuser(conn net.Conn) *abuser {
 }
 
 // read counts what the server says, until the connection ends.
-func (a *abuser) read(http2 bool) {
+func (a *abuser) read(attack *abuse) {
 	defer close(a.ended)
 	defer func() { a.end = time.Now() }()
-	if !http2 {
+	switch {
+	case attack.behind != nil:
+		a.readFrames()
+		return
+	case attack.raw:
 		_, _ = io.Copy(io.Discard, a.conn)
 		return
 	}
@@ -116,6 +121,23 @@ func (a *abuser) read(http2 bool) {
 		}
 		if err != nil {
 			a.stuck.Store(errors.Is(err, os.ErrDeadlineExceeded))
+			return
+		}
+	}
+}
+
+// readFrames counts what ends streams of TTHeader, that of the last one as data.
+func (a *abuser) readFrames() {
+	reader := bufio.NewReader(a.conn)
+	for {
+		head, err := reader.Peek(12)
+		if err != nil {
+			return
+		}
+		if a.answers.Add(1); binary.BigEndian.Uint32(head[8:]) == lastStream {
+			a.data.Add(1)
+		}
+		if _, err := reader.Discard(4 + int(binary.BigEndian.Uint32(head))); err != nil {
 			return
 		}
 	}

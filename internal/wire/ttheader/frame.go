@@ -37,6 +37,17 @@ func IsFrame(b []byte) (frame bool, need int) {
 // soon as the header is there; used then counts bytes that may not have arrived. An
 // error means that the connection cannot go on.
 func NextFrame(b []byte, most int) (frame Frame, used, need int, err error) {
+	return nextFrame(b, most, most)
+}
+
+// NextFrameHead is NextFrame that leaves out any payload.
+func NextFrameHead(b []byte, most int) (frame Frame, used, need int, err error) {
+	return nextFrame(b, most, -1)
+}
+
+// nextFrame is NextFrame that leaves out payloads above kept bytes, of which none should be
+// much longer than most.
+func nextFrame(b []byte, most, kept int) (frame Frame, used, need int, err error) {
 	head, need, err := parseFixed(b, true)
 	if need > 0 || err != nil {
 		return frame, 0, need, err
@@ -47,7 +58,7 @@ func NextFrame(b []byte, most int) (frame Frame, used, need int, err error) {
 	}
 	start := FixedSize + head.info
 	enough := head.used()
-	if head.payload > most {
+	if head.payload > kept {
 		if tooLong(head.payload, limits.Message{Bytes: most}) {
 			return frame, 0, 0, &thriftwire.Error{Kind: thriftwire.LimitExceeded, Offset: offsetLength, Detail: fmt.Sprintf(
 				"frame with a payload of %d bytes (limit %d)", head.payload, most)}
@@ -69,7 +80,7 @@ func NextFrame(b []byte, most int) (frame Frame, used, need int, err error) {
 		return frame, 0, 0, malformed(FixedSize, "frame of a stream with PROTOCOL ID 0x%02x (0x10 is taken)", protocol)
 	}
 	frame = Frame{Sequence: head.sequence, Info: message.Info, Length: head.payload}
-	if head.payload <= most {
+	if head.payload <= kept {
 		frame.Payload = b[start:enough:enough]
 	}
 	return frame, head.used(), 0, nil

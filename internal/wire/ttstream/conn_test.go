@@ -207,6 +207,34 @@ func TestConn_MessageTooLarge(t *testing.T) {
 	}
 }
 
+// TestConn_LeaveOut: a message for which there is no room counts as used when its header is
+// there.
+func TestConn_LeaveOut(t *testing.T) {
+	const length = 150 << 10 // more than half of a window
+	client, server := newPair(t, ttstream.Config{}, ttstream.Config{})
+	a := client.open("a")
+	settle(client, server)
+	server.said()
+	whole := frame(a, "3", "a", make([]byte, length))
+	header := len(whole) - length
+	if _, used, err := server.conn.LeaveOut(whole[:header-1], 0); used != 0 || err != nil {
+		t.Errorf("without all of the header %d bytes are used, %v", used, err)
+	}
+	event, used, err := server.conn.LeaveOut(whole[:header+10], 0)
+	if event.Kind != ttstream.EventData || event.Stream != a || event.Data != nil || used != len(whole) || err != nil {
+		t.Errorf("%d bytes are used of %d, %v, and the event is %+v", used, len(whole), err, event)
+	}
+	if len(server.sent()) == 0 {
+		t.Error("the peer is told of no window")
+	}
+	if event, _, err = server.conn.LeaveOut(frame(9, "3", "gone", make([]byte, length))[:100], 0); event.Kind != ttstream.EventNone || err != nil {
+		t.Errorf("a message of no stream: %+v, %v", event, err)
+	}
+	if _, _, err := server.conn.LeaveOut(frame(9, "2", "b", make([]byte, length))[:100], 0); err == nil {
+		t.Error("a HEADER with a payload did not end the connection")
+	}
+}
+
 func TestConn_Shutdown(t *testing.T) {
 	client, server := newPair(t, ttstream.Config{}, ttstream.Config{})
 	a := client.open("a")

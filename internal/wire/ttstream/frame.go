@@ -50,11 +50,16 @@ type Frame struct {
 // it may not have arrived. An error ends the connection.
 func Next(b []byte, most int) (frame Frame, used, need int, err error) {
 	found, used, need, err := ttheader.NextFrame(b, most)
-	if err != nil {
-		return frame, 0, 0, connectionError(CodeBadFrame, "%v", err)
+	return frameOf(found, used, need, err)
+}
+
+// frameOf makes a Frame of one of TTHeader.
+func frameOf(found ttheader.Frame, size, missing int, wrong error) (frame Frame, used, need int, err error) {
+	if wrong != nil {
+		return frame, 0, 0, connectionError(CodeBadFrame, "%v", wrong)
 	}
-	if need > 0 {
-		return frame, 0, need, nil
+	if missing > 0 {
+		return frame, 0, missing, nil
 	}
 	frame = Frame{Stream: found.Sequence, Info: found.Info, Payload: found.Payload, Length: found.Length}
 	// One walk: every frame comes through here.
@@ -71,7 +76,7 @@ func Next(b []byte, most int) (frame Frame, used, need int, err error) {
 		return Frame{}, 0, 0, connectionError(CodeBadFrame, "frame of unknown type %.20q", kind)
 	}
 	frame.Type = FrameType(kind[0] - '0')
-	return frame, used, 0, nil
+	return frame, size, 0, nil
 }
 
 // Failure is what a TRAILER or RST says of why the stream ended.

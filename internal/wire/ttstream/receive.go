@@ -45,6 +45,35 @@ func (c *Conn) Next(b []byte, now Nanoseconds) (event Event, used, need int, err
 	return event, used, need, nil
 }
 
+// LeaveOut takes the frame that b begins with, of which Next needs more, without its payload,
+// for which there is no room: used is more than b holds. Of a message the event has no Data,
+// and nothing of it is to be consumed. Nothing is used as long as the header is not there.
+func (c *Conn) LeaveOut(b []byte, now Nanoseconds) (event Event, used int, err error) {
+	if c.err != nil {
+		return Event{}, 0, c.err
+	}
+	frame, used, need, err := frameOf(ttheader.NextFrameHead(b, c.config.messageBytes))
+	s := c.streams[frame.Stream]
+	switch {
+	case err != nil, need > 0:
+	case frame.Type == FrameHeader:
+		err = connectionError(CodeBadFrame, "HEADER with a payload of %d bytes", frame.Length)
+	case frame.Type == FrameData && s != nil && judge(s.state, c.config.client, s.headed, FrameData) == accept:
+		c.count(now)
+		s.unused += cost(frame.Length)
+		c.unused += cost(frame.Length)
+		c.Consume(s.id, frame.Length)
+		event = Event{Kind: EventData, Stream: s.id, Value: s.value}
+	default:
+		c.count(now)
+		event, err = c.dispatch(&frame, now)
+	}
+	if err != nil {
+		return Event{}, 0, c.fail(err)
+	}
+	return event, used, nil
+}
+
 // fail ends the connection.
 func (c *Conn) fail(err error) error {
 	problem, ok := err.(*Error)
