@@ -40,13 +40,9 @@ func (p *http2Peer) bring(id uint32, b []byte, end bool) (left []byte) {
 	return nil
 }
 
-// receiving returns a handler that receives until the end, once begin is closed if there is
-// one, and tells why that was.
-func receiving(begin <-chan struct{}, told chan<- error) func(context.Context, *fulmar.ServerMessages) error {
+// receiving returns a handler that receives until the end, and tells why that was.
+func receiving(told chan<- error) func(context.Context, *fulmar.ServerMessages) error {
 	return func(_ context.Context, messages *fulmar.ServerMessages) error {
-		if begin != nil {
-			<-begin
-		}
 		for {
 			var message fulmar.Raw
 			if err := messages.Recv(&message); err != nil {
@@ -74,7 +70,7 @@ func toldOf(told <-chan error) error {
 // nothing of it, while it answers pings: that stream ends, and holds nothing.
 func TestGRPC_PartsOfMessages(t *testing.T) {
 	told := make(chan error, 1)
-	config := fulmar.ServerConfig{UnknownStreamHandler: receiving(nil, told), MaxBufferedBytes: 16 << 20}
+	config := fulmar.ServerConfig{UnknownStreamHandler: receiving(told), MaxBufferedBytes: 16 << 20}
 	simulate(t, simnet.Config{}, config, fulmar.ClientConfig{}, stubOfNothing(), func(s *simulation) {
 		peer := s.http2Peer(http2.Config{})
 		peer.listen(time.Second)
@@ -107,9 +103,14 @@ func TestGRPC_PartsOfMessages(t *testing.T) {
 // TestGRPC_PartsBehindWhatWaits: a part of a message may stay one as long as nobody receives
 // what is in front of it, because there may be no window for the rest.
 func TestGRPC_PartsBehindWhatWaits(t *testing.T) {
-	begin, told := make(chan struct{}), make(chan error, 1)
-	config := fulmar.ServerConfig{UnknownStreamHandler: receiving(begin, told)}
+	told := make(chan error, 1)
+	var begin chan struct{}
+	config := fulmar.ServerConfig{UnknownStreamHandler: func(ctx context.Context, messages *fulmar.ServerMessages) error {
+		<-begin
+		return receiving(told)(ctx, messages)
+	}}
 	simulate(t, simnet.Config{}, config, fulmar.ClientConfig{}, stubOfNothing(), func(s *simulation) {
+		begin = make(chan struct{}) // of the clock of the simulation
 		peer := s.http2Peer(http2.Config{})
 		peer.listen(time.Second)
 		rest := append(grpcMessage(make([]byte, 40<<10), false), grpcMessage(make([]byte, 100<<10), false)...)
@@ -170,7 +171,7 @@ func TestGRPC_ManyUploadsAtATime(t *testing.T) {
 // of its may stay what they are, unary calls and streams.
 func TestGRPC_OneBusyStreamKeepsNoOthers(t *testing.T) {
 	told := make(chan error, 100)
-	config := fulmar.ServerConfig{UnknownStreamHandler: receiving(nil, told)}
+	config := fulmar.ServerConfig{UnknownStreamHandler: receiving(told)}
 	simulate(t, simnet.Config{}, config, fulmar.ClientConfig{}, stubOfNothing(), func(s *simulation) {
 		peer := s.http2Peer(http2.Config{})
 		peer.listen(time.Second)
