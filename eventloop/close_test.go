@@ -28,17 +28,27 @@ func TestHandler_LastWordsArriveBeforeTheEnd(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := start(t, func(conn *eventloop.Conn) error {
-				conn.Writer().AppendString("go away")
-				return refused
-			})
-			for range 20 {
-				client := s.connect()
-				client.Write(make([]byte, 100<<10))
-				expectEnd(t, client, "go away")
-				client.Close()
-				if err := receive(t, s.closed, "OnClose"); err != refused {
-					t.Fatalf("OnClose got %v", err)
+			for _, gently := range []bool{false, true} {
+				s := start(t, func(conn *eventloop.Conn) error {
+					conn.Writer().AppendString("go away")
+					if !gently {
+						return refused
+					}
+					// As somebody else does who has seen the end.
+					if err := conn.Writer().Flush(); err != nil {
+						return err
+					}
+					conn.CloseGently(refused)
+					return nil
+				})
+				for range 20 {
+					client := s.connect()
+					client.Write(make([]byte, 100<<10))
+					expectEnd(t, client, "go away")
+					client.Close()
+					if err := receive(t, s.closed, "OnClose"); err != refused {
+						t.Fatalf("OnClose got %v", err)
+					}
 				}
 			}
 		})

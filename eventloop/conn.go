@@ -265,6 +265,24 @@ func (c *Conn) CloseWithError(err error) error {
 	return closeErr
 }
 
+// CloseGently closes a served connection as an error of its handler does: the peer is told
+// that nothing follows, and what it still sends is thrown away until it has closed too, or for
+// 500 ms (LingerTimeout) or 256 KiB (LingerBytes). Close would reset the connection for that,
+// and the peer could lose what it has not read. err is what OnClose is told, nil if all is
+// well. It does not wait. On a dialled connection it is CloseWithError.
+func (c *Conn) CloseGently(err error) {
+	if c.served == nil {
+		c.CloseWithError(err)
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		c.failLocked(err)
+		c.engine().poke(c)
+	}
+}
+
 // shutSocket closes the socket unless that has happened.
 func (c *Conn) shutSocket() (err error) {
 	c.closeSocket.Do(func() {

@@ -342,7 +342,8 @@ func (h *http2Server) relax() {
 		h.conn.nothingRuns()
 	}
 	if end {
-		_ = h.conn.conn.CloseWithError(h.why)
+		// The client may still say that it has enough of streams.
+		h.conn.conn.CloseGently(h.why)
 	}
 	if release {
 		h.conn.conn.Release()
