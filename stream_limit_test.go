@@ -158,6 +158,7 @@ func TestStreams_OverBudget(t *testing.T) {
 						t.Errorf("a message of 4 MiB: %v", err)
 					}
 					long.Cancel()
+					synctest.Wait() // for its handler, whose headers count
 					if held := s.server.Stats().BufferedBytes; held != before {
 						t.Errorf("behind its end, the budget counts %d bytes more", held-before)
 					}

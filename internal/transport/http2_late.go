@@ -52,8 +52,11 @@ func (a *arriving) look(now time.Time, length, streams int, brought int64, slack
 // much of it is there; false if the peer owes none.
 func (s *serverStream) partLocked() (length, part int, ok bool) {
 	m := s.messages
-	if m == nil {
-		return s.length, s.prefixed + len(s.body), !s.complete
+	switch {
+	case m == nil && s.complete: // who serves it has the body
+		return 0, 0, false
+	case m == nil:
+		return s.length, s.prefixed + len(s.body), true
 	}
 	// Behind a whole message the window waits for who receives, and what is held is no more
 	// than that.
