@@ -289,12 +289,12 @@ func (h *http2Server) statusLocked(s *serverStream, head ReplyHead, message stri
 }
 
 // dropDetails leaves the details of an error out. It returns the text with a word of that.
-func (head *ReplyHead) dropDetails(message string) string {
-	if len(head.Details) == 0 {
+func (h *ReplyHead) dropDetails(message string) string {
+	if len(h.Details) == 0 {
 		return message
 	}
-	note := fmt.Sprintf(" (%d bytes of details left out)", len(head.Details))
-	head.Details = nil
+	note := fmt.Sprintf(" (%d bytes of details left out)", len(h.Details))
+	h.Details = nil
 	return thriftwire.CutMessage(message, limits.ErrorMessageBytes-len(note)) + note
 }
 
