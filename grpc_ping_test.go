@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -57,24 +56,8 @@ func complain(conn net.Conn, patience time.Duration) {
 func TestGRPC_FewerPings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := simnet.New(simnet.Config{})
-		var group sync.WaitGroup
-		t.Cleanup(group.Wait)
-		for _, address := range []string{"strict:1", "other:1"} {
-			listener, err := network.Listen(address)
-			if err != nil {
-				t.Fatal(err)
-			}
-			group.Go(func() {
-				for {
-					conn, err := listener.Accept()
-					if err != nil {
-						return
-					}
-					group.Go(func() { complain(conn, 5*time.Minute) })
-				}
-			})
-			t.Cleanup(func() { _ = listener.Close() })
-		}
+		complains := func(conn net.Conn) { complain(conn, 5*time.Minute) }
+		serveEach(t, network, map[string]func(net.Conn){"strict:1": complains, "other:1": complains})
 		const lasts = 20 * time.Minute
 		config := fulmar.ClientConfig{Protocol: fulmar.GRPC, PingAfter: 20 * time.Second, MaxConnectionAge: -1, Dial: network.Dial}
 		open := func(api testservice.FeedClient, want time.Duration) {

@@ -27,27 +27,34 @@ func serveNarrow(conn net.Conn, window uint32) {
 	_, _ = io.Copy(io.Discard, conn)
 }
 
-// refusedByTheFirst is a client whose first connection r serves, and others second.
-func refusedByTheFirst(t *testing.T, r *refusal, second func(net.Conn), config fulmar.ClientConfig) testservice.FeedClient {
+// serveEach has each connection to an address served as that says, until the test ends.
+func serveEach(t *testing.T, network *simnet.Network, serves map[string]func(net.Conn)) {
 	t.Helper()
-	network := simnet.New(simnet.Config{})
 	var group sync.WaitGroup
-	for name, serve := range map[string]func(net.Conn){"bad:1": r.serve, "second:1": second} {
-		l, err := network.Listen(name)
+	t.Cleanup(group.Wait)
+	for address, serve := range serves {
+		listener, err := network.Listen(address)
 		if err != nil {
 			t.Fatal(err)
 		}
 		group.Go(func() {
 			for {
-				conn, err := l.Accept()
+				conn, err := listener.Accept()
 				if err != nil {
 					return
 				}
 				group.Go(func() { serve(conn) })
 			}
 		})
-		t.Cleanup(func() { _ = l.Close() })
+		t.Cleanup(func() { _ = listener.Close() })
 	}
+}
+
+// refusedByTheFirst is a client whose first connection r serves, and others second.
+func refusedByTheFirst(t *testing.T, r *refusal, second func(net.Conn), config fulmar.ClientConfig) testservice.FeedClient {
+	t.Helper()
+	network := simnet.New(simnet.Config{})
+	serveEach(t, network, map[string]func(net.Conn){"bad:1": r.serve, "second:1": second})
 	dialled := 0
 	config.Target, config.Protocol = "any:1", fulmar.GRPC
 	config.Dial = func(ctx context.Context, kind, _ string) (net.Conn, error) {
