@@ -63,7 +63,7 @@ func inflateAll(c *encoding, b []byte, limit int, buffers *linkbuf.Pool) ([]byte
 func TestGzip_RoundTrip(t *testing.T) {
 	codec := newGzip(0)
 	buffers := linkbuf.NewPool()
-	for _, n := range []int{0, 1, 5000, 100_000} {
+	for _, n := range []int{0, 1, 5000, 100_000, 1 << 20, 3 << 20} {
 		message := bytes.Repeat([]byte{7}, n)
 		got, err := inflateAll(codec, packed(codec, message), n, buffers)
 		if err != nil || !bytes.Equal(got, message) {
@@ -129,6 +129,36 @@ func TestGzip_Bombs(t *testing.T) {
 	}
 }
 
+// TestGzip_BombIsMeasured: a message that becomes far more than it is takes no memory before it
+// is known that it may; others are kept as they come.
+func TestGzip_BombIsMeasured(t *testing.T) {
+	const limit, room = 16 << 20, 4 << 20
+	random := make([]byte, 256<<10)
+	rand.NewChaCha8([32]byte{}).Read(random)
+	codec := newGzip(1)
+	lie := packed(codec, make([]byte, limit+1))
+	copy(lie[len(lie)-4:], []byte{1, 0, 0, 0})
+	for name, test := range map[string]struct {
+		message []byte
+		wasted  bool
+	}{
+		"more than it may be":     {lie, true},
+		"all that it may be":      {packed(codec, make([]byte, limit)), false},
+		"no more than 64 times":   {packed(codec, append(random, make([]byte, limit-len(random))...)), false},
+		"more than 64 times, cut": {lie[:len(lie)-100], true},
+	} {
+		buffers, held := linkbuf.NewPool(), &budget{limit: room}
+		_, charged, err := codec.inflate(context.Background(), test.message, limit, buffers, held)
+		_, wasted := errors.AsType[*wastedError](err)
+		if err == nil || wasted != test.wasted || wasted == errors.Is(err, ErrOverloaded) {
+			t.Errorf("%s: %v, in vain %v", name, err, wasted)
+		}
+		if charged != 0 || held.used.Load() != 0 || buffers.Outstanding() != 0 || len(codec.turns) != 0 {
+			t.Errorf("%s: %d bytes and %d pieces of memory not given back, %d turns", name, held.used.Load(), buffers.Outstanding(), len(codec.turns))
+		}
+	}
+}
+
 func boolToInt(b bool) int {
 	if b {
 		return 1
@@ -154,7 +184,7 @@ func FuzzInflate(f *testing.F) {
 	f.Add(packed(codec, bytes.Repeat([]byte("fulmar"), 1000)), 10_000)
 	f.Add([]byte{0x1f, 0x8b, 8, 0}, 10)
 	f.Fuzz(func(t *testing.T, b []byte, limit int) {
-		if limit < 0 || limit > 1<<20 {
+		if limit < 0 || limit > 4<<20 {
 			return
 		}
 		codec := newGzip(0)
