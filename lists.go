@@ -42,7 +42,7 @@ type lists struct {
 	next    []cluster.Instance
 	waiting bool
 	// notBefore is when the next list may be used, emptySince since when the source has
-	// said that there are no instances; zero if it does not.
+	// said that there are no instances, and has not failed; zero if it does not.
 	notBefore, emptySince time.Time
 	// timer looks again at what was not due yet.
 	timer *time.Timer
@@ -78,7 +78,7 @@ func (l *lists) run(ctx context.Context) {
 			}
 			err = errors.New("the resolver ended without a list")
 		}
-		l.report(err)
+		l.contradict(err)
 		if l.applied.Load() != applied {
 			pause = limits.ResolvePauseMin // It worked for a while.
 		}
@@ -102,7 +102,8 @@ func (l *lists) resolve(ctx context.Context) (err error) {
 	return l.resolver.Resolve(ctx, l.deliver)
 }
 
-// report notes that the source of the lists fails.
+// report notes that the source of the lists fails. It may have failed for longer, and does
+// not know then that there are still no instances: its empty list waits anew.
 func (l *lists) report(err error) {
 	if err == nil {
 		return
@@ -113,9 +114,26 @@ func (l *lists) report(err error) {
 	}
 	l.mu.Lock()
 	l.problem = err
+	if l.keepsEmptyOutLocked() {
+		l.emptySince = time.Now()
+	}
 	l.mu.Unlock()
 	l.settle()
 }
+
+// contradict is report for what ends an empty list that waits: the source says something
+// else, or will say again what there is.
+func (l *lists) contradict(err error) {
+	l.mu.Lock()
+	if l.keepsEmptyOutLocked() {
+		l.next, l.waiting, l.emptySince = nil, false, time.Time{}
+	}
+	l.mu.Unlock()
+	l.report(err)
+}
+
+// keepsEmptyOutLocked reports whether an empty list waits until it has lasted.
+func (l *lists) keepsEmptyOutLocked() bool { return l.waiting && len(l.next) == 0 && l.hasList() }
 
 func (l *lists) sayLookup(problem string) {
 	l.log.Warn("instances cannot be looked up", "target", l.owner.target, "error", problem)
@@ -168,7 +186,7 @@ func (l *lists) deliver(list []cluster.Instance) {
 	if len(list) > 0 {
 		var err error
 		if list, left, err = l.usable(list); err != nil {
-			l.report(err)
+			l.contradict(err)
 			return
 		}
 	}
@@ -273,7 +291,7 @@ func (l *lists) settleLocked() {
 	var again time.Time // when to look again
 	if l.waiting {
 		at := l.notBefore
-		if until := l.emptySince.Add(limits.EmptyListPatience); len(l.next) == 0 && l.hasList() && until.After(at) {
+		if until := l.emptySince.Add(limits.EmptyListPatience); l.keepsEmptyOutLocked() && until.After(at) {
 			at = until
 		}
 		if at.After(now) {

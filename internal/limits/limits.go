@@ -419,9 +419,10 @@ const (
 	ListPause = time.Second
 
 	// EmptyListPatience is how long the last list of instances stays in use when the source
-	// says that there are none. That is what a registry says that has lost its data, and
-	// servers that are really gone refuse connections. Announcements that expired because
-	// a registry was away are there again within half a minute.
+	// says that there are none, and does not fail meanwhile. That is what a registry says
+	// that has lost its data, and servers that are really gone refuse connections.
+	// Announcements that expired because a registry was away are there again within half a
+	// minute.
 	EmptyListPatience = time.Minute
 
 	// LeavePause is how long connections to an instance stay that is in the list no more,
