@@ -402,13 +402,27 @@ func (s *instances) update(list []cluster.Instance, now time.Time) (added, remov
 			s.leaving = append(s.leaving, leavingPeer{address: member.Address(), peer: peer, at: at})
 		}
 	}
-	for _, member := range came {
-		if i := slices.IndexFunc(s.leaving, func(l leavingPeer) bool { return !l.retired && l.address == member.Address() }); i >= 0 {
-			member.SetValue(s.leaving[i].peer)
-			s.leaving = slices.Delete(s.leaving, i, i+1)
-		}
-	}
+	s.reviveLocked(came)
 	return len(came), len(gone)
+}
+
+// reviveLocked gives members that have come the peers of their addresses, as far as these
+// leave and are not retired yet: of two of them the first. It looks at each once, because
+// there may be thousands of both.
+func (s *instances) reviveLocked(came []*cluster.Member) {
+	back := make(map[string]*cluster.Member, len(came))
+	for _, member := range came {
+		back[member.Address()] = member
+	}
+	s.leaving = slices.DeleteFunc(s.leaving, func(l leavingPeer) bool {
+		member := back[l.address]
+		if l.retired || member == nil {
+			return false
+		}
+		member.SetValue(l.peer)
+		delete(back, l.address)
+		return true
+	})
 }
 
 // letGo ends connections of instances that have left, and returns when to do so again;
