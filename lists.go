@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fulmar-rpc/fulmar/cluster"
+	"github.com/fulmar-rpc/fulmar/cluster/registries"
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/peerlog"
 	"github.com/fulmar-rpc/fulmar/internal/transport"
@@ -66,7 +67,8 @@ func startLists(owner *instances, resolver cluster.Resolver, log *peerlog.Log) *
 // another list, the last one is used.
 func (l *lists) run(ctx context.Context) {
 	defer close(l.done)
-	for pause := limits.ResolvePauseMin; ; pause = min(2*pause, limits.ResolvePauseMax) {
+	pauses := registries.Pauses{Min: limits.ResolvePauseMin, Max: limits.ResolvePauseMax}
+	for {
 		applied := l.applied.Load()
 		err := l.resolve(ctx)
 		if ctx.Err() != nil {
@@ -80,13 +82,9 @@ func (l *lists) run(ctx context.Context) {
 		}
 		l.contradict(err)
 		if l.applied.Load() != applied {
-			pause = limits.ResolvePauseMin // It worked for a while.
+			pauses.Reset() // It worked for a while.
 		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if registries.Wait(ctx, pauses.Next()) != nil {
 			return
 		}
 	}

@@ -431,7 +431,8 @@ const (
 	LeavePause = 10 * time.Second
 
 	// ResolvePauseMin and ResolvePauseMax bound the pause after which a resolver that failed
-	// is asked again.
+	// is asked again. It doubles, and up to half of it is left out by chance: clients that
+	// have lost one registry do not ask for it at one moment when it is back.
 	ResolvePauseMin = 100 * time.Millisecond
 	ResolvePauseMax = 10 * time.Second
 
