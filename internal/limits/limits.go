@@ -471,9 +471,11 @@ const (
 	DirectoryForgetLooks = 4
 
 	// DirectoryFileBytes bounds the file of an instance, DirectoryFiles how many files of a
-	// service are looked at.
+	// service are looked at, and DirectoryEntries how many names in its folder are read,
+	// whatever they are of: that takes 9 ms.
 	DirectoryFileBytes = 16 << 10
 	DirectoryFiles     = Instances
+	DirectoryEntries   = 4 * DirectoryFiles
 
 	// RegisterTimeout is how long announcing a server may take until it is tried again,
 	// after RegisterPauseMin, which doubles up to RegisterPauseMax.
