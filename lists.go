@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fulmar-rpc/fulmar/cluster"
+	"github.com/fulmar-rpc/fulmar/cluster/registries"
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/peerlog"
 	"github.com/fulmar-rpc/fulmar/internal/transport"
@@ -42,7 +43,7 @@ type lists struct {
 	next    []cluster.Instance
 	waiting bool
 	// notBefore is when the next list may be used, emptySince since when the source has
-	// said that there are no instances; zero if it does not.
+	// said that there are no instances, and has not failed; zero if it does not.
 	notBefore, emptySince time.Time
 	// timer looks again at what was not due yet.
 	timer *time.Timer
@@ -66,7 +67,8 @@ func startLists(owner *instances, resolver cluster.Resolver, log *peerlog.Log) *
 // another list, the last one is used.
 func (l *lists) run(ctx context.Context) {
 	defer close(l.done)
-	for pause := limits.ResolvePauseMin; ; pause = min(2*pause, limits.ResolvePauseMax) {
+	pauses := registries.Pauses{Min: limits.ResolvePauseMin, Max: limits.ResolvePauseMax}
+	for {
 		applied := l.applied.Load()
 		err := l.resolve(ctx)
 		if ctx.Err() != nil {
@@ -78,15 +80,11 @@ func (l *lists) run(ctx context.Context) {
 			}
 			err = errors.New("the resolver ended without a list")
 		}
-		l.report(err)
+		l.contradict(err)
 		if l.applied.Load() != applied {
-			pause = limits.ResolvePauseMin // It worked for a while.
+			pauses.Reset() // It worked for a while.
 		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if registries.Wait(ctx, pauses.Next()) != nil {
 			return
 		}
 	}
@@ -102,7 +100,8 @@ func (l *lists) resolve(ctx context.Context) (err error) {
 	return l.resolver.Resolve(ctx, l.deliver)
 }
 
-// report notes that the source of the lists fails.
+// report notes that the source of the lists fails. It may have failed for longer, and does
+// not know then that there are still no instances: its empty list waits anew.
 func (l *lists) report(err error) {
 	if err == nil {
 		return
@@ -113,9 +112,26 @@ func (l *lists) report(err error) {
 	}
 	l.mu.Lock()
 	l.problem = err
+	if l.keepsEmptyOutLocked() {
+		l.emptySince = time.Now()
+	}
 	l.mu.Unlock()
 	l.settle()
 }
+
+// contradict is report for what ends an empty list that waits: the source says something
+// else, or will say again what there is.
+func (l *lists) contradict(err error) {
+	l.mu.Lock()
+	if l.keepsEmptyOutLocked() {
+		l.next, l.waiting, l.emptySince = nil, false, time.Time{}
+	}
+	l.mu.Unlock()
+	l.report(err)
+}
+
+// keepsEmptyOutLocked reports whether an empty list waits until it has lasted.
+func (l *lists) keepsEmptyOutLocked() bool { return l.waiting && len(l.next) == 0 && l.hasList() }
 
 func (l *lists) sayLookup(problem string) {
 	l.log.Warn("instances cannot be looked up", "target", l.owner.target, "error", problem)
@@ -168,7 +184,7 @@ func (l *lists) deliver(list []cluster.Instance) {
 	if len(list) > 0 {
 		var err error
 		if list, left, err = l.usable(list); err != nil {
-			l.report(err)
+			l.contradict(err)
 			return
 		}
 	}
@@ -273,7 +289,7 @@ func (l *lists) settleLocked() {
 	var again time.Time // when to look again
 	if l.waiting {
 		at := l.notBefore
-		if until := l.emptySince.Add(limits.EmptyListPatience); len(l.next) == 0 && l.hasList() && until.After(at) {
+		if until := l.emptySince.Add(limits.EmptyListPatience); l.keepsEmptyOutLocked() && until.After(at) {
 			at = until
 		}
 		if at.After(now) {
@@ -384,13 +400,27 @@ func (s *instances) update(list []cluster.Instance, now time.Time) (added, remov
 			s.leaving = append(s.leaving, leavingPeer{address: member.Address(), peer: peer, at: at})
 		}
 	}
-	for _, member := range came {
-		if i := slices.IndexFunc(s.leaving, func(l leavingPeer) bool { return !l.retired && l.address == member.Address() }); i >= 0 {
-			member.SetValue(s.leaving[i].peer)
-			s.leaving = slices.Delete(s.leaving, i, i+1)
-		}
-	}
+	s.reviveLocked(came)
 	return len(came), len(gone)
+}
+
+// reviveLocked gives members that have come the peers of their addresses, as far as these
+// leave and are not retired yet: of two of them the first. It looks at each once, because
+// there may be thousands of both.
+func (s *instances) reviveLocked(came []*cluster.Member) {
+	back := make(map[string]*cluster.Member, len(came))
+	for _, member := range came {
+		back[member.Address()] = member
+	}
+	s.leaving = slices.DeleteFunc(s.leaving, func(l leavingPeer) bool {
+		member := back[l.address]
+		if l.retired || member == nil {
+			return false
+		}
+		member.SetValue(l.peer)
+		delete(back, l.address)
+		return true
+	})
 }
 
 // letGo ends connections of instances that have left, and returns when to do so again;

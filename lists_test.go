@@ -206,6 +206,56 @@ func TestLists_AnEmptyOneIsKeptOut(t *testing.T) {
 	})
 }
 
+// TestLists_OnlyALastingEmptyOneIsUsed: one that the source did not stand by for all of the
+// time is not, whatever came between.
+func TestLists_OnlyALastingEmptyOneIsUsed(t *testing.T) {
+	away := errors.New("the registry is away")
+	for name, c := range map[string]struct {
+		then func(p *pushes)
+		// stands: the source stands by its list again when that is over.
+		stands bool
+	}{
+		"reports": {func(p *pushes) {
+			for range 30 {
+				p.next <- func(ctx context.Context, _ func([]cluster.Instance)) error { cluster.Report(ctx, away); return nil }
+				time.Sleep(limits.ResolvePauseMax)
+			}
+		}, true},
+		"nonsense": {func(p *pushes) { p.push("nowhere", "") }, false},
+		"ends": {func(p *pushes) {
+			p.next <- func(context.Context, func([]cluster.Instance)) error { return away }
+		}, false},
+		"panics": {func(p *pushes) {
+			p.next <- func(context.Context, func([]cluster.Instance)) error { panic("a bug") }
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withLists(t, 2, fulmar.ClientConfig{}, func(s *several, p *pushes) {
+				stub, _ := whoServes()
+				s.serve(stub, s.addresses...)
+				p.push(s.addresses...)
+				time.Sleep(limits.ListPause)
+				p.push()
+				time.Sleep(limits.EmptyListPatience / 2)
+				c.then(p)
+				time.Sleep(limits.EmptyListPatience - limits.ResolvePauseMax - time.Millisecond)
+				s.add(8)
+				if !c.stands {
+					time.Sleep(2 * limits.EmptyListPatience)
+					s.add(8)
+					p.push()
+					time.Sleep(limits.EmptyListPatience - time.Millisecond)
+					s.add(8)
+				}
+				time.Sleep(2 * time.Millisecond)
+				if err := s.api.Nothing(context.Background()); !strings.Contains(fmt.Sprint(err), "the list of them is empty") {
+					t.Errorf("after a minute without another word: %v", err)
+				}
+			})
+		})
+	}
+}
+
 // TestLists_WhoLeavesFinishes: no new calls go there, running ones end as they would
 // have, and its connections close behind them and not before.
 func TestLists_WhoLeavesFinishes(t *testing.T) {

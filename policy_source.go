@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/fulmar-rpc/fulmar/cluster"
+	"github.com/fulmar-rpc/fulmar/cluster/registries"
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/peerlog"
 	"github.com/fulmar-rpc/fulmar/policy"
@@ -210,7 +211,8 @@ func withoutName(err error) error {
 func (s *policySource) watchFunction(ctx context.Context, watch policyWatch) {
 	failed := func(err error) { s.failed("policy source failed; the last policy stays", err) }
 	ctx = cluster.WithReport(ctx, failed)
-	for pause := limits.ResolvePauseMin; ; pause = min(2*pause, limits.ResolvePauseMax) {
+	pauses := registries.Pauses{Min: limits.ResolvePauseMin, Max: limits.ResolvePauseMax}
+	for {
 		before := s.applied.Load()
 		err := s.callWatch(ctx, watch)
 		if ctx.Err() != nil {
@@ -221,13 +223,9 @@ func (s *policySource) watchFunction(ctx context.Context, watch policyWatch) {
 		}
 		failed(err)
 		if s.applied.Load() != before {
-			pause = limits.ResolvePauseMin
+			pauses.Reset()
 		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if registries.Wait(ctx, pauses.Next()) != nil {
 			return
 		}
 	}

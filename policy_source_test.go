@@ -200,8 +200,8 @@ func TestPolicySource_PausesAreShortBehindADelivery(t *testing.T) {
 			t.Fatalf("called %d times", len(called))
 		}
 		for i, call := range calls {
-			if pause := called[i+1].Sub(called[i]); pause != call.pause {
-				t.Errorf("pause of %v behind call %d, want %v", pause, i, call.pause)
+			if pause := called[i+1].Sub(called[i]); pause < call.pause/2 || pause > call.pause {
+				t.Errorf("pause of %v behind call %d, want %v or up to half less", pause, i, call.pause)
 			}
 		}
 	})

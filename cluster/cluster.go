@@ -57,7 +57,9 @@ type Resolver interface {
 	// While the source of the list fails, Resolve delivers nothing and tries
 	// again: the last list is better than none, so an empty one is delivered
 	// only if the source says that there are no instances. What fails it tells to
-	// Report. A list belongs to whom it is delivered to.
+	// Report, and again several times a minute as long as it does: silence means
+	// that the list still holds, and an empty one is believed when it has for a
+	// minute. A list belongs to whom it is delivered to.
 	Resolve(ctx context.Context, deliver func([]Instance)) error
 }
 

@@ -29,7 +29,9 @@ import (
 // Who may write to the folder says where calls go. It is refused if it is not a folder, if
 // it belongs neither to this user nor to root, or if everybody may write to it, unless it
 // is sticky, as the one for temporary files is. Files that everybody may write to, that are no regular files, that
-// are too long or make no sense are left out, and told to Report.
+// are too long or make no sense are left out, and told to Report. Files that are not named
+// *.json are passed over. In a folder with more than 40,000 files of any kind (DirectoryEntries)
+// not all instances may be found, which is told too.
 type Directory struct {
 	// Path is the folder; it is made if it does not exist, for this user only. Default:
 	// DefaultDirectory.
@@ -320,18 +322,37 @@ func checkFolder(path string) error {
 	return checkOwner(path, info)
 }
 
-// readFolder returns the names in a folder, up to a limit, in any order, temporary ones
-// among them.
-func readFolder(path string) ([]string, error) {
+// isInstance reports whether a file may be that of an instance, and not a temporary one or
+// something else.
+func isInstance(name string) bool {
+	return strings.HasSuffix(name, fileEnding) && !strings.HasPrefix(name, ".")
+}
+
+// folderPart is how many names are read at a time: those that are not wanted are forgotten.
+const folderPart = 1000
+
+// readFolder returns the names in a folder that are wanted, in any order. cut says that it
+// has more than DirectoryEntries, wanted or not, of which the others were not read.
+func readFolder(path string, wanted func(name string) bool) (names []string, cut bool, err error) {
 	folder, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	defer folder.Close()
-	// Twice as many: some may be no instances.
-	names, err := folder.Readdirnames(2 * limits.DirectoryFiles)
-	if errors.Is(err, io.EOF) {
-		err = nil
+	for left := limits.DirectoryEntries + 1; left > 0; {
+		part, err := folder.Readdirnames(min(left, folderPart))
+		if errors.Is(err, io.EOF) {
+			return names, false, nil
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		for _, name := range part {
+			if wanted(name) {
+				names = append(names, name)
+			}
+		}
+		left -= len(part)
 	}
-	return names, err
+	return names, true, nil
 }

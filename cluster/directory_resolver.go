@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -30,8 +31,13 @@ type directoryView struct {
 	// server which lives: the clock may have jumped since it was touched. Zero before the
 	// folder was read.
 	doubtUntil time.Time
-	// told is the last problem that was reported.
-	told string
+	// problem is what was wrong when the folder was last looked at, and cut that it has more
+	// in it than was read.
+	problem error
+	cut     bool
+	// told is the last problem that was reported, and at when.
+	told   string
+	toldAt time.Time
 }
 
 // directoryFile is one file, as it was read.
@@ -52,8 +58,9 @@ func (r *directoryResolver) Resolve(ctx context.Context, deliver func([]Instance
 	v := &directoryView{directoryResolver: r, files: map[string]*directoryFile{}}
 	var last []Instance // nil before the first one
 	for {
-		list, problem := v.look(time.Now())
-		Report(ctx, problem)
+		now := time.Now()
+		list := v.look(now)
+		Report(ctx, v.news(list == nil, now))
 		if list != nil && (last == nil || !reflect.DeepEqual(list, last)) {
 			last = append([]Instance{}, list...)
 			deliver(list)
@@ -64,19 +71,18 @@ func (r *directoryResolver) Resolve(ctx context.Context, deliver func([]Instance
 	}
 }
 
-// look returns the instances that are there, by their addresses, nil if that is not known,
-// and what is wrong, once.
-func (v *directoryView) look(now time.Time) (list []Instance, problem error) {
+// look returns the instances that are there, by their addresses, nil if that is not known.
+func (v *directoryView) look(now time.Time) (list []Instance) {
 	info, err := v.check()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		// Nobody has registered yet, or nobody is there any more.
 		clear(v.files)
-		v.read = time.Time{}
-		return []Instance{}, v.once(nil)
+		v.read, v.problem, v.cut = time.Time{}, nil, false
+		return []Instance{}
 	case err != nil:
-		v.read = time.Time{}
-		return nil, v.once(err)
+		v.read, v.problem = time.Time{}, err
+		return nil
 	}
 	// At the end of the doubt too: somebody may have touched a file since the last look.
 	doubt := v.doubts(v.looked)
@@ -84,19 +90,19 @@ func (v *directoryView) look(now time.Time) (list []Instance, problem error) {
 	if whole || v.read.IsZero() || !info.ModTime().Equal(v.changed) {
 		// The time of the folder is taken before it is read: what changes meanwhile shows
 		// at the next look, or by then if the clock of the file system is coarse.
-		names, err := readFolder(v.folder)
+		names, cut, err := readFolder(v.folder, isInstance)
 		if err != nil {
-			v.read = time.Time{}
-			return nil, v.once(err)
+			v.read, v.problem = time.Time{}, err
+			return nil
 		}
-		v.changed, v.read = info.ModTime(), now
+		v.changed, v.read, v.cut = info.ModTime(), now, cut
 		if v.doubtUntil.IsZero() {
 			v.doubtUntil = now.Add(limits.DirectoryRefresh + limits.DirectoryPoll)
 		}
 		if whole {
 			v.looked = now
 		}
-		problem = v.once(v.readFiles(names, whole, now))
+		v.problem = v.readFiles(names, whole, now)
 	}
 	list = make([]Instance, 0, len(v.files))
 	for _, file := range v.files {
@@ -104,12 +110,12 @@ func (v *directoryView) look(now time.Time) (list []Instance, problem error) {
 			list = append(list, file.instance)
 		}
 	}
-	if len(list) == 0 && v.doubts(now) {
-		return nil, problem
+	if len(list) == 0 && (v.cut || v.doubts(now)) {
+		return nil
 	}
 	slices.SortFunc(list, func(a, b Instance) int { return strings.Compare(a.Address, b.Address) })
 	list = slices.CompactFunc(list, func(a, b Instance) bool { return a.Address == b.Address })
-	return list, problem
+	return list
 }
 
 // doubts reports whether there are servers of which it is not known yet that they are dead:
@@ -128,16 +134,19 @@ func (v *directoryView) doubts(now time.Time) bool {
 	return false
 }
 
-// once returns a problem if it is another one than the last: it is found again and again.
-func (v *directoryView) once(problem error) error {
-	if problem == nil {
+// news returns what is wrong, if it is another problem than the last: it is found again and
+// again. While the instances are unknown it is said now and then, as by others that fail: of
+// an empty list that was delivered before, silence says that it holds.
+func (v *directoryView) news(unknown bool, now time.Time) error {
+	if v.problem == nil {
 		v.told = ""
 		return nil
 	}
-	if problem = fmt.Errorf("directory: %w", problem); problem.Error() == v.told {
+	problem := fmt.Errorf("directory: %w", v.problem)
+	if problem.Error() == v.told && (!unknown || now.Sub(v.toldAt) < limits.ResolvePauseMax) {
 		return nil
 	}
-	v.told = problem.Error()
+	v.told, v.toldAt = problem.Error(), now
 	return problem
 }
 
@@ -155,13 +164,15 @@ func (v *directoryView) check() (fs.FileInfo, error) {
 // readFiles reads the files that are new or have changed; all says to look at those that
 // are known already.
 func (v *directoryView) readFiles(names []string, all bool, now time.Time) error {
-	there := make(map[string]bool, len(names))
-	slices.Sort(names) // so that the same problems are in the same order
 	var problems []error
-	for _, name := range names {
-		if !strings.HasSuffix(name, fileEnding) || strings.HasPrefix(name, ".") {
-			continue
-		}
+	if v.cut {
+		// Who is known is not gone because something else is there.
+		names = slices.AppendSeq(names, maps.Keys(v.files))
+		problems = append(problems, fmt.Errorf("%s has more than %d files of any kind; instances among the others are not found", v.folder, limits.DirectoryEntries))
+	}
+	slices.Sort(names) // so that the same problems are in the same order
+	there := make(map[string]bool, len(names))
+	for _, name := range slices.Compact(names) {
 		if len(there) == limits.DirectoryFiles {
 			problems = append(problems, fmt.Errorf("%s has more than %d files; the others are left out", v.folder, limits.DirectoryFiles))
 			break

@@ -98,17 +98,18 @@ func (d *DNS) Resolve(ctx context.Context, deliver func([]Instance)) error {
 	var last []Instance
 	for {
 		list, pause, err := d.lookUp(ctx)
-		switch {
-		case ctx.Err() != nil:
+		if ctx.Err() != nil {
 			return ctx.Err()
-		case err != nil:
+		}
+		if err != nil {
 			Report(ctx, fmt.Errorf("dns: %w", err))
-			if last == nil {
-				pause = min(pause, limits.RegisterPauseMin) // Somebody waits for it.
-			}
-		case !reflect.DeepEqual(list, last):
+		}
+		if list != nil && !reflect.DeepEqual(list, last) {
 			last = slices.Clone(list)
 			deliver(list)
+		}
+		if last == nil {
+			pause = min(pause, limits.RegisterPauseMin) // Somebody waits for it.
 		}
 		if d.refresh <= 0 && last != nil {
 			return nil
@@ -139,7 +140,8 @@ func wait(ctx context.Context, pause time.Duration) bool {
 }
 
 // lookUp asks once, and returns how long to stay with what came. Its list is in an order
-// that does not depend on that of the answer, and not empty.
+// that does not depend on that of the answer, and not empty; nil if there is none, which
+// err says. With a list err is about what is not in it.
 func (d *DNS) lookUp(ctx context.Context) (list []Instance, pause time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limits.DNSTimeout)
 	defer cancel()
@@ -149,7 +151,7 @@ func (d *DNS) lookUp(ctx context.Context) (list []Instance, pause time.Duration,
 	}
 	list, err = d.ask(ctx, resolver)
 	pause = d.refresh
-	if holds, ok := times.holds(); ok && err == nil && !d.fixed {
+	if holds, ok := times.holds(); ok && list != nil && !d.fixed {
 		pause = min(max(holds, limits.DNSRefreshMin), limits.DNSRefreshMax)
 	}
 	return list, pause, err
@@ -161,11 +163,15 @@ func (d *DNS) ask(ctx context.Context, resolver DNSResolver) ([]Instance, error)
 		if err != nil && len(records) == 0 {
 			return nil, err
 		}
+		// An answer of which a part makes no sense comes with an error.
+		if err != nil {
+			err = fmt.Errorf("records of %s are left out: %w", d.name, err)
+		}
 		list := instancesOfSRV(records)
 		if len(list) == 0 {
-			return nil, fmt.Errorf("%s has no SRV record that names a host", d.name)
+			return nil, errors.Join(fmt.Errorf("%s has no SRV record that names a host", d.name), err)
 		}
-		return list, nil
+		return list, err
 	}
 	found, err := resolver.LookupNetIP(ctx, "ip", d.host)
 	if err != nil {

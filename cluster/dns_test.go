@@ -131,6 +131,43 @@ func TestDNS_Records(t *testing.T) {
 	})
 }
 
+// TestDNS_RecordsAndAnError: an answer of which a part makes no sense has a list, and what is
+// wrong with the rest is reported, each time; if nothing is left it says that too.
+func TestDNS_RecordsAndAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		malformed := &net.DNSError{Err: "DNS response contained records which contain invalid names", Name: "_orders._tcp.example", Server: "10.0.0.53:53"}
+		z := &zone{err: malformed, records: []*net.SRV{{Target: "a.example.", Port: 80}}}
+		w := watching(t, dnsOf(t, "_orders._tcp.example", z))
+		synctest.Wait()
+		w.expect(t, "a.example:80")
+		left := "dns: records of _orders._tcp.example are left out: " + malformed.Error()
+		if told := w.told(); len(told) != 1 || told[0] != left || !strings.Contains(left, "10.0.0.53:53") {
+			t.Errorf("reported %q, want %q", told, left)
+		}
+		time.Sleep(10 * limits.DNSRefresh)
+		synctest.Wait()
+		if told := w.told(); len(told) < 8 || len(told) > 12 || w.count() != 1 {
+			t.Errorf("later: %d lists, reported %q", w.count(), told)
+		}
+		z.set(func() { z.records[0].Target = "." })
+		time.Sleep(2 * limits.DNSRefresh)
+		synctest.Wait()
+		w.expect(t, "a.example:80")
+		if told := w.told(); len(told) == 0 || !strings.Contains(told[len(told)-1], "has no SRV record that names a host") || !strings.Contains(told[len(told)-1], malformed.Error()) {
+			t.Errorf("that nothing is left: reported %q", told)
+		}
+		z.set(func() { z.err, z.records = nil, []*net.SRV{{Target: "b.example.", Port: 80}} })
+		time.Sleep(2 * limits.DNSRefresh)
+		synctest.Wait()
+		w.told()
+		time.Sleep(2 * limits.DNSRefresh)
+		synctest.Wait()
+		if w.expect(t, "b.example:80"); len(w.told()) != 0 {
+			t.Error("problems were reported although there are none")
+		}
+	})
+}
+
 func TestDNS_RefusesBadConfigs(t *testing.T) {
 	for name, want := range map[string]string{
 		"": "neither host:port", "a": "neither host:port", ":80": "the host is empty", "a:http": "not a number", "a:65536": "not a number",

@@ -419,9 +419,10 @@ const (
 	ListPause = time.Second
 
 	// EmptyListPatience is how long the last list of instances stays in use when the source
-	// says that there are none. That is what a registry says that has lost its data, and
-	// servers that are really gone refuse connections. Announcements that expired because
-	// a registry was away are there again within half a minute.
+	// says that there are none, and does not fail meanwhile. That is what a registry says
+	// that has lost its data, and servers that are really gone refuse connections.
+	// Announcements that expired because a registry was away are there again within half a
+	// minute.
 	EmptyListPatience = time.Minute
 
 	// LeavePause is how long connections to an instance stay that is in the list no more,
@@ -430,7 +431,8 @@ const (
 	LeavePause = 10 * time.Second
 
 	// ResolvePauseMin and ResolvePauseMax bound the pause after which a resolver that failed
-	// is asked again.
+	// is asked again. It doubles, and up to half of it is left out by chance: clients that
+	// have lost one registry do not ask for it at one moment when it is back.
 	ResolvePauseMin = 100 * time.Millisecond
 	ResolvePauseMax = 10 * time.Second
 
@@ -469,9 +471,11 @@ const (
 	DirectoryForgetLooks = 4
 
 	// DirectoryFileBytes bounds the file of an instance, DirectoryFiles how many files of a
-	// service are looked at.
+	// service are looked at, and DirectoryEntries how many names in its folder are read,
+	// whatever they are of: that takes 9 ms.
 	DirectoryFileBytes = 16 << 10
 	DirectoryFiles     = Instances
+	DirectoryEntries   = 4 * DirectoryFiles
 
 	// RegisterTimeout is how long announcing a server may take until it is tried again,
 	// after RegisterPauseMin, which doubles up to RegisterPauseMax.
