@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fulmar-rpc/fulmar/cluster"
+	"github.com/fulmar-rpc/fulmar/cluster/registries"
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 )
 
@@ -42,7 +43,8 @@ func (s *Server) announce() *announcing {
 func (s *Server) register(ctx context.Context, a *announcing) {
 	defer close(a.done)
 	instance := s.advertised()
-	for pause := limits.RegisterPauseMin; ctx.Err() == nil; pause = min(2*pause, limits.RegisterPauseMax) {
+	pauses := registries.Pauses{Min: limits.RegisterPauseMin, Max: limits.RegisterPauseMax}
+	for {
 		registration, err := s.registerOnce(ctx, instance)
 		if err == nil {
 			a.registration = registration
@@ -52,13 +54,11 @@ func (s *Server) register(ctx context.Context, a *announcing) {
 		if ctx.Err() != nil {
 			return
 		}
+		pause := pauses.Next()
 		s.logger.Warn("the server could not be registered, and will be", "service", s.config.Service, "address", instance.Address,
 			"error", err.Error(), "again in", pause)
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if registries.Wait(ctx, pause) != nil {
+			return
 		}
 	}
 }

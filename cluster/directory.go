@@ -185,6 +185,9 @@ func (d Directory) Register(ctx context.Context, service string, instance Instan
 // fileEnding is that of instances; other files are none.
 const fileEnding = ".json"
 
+// temporaryBeginning is that of files that are not written yet.
+const temporaryBeginning = ".new-"
+
 // directoryRegistration keeps one file fresh.
 type directoryRegistration struct {
 	root, folder, name string
@@ -242,7 +245,7 @@ func (r *directoryRegistration) write() error {
 	if err := makeFolder(r.root, r.folder); err != nil {
 		return err
 	}
-	file, err := os.CreateTemp(r.folder, ".new-*")
+	file, err := os.CreateTemp(r.folder, temporaryBeginning+"*")
 	if err != nil {
 		return err
 	}

@@ -115,10 +115,14 @@ func TestDirectory_AllAreDead(t *testing.T) {
 }
 
 // TestDirectory_ForgetsTheDead: files of processes that were killed do not pile up, also if
-// they are from the future. Those that may be needed stay.
+// they are from the future. Those that may be needed stay, and those that are none of ours.
 func TestDirectory_ForgetsTheDead(t *testing.T) {
 	inFolder(t, func(t *testing.T, d cluster.Directory) {
 		withdraw(t, register(t, d, "shop", cluster.Instance{Address: "a:1"}))
+		if err := os.WriteFile(filepath.Join(d.Path, "shop", "notes.txt"), []byte("mine"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		backdate(t, d, "notes.txt", limits.DirectoryForget+time.Minute)
 		abandon(t, d, "old", limits.DirectoryForget+time.Minute)
 		abandon(t, d, ".new-1", limits.DirectoryForget+time.Minute)
 		abandon(t, d, "future", -24*time.Hour)
@@ -134,7 +138,7 @@ func TestDirectory_ForgetsTheDead(t *testing.T) {
 		time.Sleep(forgetAfter)
 		synctest.Wait()
 		withdraw(t, lasting)
-		if there(d, "old.json") || there(d, "future.json") || there(d, ".new-1.json") || !there(d, "young.json") {
+		if there(d, "old.json") || there(d, "future.json") || there(d, ".new-1.json") || !there(d, "young.json") || !there(d, "notes.txt") {
 			t.Error("what is dead stays, or what may live was removed")
 		}
 	})

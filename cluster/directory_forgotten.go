@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/fulmar-rpc/fulmar/internal/limits"
@@ -48,13 +49,15 @@ type suspects struct {
 	files  map[string]*sighting
 }
 
-// suspect returns the files, except one, that are older than DirectoryForget or from the
+// suspect returns the files of registrations, except one, that are older than DirectoryForget or from the
 // future by the clock of the machine. The latter are those of servers that died before the
 // clock was set back, and would stay until it is as late again.
 func suspect(folder, but string) suspects {
 	s := suspects{folder: folder, files: map[string]*sighting{}}
 	// Of a folder that is too long a part: the next server that registers has the rest.
-	names, _, _ := readFolder(folder, func(string) bool { return true })
+	names, _, _ := readFolder(folder, func(name string) bool {
+		return isInstance(name) || strings.HasPrefix(name, temporaryBeginning)
+	})
 	now := time.Now()
 	for _, name := range names {
 		info, err := os.Lstat(filepath.Join(folder, name))
