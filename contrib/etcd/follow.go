@@ -50,7 +50,9 @@ type follower[T any] struct {
 	values    map[string]*T
 	revision  int64
 	clusterID uint64
-	truncated bool
+	// truncated: there was no room for some keys; short: there is since then, so it is of use
+	// to list again.
+	truncated, short bool
 	// touched are names of values that are others than when changed was last called, or gone;
 	// relisted says that all may be.
 	touched  []string
@@ -115,16 +117,17 @@ func (f *follower[T]) list(ctx context.Context) error {
 		if revision == 0 {
 			revision, clusterID = page.Header.Revision, page.Header.ClusterId
 		}
-		for _, kv := range page.Kvs {
-			if !f.put(values, kv) {
-				truncated = true
+		for i, kv := range page.Kvs {
+			if truncated = !f.put(values, kv); truncated {
+				f.leaveOut(page.Count - int64(i)) // keys of others that follow count as well
+				break
 			}
 			key = string(kv.Key) + "\x00"
 		}
 		more = page.More && !truncated && len(page.Kvs) > 0
 	}
 	f.values, f.revision, f.clusterID, f.truncated = values, revision, clusterID, truncated
-	f.relisted = true
+	f.relisted, f.short = true, false
 	return nil
 }
 
@@ -159,12 +162,16 @@ func (f *follower[T]) put(values map[string]*T, kv *mvccpb.KeyValue) bool {
 		return true
 	}
 	if _, known := values[name]; !known && len(values) >= f.keysMax {
-		f.registry.stats.leftOut.Add(1)
-		f.registry.notices.Warn(time.Now(), "etcd: there are more keys than are kept", f.subject, "limit", f.keysMax)
 		return false
 	}
 	values[name] = f.value(name, kv.Value)
 	return true
+}
+
+// leaveOut notes for how many keys there is no room.
+func (f *follower[T]) leaveOut(keys int64) {
+	f.registry.stats.leftOut.Add(keys)
+	f.registry.notices.Warn(time.Now(), "etcd: there are more keys than are kept", f.subject, "limit", f.keysMax)
 }
 
 // value reads one value: nil for one that is broken.
@@ -214,9 +221,12 @@ func (f *follower[T]) watch(ctx context.Context) error {
 			if err := f.apply(answer); err != nil {
 				return err
 			}
+			if f.short {
+				checks.need()
+			}
 		case <-again.C:
 		case <-checks.due():
-			if err := checks.did(f.check(ctx, client)); err != nil {
+			if err := checks.did(f.check(ctx, client), f.short); err != nil {
 				return err
 			}
 			continue
@@ -260,13 +270,17 @@ func (f *follower[T]) apply(answer clientv3.WatchResponse) error {
 		name := f.name(event.Kv)
 		f.touched = append(f.touched, name)
 		if event.Type == clientv3.EventTypePut {
-			f.truncated = !f.put(f.values, event.Kv) || f.truncated
+			if !f.put(f.values, event.Kv) {
+				f.truncated = true
+				if event.IsCreate() { // else it counts already
+					f.leaveOut(1)
+				}
+			}
 			continue
 		}
+		_, kept := f.values[name]
 		delete(f.values, name)
-		if f.truncated {
-			return errors.New("watch: there is room for keys that were left out") // list again
-		}
+		f.short = f.short || kept && f.truncated
 	}
 	f.revision = max(f.revision, answer.Header.Revision)
 	return nil

@@ -57,6 +57,8 @@ type Operator interface {
 	Count() int
 	// Put writes values by their names, new ones or in place of those that there are.
 	Put(t testing.TB, values map[string]string)
+	// Remove removes the value of a name.
+	Remove(t testing.TB, name string)
 	// Empty removes all values.
 	Empty(t testing.TB)
 }
