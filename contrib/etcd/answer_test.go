@@ -58,6 +58,49 @@ func (a *answering) answer(now time.Time, events ...*clientv3.Event) (again time
 	return a.tell(now)
 }
 
+// broken is an event that gives a key a value that is none.
+func (a *answering) broken(key string) *clientv3.Event {
+	return &clientv3.Event{Type: clientv3.EventTypePut, Kv: &mvccpb.KeyValue{Key: []byte(a.prefix + key), Value: []byte("}")}}
+}
+
+// known returns the addresses of the last list.
+func (a *answering) known() (addresses []string) {
+	for _, instance := range a.delivered[len(a.delivered)-1] {
+		addresses = append(addresses, instance.Address)
+	}
+	return addresses
+}
+
+// TestResolver_WhatBreaksStaysAsItWas: however many values break, by what a watch or a list
+// says, the instances stay for as long as their keys exist, and each is counted.
+func TestResolver_WhatBreaksStaysAsItWas(t *testing.T) {
+	a := newAnswering(t, -1)
+	now := time.Now()
+	a.answer(now, a.put("k0", "10.0.0.0:1", 10), a.put("k1", "10.0.0.1:1", 10), a.put("k2", "10.0.0.2:1", 10), a.broken("k3"))
+	all := []string{"10.0.0.0:1", "10.0.0.1:1", "10.0.0.2:1"}
+	a.answer(now, a.broken("k0"), a.broken("k1"), a.broken("k2"))
+	a.tell(now.Add(time.Hour))
+	if known := a.known(); !slices.Equal(known, all) {
+		t.Errorf("after a watch: %v", known)
+	}
+	listed := map[string]*cluster.Instance{}
+	for _, event := range []*clientv3.Event{a.broken("k0"), a.broken("k1"), a.broken("k2"), a.broken("k3")} {
+		a.follower.put(listed, event.Kv)
+	}
+	a.values, a.relisted = listed, true
+	a.tell(now.Add(2 * time.Hour))
+	if known := a.known(); !slices.Equal(known, all) {
+		t.Errorf("after a list: %v", known)
+	}
+	if n := a.registry.Stats().BrokenValues; n != 8 {
+		t.Errorf("%d broken values, want 8", n)
+	}
+	a.answer(now.Add(2*time.Hour), a.gone("k1"), a.broken("k1"), a.put("k0", "10.0.0.0:1", 3))
+	if known := a.known(); !slices.Equal(known, []string{"10.0.0.0:1", "10.0.0.2:1"}) || a.delivered[len(a.delivered)-1][0].Weight != 3 {
+		t.Errorf("after one is gone, and one is sound again: %v", known)
+	}
+}
+
 // TestResolver_MoreKeysThanAreKept: another list is wanted when one of those that are kept is
 // gone, and not before the next check, as often as that happens. Who was left out counts once.
 func TestResolver_MoreKeysThanAreKept(t *testing.T) {

@@ -41,6 +41,8 @@ type follower[T any] struct {
 	// belong to something else, and may be nil.
 	parse   func(name string, value []byte) (T, error)
 	foreign func(name string) bool
+	// keeps: a value that breaks stays what it was, for as long as its key exists.
+	keeps bool
 	// changed is told what time it is, when values or revision may have changed. It returns
 	// after which time it wants to be called again though nothing did, 0 for never.
 	changed func(f *follower[T], now time.Time) time.Duration
@@ -174,7 +176,8 @@ func (f *follower[T]) leaveOut(keys int64) {
 	f.registry.notices.Warn(time.Now(), "etcd: there are more keys than are kept", f.subject, "limit", f.keysMax)
 }
 
-// value reads one value: nil for one that is broken.
+// value reads one value. For one that is broken it returns what it was before, if that is
+// to be kept, else nil.
 func (f *follower[T]) value(name string, value []byte) *T {
 	var parsed T
 	err := error(nil)
@@ -183,12 +186,17 @@ func (f *follower[T]) value(name string, value []byte) *T {
 	} else {
 		parsed, err = f.parse(name, value)
 	}
-	if err != nil {
-		f.registry.stats.brokenValues.Add(1)
-		f.registry.notices.Warn(time.Now(), "etcd: a broken value was left out", f.subject, "key", fmt.Sprintf("%.80s", name), "error", err)
-		return nil
+	if err == nil {
+		return &parsed
 	}
-	return &parsed
+	var before *T
+	what := "etcd: a broken value was left out"
+	if f.keeps && f.values[name] != nil {
+		before, what = f.values[name], "etcd: a value is broken, what it was before stays"
+	}
+	f.registry.stats.brokenValues.Add(1)
+	f.registry.notices.Warn(time.Now(), what, f.subject, "key", fmt.Sprintf("%.80s", name), "error", err)
+	return before
 }
 
 // watch tells what it knows, and follows until something breaks.

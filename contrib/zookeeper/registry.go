@@ -114,8 +114,9 @@ type Stats struct {
 	Lists, WatchFailures int64
 	// Delivered is how many lists of instances were delivered.
 	Delivered int64
-	// BrokenValues is how many nodes were left out, because they are no instances or
-	// too long, and LeftOut how many because there are more than MaxInstances.
+	// BrokenValues is how many nodes were found to be no instances, or too long: those that
+	// were instances stay what they were, others are left out. LeftOut is how many nodes
+	// were left out because there are more than MaxInstances, of each list.
 	BrokenValues, LeftOut int64
 }
 

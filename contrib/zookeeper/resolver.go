@@ -70,7 +70,7 @@ type view struct {
 
 // child is a node that may be an instance.
 type child struct {
-	// instance is nil if it is none.
+	// instance is what the node said last that was one; nil if it never did.
 	instance *cluster.Instance
 	// read: it is what the node said last, watched: a change is told.
 	read, watched bool
@@ -286,9 +286,13 @@ func (v *view) readOne(ctx context.Context, conn *zk.Conn, name string, c *child
 			return nil
 		}
 	}
+	c.read = true
+	what := "zookeeper: a broken node was left out"
+	if c.instance != nil {
+		what = "zookeeper: a node is broken, what it was before stays"
+	}
 	v.registry.stats.brokenValues.Add(1)
-	v.registry.notices.Warn(time.Now(), "zookeeper: a broken node was left out", v.service, "node", fmt.Sprintf("%.80s", name), "error", broken)
-	c.instance, c.read = nil, true
+	v.registry.notices.Warn(time.Now(), what, v.service, "node", fmt.Sprintf("%.80s", name), "error", broken)
 	return nil
 }
 

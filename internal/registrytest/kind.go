@@ -68,8 +68,8 @@ type Stats struct {
 	// Announced is how often instances were announced, Failures how often that, or looking
 	// after them, failed.
 	Announced, Failures int64
-	// Delivered is how many lists were delivered, Broken how many values were left out
-	// because they are no instances, LeftOut how many because there are too many.
+	// Delivered is how many lists were delivered, Broken how many values were no instances,
+	// LeftOut how many were left out because there are too many.
 	Delivered, Broken, LeftOut int64
 }
 

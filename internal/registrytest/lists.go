@@ -61,10 +61,17 @@ func hostile(t *testing.T, k Kind) {
 		t.Errorf("%+v", odd)
 	}
 
-	// One that becomes sound is seen, and one that breaks is left out.
+	// One that becomes sound is seen. One that breaks stays what it was, until it is removed.
+	broken := k.Stats(registry).Broken
 	f.operator.Put(t, map[string]string{brokenAddress: k.Value(brokenAddress), oddAddress: "}"})
-	found.Know(t, append(slices.Clone(f.list), brokenAddress)...)
+	Eventually(t, "it is counted", func() bool { return k.Stats(registry).Broken > broken })
+	found.Know(t, append(slices.Clone(f.list), brokenAddress, oddAddress)...)
 	Announce(t, registry, Newcomer)
+	found.Know(t, append(slices.Clone(f.list), brokenAddress, oddAddress, Newcomer)...)
+	if odd := found.Instance(t, oddAddress); odd.Zone != "west" {
+		t.Errorf("%+v", odd)
+	}
+	f.operator.Remove(t, oddAddress)
 	found.Know(t, append(slices.Clone(f.list), brokenAddress, Newcomer)...)
 }
 
