@@ -107,7 +107,7 @@ type Stats struct {
 	// how often in place of one of another session: that of a process before, or of
 	// another process that announces the same address.
 	Announced, TakenOver int64
-	// AnnounceFailures is how often a node could not be made or looked after.
+	// AnnounceFailures is how often a node could not be made, looked after or removed.
 	AnnounceFailures int64
 	// Lists is how often children were asked for, WatchFailures how often that or
 	// reading them failed.
