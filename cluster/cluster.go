@@ -43,7 +43,8 @@ type Registry interface {
 type Registration interface {
 	// Withdraw takes the instance out, and ends what kept it known. It returns an error
 	// if the registry could not be told until ctx ended: then the instance is forgotten
-	// when its announcement expires.
+	// when its announcement expires. Where that lives on, because others are announced
+	// with it, the registry is told when it can be.
 	Withdraw(ctx context.Context) error
 }
 

@@ -39,8 +39,9 @@ type Common struct {
 	// MaxInstances of a service in a list, in the order of their names in the registry;
 	// the rest is left out, and the log says so. Default 10,000 (Instances).
 	MaxInstances int
-	// MaxValueBytes is how long the value of an instance may be; instances with longer
-	// ones are left out. Default 8 KiB (RegistryValueBytes).
+	// MaxValueBytes is how long the value of an instance may be. One that is longer, or
+	// none, says nothing: an instance that is known stays what it was for as long as the
+	// registry has it, others are left out. Default 8 KiB (RegistryValueBytes).
 	MaxValueBytes int
 	// Logger for what operators should know. Default slog.Default().
 	Logger *slog.Logger `json:"-"`

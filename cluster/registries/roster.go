@@ -1,6 +1,7 @@
 package registries
 
 import (
+	"container/list"
 	"maps"
 	"slices"
 	"strings"
@@ -22,27 +23,29 @@ type Roster struct {
 	// is how far apart lists are at least. Common has HoldTime and DeliverInterval for
 	// them.
 	Hold, Interval time.Duration
-	// Max is how many vanished instances are kept in mind: as many as there may be, of
-	// which Common has MaxInstances.
+	// Max is how many vanished instances are kept in mind, those that vanished last, and how
+	// many a list has with them: it has all that there are, and of the others only as many
+	// as there is room for, because who gets it may take no more. Common has MaxInstances
+	// for it.
 	Max int
 
-	// present are those that there are, gone those that vanished less than Hold ago, and
-	// held those of them that are in lists; by address.
-	present    map[string]cluster.Instance
-	gone, held map[string]departure
-	// expiry is when the first of gone and held is to be forgotten, or before; zero if there
-	// are none.
-	expiry time.Time
+	// present are those that there are, by address.
+	present map[string]cluster.Instance
+	// departures are of those that vanished less than Hold ago, in the order in which they
+	// did, and gone the same by address.
+	departures list.List
+	gone       map[string]*list.Element
 	// last is the list that was made last, and at when; made is false before the first.
 	last []cluster.Instance
 	at   time.Time
 	made bool
 }
 
-// departure is an instance that was present until a time.
+// departure is an instance that was present until a time. One that is held is in lists.
 type departure struct {
 	instance cluster.Instance
 	at       time.Time
+	held     bool
 }
 
 // Update is told which instances there are; of two with one address the first one counts.
@@ -56,10 +59,15 @@ func (r *Roster) Update(now time.Time, instances []cluster.Instance) (list []clu
 		}
 	}
 	r.expire(now)
-	for address, instance := range before {
+	var left []string
+	for address := range before {
 		if _, still := r.present[address]; !still {
-			r.leaves(now, instance)
+			left = append(left, address)
 		}
+	}
+	slices.Sort(left) // where not all are kept, it is not chance who is
+	for _, address := range left {
+		r.leaves(now, before[address])
 	}
 	r.judge()
 	return r.List(now)
@@ -94,10 +102,11 @@ func (r *Roster) List(now time.Time) (list []cluster.Instance, ok bool, again ti
 	}
 	r.expire(now)
 	list = slices.Collect(maps.Values(r.present))
-	for _, left := range r.held {
-		list = append(list, left.instance)
-		if remains := left.at.Add(r.Hold).Sub(now); again == 0 || remains < again {
-			again = remains
+	// Those that vanished last, and the last one added is the first that is forgotten.
+	for e := r.departures.Back(); e != nil && len(list) < r.Max; e = e.Prev() {
+		if left := e.Value.(*departure); left.held {
+			list = append(list, left.instance)
+			again = left.at.Add(r.Hold).Sub(now)
 		}
 	}
 	slices.SortFunc(list, func(a, b cluster.Instance) int { return strings.Compare(a.Address, b.Address) })
@@ -111,50 +120,55 @@ func (r *Roster) List(now time.Time) (list []cluster.Instance, ok bool, again ti
 // comes notes that an instance is there.
 func (r *Roster) comes(instance cluster.Instance) {
 	r.present[instance.Address] = instance
-	delete(r.gone, instance.Address)
-	delete(r.held, instance.Address)
+	if e, known := r.gone[instance.Address]; known {
+		r.forget(e)
+	}
 }
 
-// leaves notes that an instance is there no more.
+// leaves notes that an instance is there no more. If too many have left, the first one of them
+// is forgotten: instances that come and go by the thousand would take the place of those that
+// vanish behind them.
 func (r *Roster) leaves(now time.Time, instance cluster.Instance) {
-	if r.Hold <= 0 || len(r.gone)+len(r.held) >= r.Max {
+	if r.Hold <= 0 || r.Max <= 0 {
 		return
 	}
+	if r.departures.Len() >= r.Max {
+		r.forget(r.departures.Front())
+	}
 	if r.gone == nil {
-		r.gone, r.held = map[string]departure{}, map[string]departure{}
+		r.gone = map[string]*list.Element{}
 	}
-	r.gone[instance.Address] = departure{instance: instance, at: now}
-	if r.expiry.IsZero() {
-		r.expiry = now.Add(r.Hold)
-	}
+	r.gone[instance.Address] = r.departures.PushBack(&departure{instance: instance, at: now})
+}
+
+func (r *Roster) forget(e *list.Element) {
+	delete(r.gone, r.departures.Remove(e).(*departure).instance.Address)
 }
 
 // judge holds all that have vanished if they are many. It does so with each news, and not when
 // a list is due: until then some may be back.
 func (r *Roster) judge() {
-	vanished := len(r.gone) + len(r.held)
+	vanished := r.departures.Len()
 	if len(r.present) > 0 && (vanished < 2 || 3*vanished <= len(r.present)) {
 		return
 	}
-	maps.Copy(r.held, r.gone)
-	clear(r.gone)
+	// This holds all that there are, so those that are not held yet are the last ones.
+	for e := r.departures.Back(); e != nil; e = e.Prev() {
+		left := e.Value.(*departure)
+		if left.held {
+			break
+		}
+		left.held = true
+	}
 }
 
 // expire forgets those that have vanished long ago.
 func (r *Roster) expire(now time.Time) {
-	if r.expiry.IsZero() || now.Before(r.expiry) {
-		return
-	}
-	r.expiry = time.Time{}
-	for _, departures := range [...]map[string]departure{r.gone, r.held} {
-		for address, left := range departures {
-			switch end := left.at.Add(r.Hold); {
-			case !now.Before(end):
-				delete(departures, address)
-			case r.expiry.IsZero() || end.Before(r.expiry):
-				r.expiry = end
-			}
+	for e := r.departures.Front(); e != nil; e = r.departures.Front() {
+		if left := e.Value.(*departure); now.Before(left.at.Add(r.Hold)) {
+			return
 		}
+		r.forget(e)
 	}
 }
 

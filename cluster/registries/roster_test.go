@@ -63,8 +63,12 @@ func TestRoster_Lists(t *testing.T) {
 func TestRoster_ChangesAreUpdates(t *testing.T) {
 	for seed := range uint64(50) {
 		random := rand.New(rand.NewPCG(seed, 2))
-		changes := &Roster{Hold: 10 * time.Second, Interval: time.Second, Max: 100}
-		updates := &Roster{Hold: 10 * time.Second, Interval: time.Second, Max: 100}
+		bound := 100
+		if seed%2 > 0 {
+			bound = 6 // not all have room
+		}
+		changes := &Roster{Hold: 10 * time.Second, Interval: time.Second, Max: bound}
+		updates := &Roster{Hold: 10 * time.Second, Interval: time.Second, Max: bound}
 		now, there := time.Now(), map[int]bool{}
 		made := 0
 		for range 300 {
@@ -142,7 +146,45 @@ func TestRoster_ForgetsStrangers(t *testing.T) {
 	for i := range 100 {
 		r.Update(begin.Add(time.Duration(i)), some(i*5, i*5+5))
 	}
-	if kept := len(r.gone) + len(r.held); kept > 10 {
-		t.Errorf("%d are kept in mind", kept)
+	if kept := r.departures.Len(); kept > 10 || len(r.gone) != kept {
+		t.Errorf("%d are kept in mind, %d by address", kept, len(r.gone))
+	}
+}
+
+// TestRoster_WhoVanishedLastIsKeptInMind: strangers that have gone before do not keep those
+// from being held who vanish when the registry is emptied.
+func TestRoster_WhoVanishedLastIsKeptInMind(t *testing.T) {
+	r := &Roster{Hold: time.Minute, Max: 10}
+	begin := time.Now()
+	servers, strangers := some(0, 3), some(100, 110)
+	r.Update(begin, servers)
+	r.Update(begin.Add(time.Second), append(strangers, servers...))
+	r.Update(begin.Add(2*time.Second), servers)
+	r.Update(begin.Add(3*time.Second), nil)
+	if want := slices.Concat(servers, strangers[3:]); !slices.EqualFunc(r.last, want, sameInstance) {
+		t.Errorf("%v, want %v", r.last, want)
+	}
+}
+
+// TestRoster_HeldTakeNobodysPlace: who takes no more than Max instances has all that there
+// are, and of those that vanished the last.
+func TestRoster_HeldTakeNobodysPlace(t *testing.T) {
+	r := &Roster{Hold: time.Minute, Max: 10}
+	begin := time.Now()
+	r.Update(begin, some(0, 8))
+	r.Update(begin.Add(time.Second), some(0, 4))
+	for _, s := range []struct {
+		there, want []cluster.Instance
+		again       time.Duration
+	}{
+		{some(20, 25), slices.Concat(some(0, 4), some(7, 8), some(20, 25)), 59 * time.Second},
+		{some(20, 27), slices.Concat(some(1, 4), some(20, 27)), time.Minute},
+		{some(20, 30), some(20, 30), 0},
+		{some(20, 31), some(20, 31), 0},
+	} {
+		list, ok, again := r.Update(begin.Add(2*time.Second), s.there)
+		if !ok || again != s.again || !slices.EqualFunc(list, s.want, sameInstance) {
+			t.Errorf("%v, %v, again after %v, want %v", list, ok, again, s.want)
+		}
 	}
 }

@@ -1,10 +1,13 @@
 package etcd
 
 import (
+	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -24,7 +27,7 @@ type answering struct {
 
 func newAnswering(t *testing.T, interval time.Duration) *answering {
 	t.Helper()
-	registry, err := New(Config{Endpoints: []string{"127.0.0.1:1"}, Common: registries.Common{DeliverInterval: interval}})
+	registry, err := New(Config{Endpoints: []string{"127.0.0.1:1"}, Common: registries.Common{DeliverInterval: interval, Logger: slog.New(slog.DiscardHandler)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,6 +56,104 @@ func (a *answering) answer(now time.Time, events ...*clientv3.Event) (again time
 		a.t.Fatal(err)
 	}
 	return a.tell(now)
+}
+
+// broken is an event that gives a key a value that is none.
+func (a *answering) broken(key string) *clientv3.Event {
+	return &clientv3.Event{Type: clientv3.EventTypePut, Kv: &mvccpb.KeyValue{Key: []byte(a.prefix + key), Value: []byte("}")}}
+}
+
+// known returns the addresses of the last list.
+func (a *answering) known() (addresses []string) {
+	for _, instance := range a.delivered[len(a.delivered)-1] {
+		addresses = append(addresses, instance.Address)
+	}
+	return addresses
+}
+
+// TestResolver_WhatBreaksStaysAsItWas: however many values break, by what a watch or a list
+// says, the instances stay for as long as their keys exist, and each is counted.
+func TestResolver_WhatBreaksStaysAsItWas(t *testing.T) {
+	a := newAnswering(t, -1)
+	now := time.Now()
+	a.answer(now, a.put("k0", "10.0.0.0:1", 10), a.put("k1", "10.0.0.1:1", 10), a.put("k2", "10.0.0.2:1", 10), a.broken("k3"))
+	all := []string{"10.0.0.0:1", "10.0.0.1:1", "10.0.0.2:1"}
+	a.answer(now, a.broken("k0"), a.broken("k1"), a.broken("k2"))
+	a.tell(now.Add(time.Hour))
+	if known := a.known(); !slices.Equal(known, all) {
+		t.Errorf("after a watch: %v", known)
+	}
+	listed := map[string]*cluster.Instance{}
+	for _, event := range []*clientv3.Event{a.broken("k0"), a.broken("k1"), a.broken("k2"), a.broken("k3")} {
+		a.follower.put(listed, event.Kv)
+	}
+	a.values, a.relisted = listed, true
+	a.tell(now.Add(2 * time.Hour))
+	if known := a.known(); !slices.Equal(known, all) {
+		t.Errorf("after a list: %v", known)
+	}
+	if n := a.registry.Stats().BrokenValues; n != 8 {
+		t.Errorf("%d broken values, want 8", n)
+	}
+	a.answer(now.Add(2*time.Hour), a.gone("k1"), a.broken("k1"), a.put("k0", "10.0.0.0:1", 3))
+	if known := a.known(); !slices.Equal(known, []string{"10.0.0.0:1", "10.0.0.2:1"}) || a.delivered[len(a.delivered)-1][0].Weight != 3 {
+		t.Errorf("after one is gone, and one is sound again: %v", known)
+	}
+}
+
+// TestResolver_MoreKeysThanAreKept: another list is wanted when one of those that are kept is
+// gone, and not before the next check, as often as that happens. Who was left out counts once.
+func TestResolver_MoreKeysThanAreKept(t *testing.T) {
+	a := newAnswering(t, -1)
+	a.keysMax = 3
+	now := time.Now()
+	for i := range 10 {
+		a.answer(now, a.put(fmt.Sprint("k", i), fmt.Sprintf("10.0.0.%d:1", i), 10))
+	}
+	changed := a.put("k9", "10.0.0.9:1", 3)
+	changed.Kv.CreateRevision, changed.Kv.ModRevision = 1, 2
+	a.answer(now, changed, a.gone("k8"))
+	if n := a.registry.Stats().LeftOut; n != 7 {
+		t.Errorf("%d were left out, want 7", n)
+	}
+	if a.short {
+		t.Error("a list is wanted because of keys that are not kept")
+	}
+	a.answer(now, a.gone("k0"))
+	a.answer(now, a.gone("k1"))
+	if !a.short {
+		t.Error("no list is wanted although there is room")
+	}
+}
+
+// TestChecks_ListWhenThatIsWanted: at the next check that succeeds, which there is even if
+// there are to be none.
+func TestChecks_ListWhenThatIsWanted(t *testing.T) {
+	for _, interval := range []time.Duration{time.Minute, -1} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newChecks(Config{Common: registries.Common{CheckInterval: interval, BackoffMin: time.Second, BackoffMax: time.Second}})
+			defer c.stop()
+			for range 10 {
+				c.need()
+			}
+			begin := time.Now()
+			<-c.due()
+			if waited := time.Since(begin); waited < 27*time.Second {
+				t.Errorf("due after %v", waited)
+			}
+			if err := c.did(errors.New("no answer"), true); err != nil {
+				t.Error(err)
+			}
+			<-c.due()
+			if err := c.did(nil, false); err != nil {
+				t.Error(err)
+			}
+			<-c.due()
+			if err := c.did(nil, true); !errors.Is(err, errDue) {
+				t.Error(err)
+			}
+		})
+	}
 }
 
 // TestResolver_AnswersCostWhatTheyChange: between two lists an answer of etcd about one

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/fulmar-rpc/fulmar/cluster/registries"
+	"github.com/fulmar-rpc/fulmar/internal/limits"
 )
 
 // checks says when a follower compares what it knows with etcd. One goroutine uses it.
@@ -37,10 +38,18 @@ func (c *checks) stop() {
 	}
 }
 
-// did is told how a check ended, and returns an error if everything has to be listed
-// again. After a check that failed the next one comes soon, because what follows an
-// outage is when data is missing.
-func (c *checks) did(err error) error {
+// need makes sure that some time there is a check, even if there are to be none.
+func (c *checks) need() {
+	if c.timer == nil {
+		c.interval = limits.RegistryCheck
+		c.timer = time.NewTimer(registries.Jitter(c.interval))
+	}
+}
+
+// did is told how a check ended, and whether a list is wanted, and returns an error if
+// everything has to be listed again. After a check that failed the next one comes soon,
+// because what follows an outage is when data is missing.
+func (c *checks) did(err error, wanted bool) error {
 	switch {
 	case errors.Is(err, errStale):
 		return err
@@ -50,7 +59,7 @@ func (c *checks) did(err error) error {
 	}
 	c.pauses.Reset()
 	c.timer.Reset(registries.Jitter(c.interval))
-	if c.done++; c.done >= relistChecks {
+	if c.done++; wanted || c.done >= relistChecks {
 		return errDue
 	}
 	return nil

@@ -41,6 +41,8 @@ type follower[T any] struct {
 	// belong to something else, and may be nil.
 	parse   func(name string, value []byte) (T, error)
 	foreign func(name string) bool
+	// keeps: a value that breaks stays what it was, for as long as its key exists.
+	keeps bool
 	// changed is told what time it is, when values or revision may have changed. It returns
 	// after which time it wants to be called again though nothing did, 0 for never.
 	changed func(f *follower[T], now time.Time) time.Duration
@@ -50,7 +52,9 @@ type follower[T any] struct {
 	values    map[string]*T
 	revision  int64
 	clusterID uint64
-	truncated bool
+	// truncated: there was no room for some keys; short: there is since then, so it is of use
+	// to list again.
+	truncated, short bool
 	// touched are names of values that are others than when changed was last called, or gone;
 	// relisted says that all may be.
 	touched  []string
@@ -115,16 +119,17 @@ func (f *follower[T]) list(ctx context.Context) error {
 		if revision == 0 {
 			revision, clusterID = page.Header.Revision, page.Header.ClusterId
 		}
-		for _, kv := range page.Kvs {
-			if !f.put(values, kv) {
-				truncated = true
+		for i, kv := range page.Kvs {
+			if truncated = !f.put(values, kv); truncated {
+				f.leaveOut(page.Count - int64(i)) // keys of others that follow count as well
+				break
 			}
 			key = string(kv.Key) + "\x00"
 		}
 		more = page.More && !truncated && len(page.Kvs) > 0
 	}
 	f.values, f.revision, f.clusterID, f.truncated = values, revision, clusterID, truncated
-	f.relisted = true
+	f.relisted, f.short = true, false
 	return nil
 }
 
@@ -159,15 +164,20 @@ func (f *follower[T]) put(values map[string]*T, kv *mvccpb.KeyValue) bool {
 		return true
 	}
 	if _, known := values[name]; !known && len(values) >= f.keysMax {
-		f.registry.stats.leftOut.Add(1)
-		f.registry.notices.Warn(time.Now(), "etcd: there are more keys than are kept", f.subject, "limit", f.keysMax)
 		return false
 	}
 	values[name] = f.value(name, kv.Value)
 	return true
 }
 
-// value reads one value: nil for one that is broken.
+// leaveOut notes for how many keys there is no room.
+func (f *follower[T]) leaveOut(keys int64) {
+	f.registry.stats.leftOut.Add(keys)
+	f.registry.notices.Warn(time.Now(), "etcd: there are more keys than are kept", f.subject, "limit", f.keysMax)
+}
+
+// value reads one value. For one that is broken it returns what it was before, if that is
+// to be kept, else nil.
 func (f *follower[T]) value(name string, value []byte) *T {
 	var parsed T
 	err := error(nil)
@@ -176,12 +186,17 @@ func (f *follower[T]) value(name string, value []byte) *T {
 	} else {
 		parsed, err = f.parse(name, value)
 	}
-	if err != nil {
-		f.registry.stats.brokenValues.Add(1)
-		f.registry.notices.Warn(time.Now(), "etcd: a broken value was left out", f.subject, "key", fmt.Sprintf("%.80s", name), "error", err)
-		return nil
+	if err == nil {
+		return &parsed
 	}
-	return &parsed
+	var before *T
+	what := "etcd: a broken value was left out"
+	if f.keeps && f.values[name] != nil {
+		before, what = f.values[name], "etcd: a value is broken, what it was before stays"
+	}
+	f.registry.stats.brokenValues.Add(1)
+	f.registry.notices.Warn(time.Now(), what, f.subject, "key", fmt.Sprintf("%.80s", name), "error", err)
+	return before
 }
 
 // watch tells what it knows, and follows until something breaks.
@@ -214,9 +229,12 @@ func (f *follower[T]) watch(ctx context.Context) error {
 			if err := f.apply(answer); err != nil {
 				return err
 			}
+			if f.short {
+				checks.need()
+			}
 		case <-again.C:
 		case <-checks.due():
-			if err := checks.did(f.check(ctx, client)); err != nil {
+			if err := checks.did(f.check(ctx, client), f.short); err != nil {
 				return err
 			}
 			continue
@@ -260,13 +278,17 @@ func (f *follower[T]) apply(answer clientv3.WatchResponse) error {
 		name := f.name(event.Kv)
 		f.touched = append(f.touched, name)
 		if event.Type == clientv3.EventTypePut {
-			f.truncated = !f.put(f.values, event.Kv) || f.truncated
+			if !f.put(f.values, event.Kv) {
+				f.truncated = true
+				if event.IsCreate() { // else it counts already
+					f.leaveOut(1)
+				}
+			}
 			continue
 		}
+		_, kept := f.values[name]
 		delete(f.values, name)
-		if f.truncated {
-			return errors.New("watch: there is room for keys that were left out") // list again
-		}
+		f.short = f.short || kept && f.truncated
 	}
 	f.revision = max(f.revision, answer.Header.Revision)
 	return nil

@@ -119,6 +119,14 @@ func (o operator) Put(t testing.TB, values map[string]string) {
 	}
 }
 
+// Remove removes a key.
+func (o operator) Remove(t testing.TB, name string) {
+	t.Helper()
+	if _, err := o.client.Delete(registrytest.Bounded(t), prefix+name); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Empty removes all keys.
 func (o operator) Empty(t testing.TB) {
 	t.Helper()

@@ -170,8 +170,9 @@ type Stats struct {
 	Lists, WatchFailures int64
 	// Delivered is how many lists of instances and documents were delivered.
 	Delivered int64
-	// BrokenValues is how many values were left out, because they are no instances or
-	// too long, and LeftOut how many instances because there are more than MaxInstances.
+	// BrokenValues is how many values were found broken, or too long: keys that had a sound
+	// one stay what they were, others are left out. LeftOut is how many instances were left
+	// out because there are more than MaxInstances, of each list and of what came later.
 	BrokenValues, LeftOut int64
 }
 

@@ -41,7 +41,7 @@ func (s *resolver) follower(deliver func([]cluster.Instance)) *follower[cluster.
 	}
 	return &follower[cluster.Instance]{
 		registry: s.registry, subject: s.service, prefix: s.registry.servicePrefix(s.service),
-		keysMax: config.MaxInstances, valueBytesMax: config.MaxValueBytes,
+		keysMax: config.MaxInstances, valueBytesMax: config.MaxValueBytes, keeps: true,
 		parse: func(name string, value []byte) (cluster.Instance, error) {
 			return parseValue(value, config.ZoneTag)
 		},

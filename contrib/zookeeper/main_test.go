@@ -137,6 +137,14 @@ func (o operator) Put(t testing.TB, values map[string]string) {
 	}
 }
 
+// Remove removes a node.
+func (o operator) Remove(t testing.TB, name string) {
+	t.Helper()
+	if err := o.client.Delete(path+"/"+name, -1); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Empty removes all nodes. Some may be there again at once.
 func (o operator) Empty(t testing.TB) {
 	t.Helper()

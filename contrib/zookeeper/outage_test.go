@@ -1,9 +1,12 @@
 package zookeeper_test
 
 import (
+	"context"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/fulmar-rpc/fulmar/cluster"
 	"github.com/fulmar-rpc/fulmar/contrib/zookeeper"
 	"github.com/fulmar-rpc/fulmar/internal/registrytest"
 )
@@ -27,6 +30,51 @@ func TestOutage_TakenOver(t *testing.T) {
 	registrytest.Announce(t, registry, registrytest.Newcomer)
 	if n := registry.Stats().TakenOver; n != 1 {
 		t.Errorf("%d nodes taken over", n)
+	}
+}
+
+// TestOutage_WithdrawnWhileTheSessionLives: what could not be withdrawn in an outage goes when
+// that is over, and not with the session, with which others are announced.
+func TestOutage_WithdrawnWhileTheSessionLives(t *testing.T) {
+	t.Parallel()
+	server := kind().Run(t)
+	behind := registrytest.Network(t, server)
+	config := hasty(behind.Address)
+	config.SessionTimeout = 4 * registrytest.Lease
+	registry := registrytest.Open(t, zookeeper.New, config)
+	list := registrytest.Addresses(2)
+	registrytest.Announce(t, registry, list[0])
+	leaves := registrytest.Announce(t, registry, list[1])
+	announced := registry.Stats().Announced
+	operator := kind().Operator(t, server.Address)
+	behind.Darken()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := leaves.Withdraw(ctx); err == nil {
+		t.Error("withdrawn from nowhere")
+	}
+	behind.Restore()
+	registrytest.Eventually(t, "one is left", func() bool { return operator.Count() == 1 })
+	if n := registry.Stats().Announced; n != announced {
+		t.Errorf("the session did not live on: announced %d times, want %d", n, announced)
+	}
+}
+
+// TestOutage_AnnouncedTwice: a node that two announcements of one process have made goes with
+// the second one.
+func TestOutage_AnnouncedTwice(t *testing.T) {
+	t.Parallel()
+	server := kind().Run(t)
+	registry := registrytest.Open(t, zookeeper.New, unhurried(server.Address))
+	operator := kind().Operator(t, server.Address)
+	one, other := registrytest.Announce(t, registry, registrytest.Newcomer), registrytest.Announce(t, registry, registrytest.Newcomer)
+	for i, leaves := range []cluster.Registration{one, other} {
+		if err := leaves.Withdraw(registrytest.Bounded(t)); err != nil {
+			t.Error(err)
+		}
+		if n := operator.Count(); n != 1-i {
+			t.Errorf("%d nodes are there when %d announcements have left", n, i+1)
+		}
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 	"github.com/fulmar-rpc/fulmar/cluster/registries"
 )
 
-// announcement keeps one instance known. Its goroutine, which Register starts and
-// Withdraw ends and waits for, owns owner meanwhile.
+// announcement keeps one instance known until Withdraw, and then removes its node. Its
+// goroutine, which Register starts, does both; it owns owner.
 type announcement struct {
 	registry *Registry
 	session  *session
@@ -23,15 +23,21 @@ type announcement struct {
 	path     string
 	data     []byte
 
-	waker  *waker
+	waker *waker
+	// cancel ends keeping it known, and ended is closed when the node is removed, or the
+	// session has ended, and the node with it.
 	cancel context.CancelFunc
 	ended  chan struct{}
 
-	// owner is the session for which the node was made last; 0 before the first attempt.
+	// owner is the session for which the node was made or found last; 0 before the first
+	// attempt.
 	owner int64
+	// leaving: the node is to be removed. It is guarded by the lock of the Registry.
+	leaving bool
 
-	mu        sync.Mutex
-	withdrawn bool
+	mu sync.Mutex
+	// left is nil if the node is removed, else why it is not.
+	left error
 }
 
 var _ cluster.Registration = (*announcement)(nil)
@@ -70,17 +76,19 @@ func (r *Registry) Register(ctx context.Context, service string, instance cluste
 	a.session = r.announcing
 	run, cancel := context.WithCancel(a.session.ctx)
 	a.cancel = cancel
+	a.waker = a.session.subscribe()
 	r.announcements[a] = struct{}{}
 	r.running.Add(1)
 	r.mu.Unlock()
 
-	a.waker = a.session.subscribe()
 	first := make(chan error, 1)
 	go func() {
 		defer r.running.Done()
 		defer close(a.ended)
+		defer r.forget(a)
 		defer a.waker.remove()
 		a.run(run, first)
+		a.leave()
 	}()
 	select {
 	case err = <-first:
@@ -161,6 +169,7 @@ func (a *announcement) ensure(ctx context.Context) (taken bool, err error) {
 			err = a.create(ctx, conn, id)
 		case err != nil:
 		case found.stat.EphemeralOwner == id && bytes.Equal(found.data, a.data):
+			a.owner = id // of another announcement of ours, or of an attempt that had no answer
 			return taken, nil
 		default:
 			taken = true
@@ -243,34 +252,72 @@ func (a *announcement) takeOver(ctx context.Context, conn *zk.Conn, id int64, ve
 	return nil
 }
 
-// Withdraw takes the instance out and ends what kept it known: it removes the node, unless
-// another process has announced the same address since. It tries again until ctx ends.
-// Once it succeeded it does nothing more.
+// Withdraw takes the instance out and ends what kept it known: the node is removed, unless
+// another process, or another announcement of this one, has announced the same address
+// since. It waits for that until ctx ends. If ZooKeeper cannot be reached until then the node
+// is removed when it can be, or expires with the session. Once that is done it does nothing
+// more.
 func (a *announcement) Withdraw(ctx context.Context) error {
 	a.cancel()
+	done := false
 	select {
 	case <-a.ended:
+		done = true
 	case <-ctx.Done():
-		return fmt.Errorf("zookeeper registry: withdraw %s: %w", a.subject, ctx.Err())
 	}
 	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.withdrawn {
+	err := a.left
+	a.mu.Unlock()
+	switch {
+	case err == nil && !done:
+		err = ctx.Err()
+	case err == nil:
 		return nil
 	}
-	pauses := registries.Pauses{Min: a.registry.config.BackoffMin, Max: a.registry.config.BackoffMax}
+	return fmt.Errorf("zookeeper registry: withdraw %s: %w", a.subject, err)
+}
+
+// leave removes the node, and tries again until that was a success or the session is closed.
+// Whoever withdraws may not wait for so long, but the session lives for as long as anybody
+// else is announced with it, and the node with the session.
+func (a *announcement) leave() {
+	config, ctx := a.registry.config, a.session.ctx
+	pauses := registries.Pauses{Min: config.BackoffMin, Max: config.BackoffMax}
 	for {
-		err := a.remove(ctx)
-		if err == nil {
-			break
+		err := error(nil)
+		if a.registry.leaves(a) == nil {
+			err = a.remove(ctx)
 		}
-		if registries.Wait(ctx, pauses.Next()) != nil {
-			a.registry.forget(a)
-			return fmt.Errorf("zookeeper registry: withdraw %s: %w", a.subject, err)
+		if other := a.registry.leaves(a); err == nil && other != nil {
+			other.waker.signal() // it may have found the node before that was removed
+		}
+		a.mu.Lock()
+		a.left = err
+		a.mu.Unlock()
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		a.registry.stats.announceFailures.Add(1)
+		a.registry.notices.Warn(time.Now(), "zookeeper: an instance cannot be withdrawn, trying again", a.subject, "error", err)
+		select {
+		case <-ctx.Done():
+		case <-a.waker.wake: // there is a session again, or another one
+		case <-time.After(pauses.Next()):
 		}
 	}
-	a.withdrawn = true
-	a.registry.forget(a)
+}
+
+// leaves notes that an announcement is to end, and returns another one of the same node that
+// is not, to which the node belongs then; nil if there is none.
+func (r *Registry) leaves(a *announcement) *announcement {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	a.leaving = true
+	for other := range r.announcements {
+		if other.path == a.path && !other.leaving {
+			return other
+		}
+	}
 	return nil
 }
 
@@ -289,13 +336,12 @@ func (a *announcement) remove(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = ask(ctx, a.session, conn, func(conn *zk.Conn) (struct{}, error) {
-		_, stat, err := conn.Get(a.path)
-		if err == nil && (stat.EphemeralOwner == id || stat.EphemeralOwner == a.owner) {
-			err = conn.Delete(a.path, stat.Version)
-		}
-		return struct{}{}, err
-	})
+	found, err := a.look(ctx, conn)
+	if err == nil && (found.stat.EphemeralOwner == id || found.stat.EphemeralOwner == a.owner) {
+		_, err = ask(ctx, a.session, conn, func(conn *zk.Conn) (struct{}, error) {
+			return struct{}{}, conn.Delete(a.path, found.stat.Version)
+		})
+	}
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil
 	}

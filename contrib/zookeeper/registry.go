@@ -107,15 +107,16 @@ type Stats struct {
 	// how often in place of one of another session: that of a process before, or of
 	// another process that announces the same address.
 	Announced, TakenOver int64
-	// AnnounceFailures is how often a node could not be made or looked after.
+	// AnnounceFailures is how often a node could not be made, looked after or removed.
 	AnnounceFailures int64
 	// Lists is how often children were asked for, WatchFailures how often that or
 	// reading them failed.
 	Lists, WatchFailures int64
 	// Delivered is how many lists of instances were delivered.
 	Delivered int64
-	// BrokenValues is how many nodes were left out, because they are no instances or
-	// too long, and LeftOut how many because there are more than MaxInstances.
+	// BrokenValues is how many nodes were found to be no instances, or too long: those that
+	// were instances stay what they were, others are left out. LeftOut is how many nodes
+	// were left out because there are more than MaxInstances, of each list.
 	BrokenValues, LeftOut int64
 }
 

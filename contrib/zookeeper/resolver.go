@@ -14,8 +14,14 @@ import (
 	"github.com/fulmar-rpc/fulmar/cluster/registries"
 )
 
-// readers is how many nodes are read at the same time.
-const readers = 32
+const (
+	// readers is how many nodes are read, or looked at, at the same time.
+	readers = 32
+	// lookShares is after how many checks all nodes were looked at, which finds what a watch
+	// that was lost did not tell: each looks at a share of them, shareMin at least.
+	lookShares = 10
+	shareMin   = 10
+)
 
 // resolver finds the instances of one service.
 type resolver struct {
@@ -66,14 +72,18 @@ type view struct {
 	children map[string]*child
 	// listed: children are those that the node had, of which a change is told.
 	listed bool
+	// looked is the name of the node that was looked at last.
+	looked string
 }
 
 // child is a node that may be an instance.
 type child struct {
-	// instance is nil if it is none.
+	// instance is what the node said last that was one; nil if it never did.
 	instance *cluster.Instance
 	// read: it is what the node said last, watched: a change is told.
 	read, watched bool
+	// changed is the number of the change that made the node what was read.
+	changed int64
 }
 
 func (v *view) follow(ctx context.Context, deliver func([]cluster.Instance)) {
@@ -204,7 +214,7 @@ func (v *view) bound(names []string) []string {
 	return names[:most]
 }
 
-// read reads the nodes of which it is not known what they say, some at a time.
+// read reads the nodes of which it is not known what they say.
 func (v *view) read(ctx context.Context, conn *zk.Conn) error {
 	var wanted []string
 	for name, c := range v.children {
@@ -212,20 +222,34 @@ func (v *view) read(ctx context.Context, conn *zk.Conn) error {
 			wanted = append(wanted, name)
 		}
 	}
+	gone, err := each(ctx, wanted, func(ctx context.Context, name string) error {
+		return v.readOne(ctx, conn, name, v.children[name])
+	})
+	for _, name := range gone {
+		delete(v.children, name) // its parent will tell
+	}
+	if err != nil {
+		return fmt.Errorf("read: %w", err)
+	}
+	return nil
+}
+
+// each does something with each of some nodes, readers at a time, and returns those that are
+// gone.
+func each(ctx context.Context, wanted []string, do func(ctx context.Context, name string) error) (gone []string, err error) {
 	if len(wanted) == 0 {
-		return nil
+		return nil, nil
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	names := make(chan string)
 	failures := make(chan error, readers)
 	var mu sync.Mutex // of gone
-	var gone []string
 	var all sync.WaitGroup
 	for range min(readers, len(wanted)) {
 		all.Go(func() {
 			for name := range names {
-				switch err := v.readOne(ctx, conn, name, v.children[name]); {
+				switch err := do(ctx, name); {
 				case errors.Is(err, zk.ErrNoNode):
 					mu.Lock()
 					gone = append(gone, name)
@@ -248,14 +272,11 @@ func (v *view) read(ctx context.Context, conn *zk.Conn) error {
 	}
 	close(names)
 	all.Wait()
-	for _, name := range gone {
-		delete(v.children, name) // its parent will tell
-	}
 	select {
 	case err := <-failures:
-		return fmt.Errorf("read: %w", err)
+		return gone, err
 	default:
-		return ctx.Err()
+		return gone, ctx.Err()
 	}
 }
 
@@ -265,35 +286,40 @@ func (v *view) readOne(ctx context.Context, conn *zk.Conn, name string, c *child
 	broken := registries.CheckHostPort(name)
 	if broken == nil {
 		watched := c.watched
-		data, err := ask(ctx, v.session, conn, func(conn *zk.Conn) (data []byte, err error) {
+		found, err := ask(ctx, v.session, conn, func(conn *zk.Conn) (n node, err error) {
 			if watched {
-				data, _, err = conn.Get(v.path + "/" + name)
+				n.data, n.stat, err = conn.Get(v.path + "/" + name)
 			} else {
-				data, _, _, err = conn.GetW(v.path + "/" + name)
+				n.data, n.stat, _, err = conn.GetW(v.path + "/" + name)
 			}
-			return data, err
+			return n, err
 		})
 		if err != nil {
 			return err
 		}
-		c.watched = true
-		if len(data) > config.MaxValueBytes {
-			broken = fmt.Errorf("data of %d bytes (limit %d)", len(data), config.MaxValueBytes)
-		} else if instance, err := parseValue(name, data, config.ZoneTag); err != nil {
+		c.watched, c.changed = true, found.stat.Mzxid
+		if len(found.data) > config.MaxValueBytes {
+			broken = fmt.Errorf("data of %d bytes (limit %d)", len(found.data), config.MaxValueBytes)
+		} else if instance, err := parseValue(name, found.data, config.ZoneTag); err != nil {
 			broken = err
 		} else {
 			c.instance, c.read = &instance, true
 			return nil
 		}
 	}
+	c.read = true
+	what := "zookeeper: a broken node was left out"
+	if c.instance != nil {
+		what = "zookeeper: a node is broken, what it was before stays"
+	}
 	v.registry.stats.brokenValues.Add(1)
-	v.registry.notices.Warn(time.Now(), "zookeeper: a broken node was left out", v.service, "node", fmt.Sprintf("%.80s", name), "error", broken)
-	c.instance, c.read = nil, true
+	v.registry.notices.Warn(time.Now(), what, v.service, "node", fmt.Sprintf("%.80s", name), "error", broken)
 	return nil
 }
 
-// check compares the names with those that there are. A difference that was not told is
-// looked into; one that is being told does no harm.
+// check compares the names with those that there are, and looks whether a share of the nodes
+// has changed. A difference that was not told is looked into; one that is being told does no
+// harm.
 func (v *view) check(ctx context.Context) {
 	conn, _, err := v.session.borrow(ctx)
 	if err != nil {
@@ -315,4 +341,45 @@ func (v *view) check(ctx context.Context) {
 	if !same {
 		v.listed = false
 	}
+	v.look(ctx, conn, v.share(names))
+}
+
+// share returns the nodes whose turn it is, of names in their order: those behind the last one
+// that was looked at.
+func (v *view) share(names []string) []string {
+	size := min(max((len(names)+lookShares-1)/lookShares, shareMin), len(names))
+	next, found := slices.BinarySearch(names, v.looked)
+	if found {
+		next++
+	}
+	share := make([]string, 0, size)
+	for i := range size {
+		share = append(share, names[(next+i)%len(names)])
+	}
+	if size > 0 {
+		v.looked = share[size-1]
+	}
+	return share
+}
+
+// look has those nodes read that are others than they were.
+func (v *view) look(ctx context.Context, conn *zk.Conn, names []string) {
+	names = slices.DeleteFunc(names, func(name string) bool {
+		c := v.children[name]
+		return c == nil || !c.read || !c.watched // it is read anyway, or not read at all
+	})
+	// What fails has another turn, and who is gone is told by its parent.
+	_, _ = each(ctx, names, func(ctx context.Context, name string) error {
+		stat, err := ask(ctx, v.session, conn, func(conn *zk.Conn) (*zk.Stat, error) {
+			exists, stat, err := conn.Exists(v.path + "/" + name)
+			if err == nil && !exists {
+				err = zk.ErrNoNode
+			}
+			return stat, err
+		})
+		if c := v.children[name]; err == nil && stat.Mzxid != c.changed {
+			c.read, c.watched = false, false
+		}
+		return err
+	})
 }

@@ -50,6 +50,33 @@ func twoOfOneAddress(t *testing.T, k Kind) {
 	}
 }
 
+// withdrawnDuring withdraws one of two instances of a process while the registry cannot be
+// reached: it is told of that, and the instance is gone soon after, although the other one,
+// which may share a lease with it, stays.
+func withdrawnDuring(t *testing.T, k Kind) {
+	server := k.Run(t)
+	before := Network(t, server)
+	registry := k.open(t, before.Address, Hasty())
+	list := Addresses(2)
+	Announce(t, registry, list[0])
+	leaves := Announce(t, registry, list[1])
+	found := Look(t, k.open(t, server.Address, Hasty()))
+	found.Know(t, list...)
+	before.Darken()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := leaves.Withdraw(ctx); err == nil {
+		t.Error("withdrawn from nowhere")
+	}
+	before.Restore()
+	found.Know(t, list[0])
+	if err := leaves.Withdraw(Bounded(t)); err != nil {
+		t.Error(err)
+	}
+	Pass(Lease)
+	found.Know(t, list[0])
+}
+
 // closeDuring closes everything while the registry is away: nothing waits for long.
 func closeDuring(t *testing.T, k Kind) {
 	server := k.Run(t)

@@ -57,6 +57,8 @@ type Operator interface {
 	Count() int
 	// Put writes values by their names, new ones or in place of those that there are.
 	Put(t testing.TB, values map[string]string)
+	// Remove removes the value of a name.
+	Remove(t testing.TB, name string)
 	// Empty removes all values.
 	Empty(t testing.TB)
 }
@@ -66,8 +68,8 @@ type Stats struct {
 	// Announced is how often instances were announced, Failures how often that, or looking
 	// after them, failed.
 	Announced, Failures int64
-	// Delivered is how many lists were delivered, Broken how many values were left out
-	// because they are no instances, LeftOut how many because there are too many.
+	// Delivered is how many lists were delivered, Broken how many values were no instances,
+	// LeftOut how many were left out because there are too many.
 	Delivered, Broken, LeftOut int64
 }
 

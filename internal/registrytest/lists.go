@@ -61,10 +61,17 @@ func hostile(t *testing.T, k Kind) {
 		t.Errorf("%+v", odd)
 	}
 
-	// One that becomes sound is seen, and one that breaks is left out.
+	// One that becomes sound is seen. One that breaks stays what it was, until it is removed.
+	broken := k.Stats(registry).Broken
 	f.operator.Put(t, map[string]string{brokenAddress: k.Value(brokenAddress), oddAddress: "}"})
-	found.Know(t, append(slices.Clone(f.list), brokenAddress)...)
+	Eventually(t, "it is counted", func() bool { return k.Stats(registry).Broken > broken })
+	found.Know(t, append(slices.Clone(f.list), brokenAddress, oddAddress)...)
 	Announce(t, registry, Newcomer)
+	found.Know(t, append(slices.Clone(f.list), brokenAddress, oddAddress, Newcomer)...)
+	if odd := found.Instance(t, oddAddress); odd.Zone != "west" {
+		t.Errorf("%+v", odd)
+	}
+	f.operator.Remove(t, oddAddress)
 	found.Know(t, append(slices.Clone(f.list), brokenAddress, Newcomer)...)
 }
 
@@ -95,10 +102,17 @@ func thousand(t *testing.T, k Kind) {
 		t.Errorf("%d lists, want at most %d", n, most)
 	}
 
-	common.MaxInstances = 100
+	common.MaxInstances, common.RequestTimeout = 100, Unhurried().RequestTimeout
 	few := k.open(t, server.Address, common)
-	Look(t, few).Know(t, list[:100]...)
-	if k.Stats(few).LeftOut == 0 {
-		t.Error("nobody was told of the instances that were left out")
+	foundFew := Look(t, few)
+	foundFew.Know(t, list[:100]...)
+	// As many again for each list that was asked for.
+	if n := k.Stats(few).LeftOut; n == 0 || n%900 != 0 {
+		t.Errorf("it is counted that %d were left out, want 900", n)
+	}
+	operator.Remove(t, list[0])
+	foundFew.Know(t, list[1:101]...)
+	if err := foundFew.Reported(); err != nil {
+		t.Errorf("that there are more instances is a failure: %v", err)
 	}
 }

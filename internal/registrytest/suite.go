@@ -25,6 +25,7 @@ func Test(t *testing.T, k Kind) {
 		{"ProcessPaused", processPaused},
 		{"ProcessBefore", processBefore},
 		{"TwoOfOneAddress", twoOfOneAddress},
+		{"WithdrawnDuring", withdrawnDuring},
 		{"CloseDuring", closeDuring},
 		{"NobodyYet", nobodyYet},
 		{"AwayFirst", awayFirst},
