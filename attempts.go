@@ -315,6 +315,14 @@ func (u *unaryState) again(err error) {
 	u.forgetReply()
 }
 
+// beginAgain forgets of the call what it has come to so far, when an interceptor goes on with
+// it once more.
+func (u *unaryState) beginAgain() {
+	u.forgetReply()
+	u.endedAt = time.Time{}
+	explainRefusal(u.explained, policy.NotRefused)
+}
+
 // forgetReply empties what an attempt may have filled in: it would be taken for the next one's.
 func (u *unaryState) forgetReply() {
 	if u.reply != nil {
