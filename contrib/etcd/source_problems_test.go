@@ -117,9 +117,9 @@ func TestSource_DocumentThatIsNotToBeHad(t *testing.T) {
 	ctx := cluster.WithReport(context.Background(), func(err error) { reports = append(reports, err.Error()) })
 	f := registry.document(ctx, "policies/orders", func(document []byte, _ string) { delivered = append(delivered, string(document)) })
 	f.values = map[string]*[]byte{}
-	event := func(kind clientv3.Event) {
-		kind.Kv.Key = []byte("policies/orders")
-		if err := f.apply(clientv3.WatchResponse{Header: &etcdserverpb.ResponseHeader{}, Events: []*clientv3.Event{&kind}}); err != nil {
+	put := func(value string) {
+		event := &clientv3.Event{Type: clientv3.EventTypePut, Kv: &mvccpb.KeyValue{Key: []byte("policies/orders"), Value: []byte(value)}}
+		if err := f.apply(clientv3.WatchResponse{Header: &etcdserverpb.ResponseHeader{}, Events: []*clientv3.Event{event}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -135,7 +135,7 @@ func TestSource_DocumentThatIsNotToBeHad(t *testing.T) {
 	} {
 		reports = nil
 		if step.value != "" {
-			event(clientv3.Event{Type: clientv3.EventTypePut, Kv: &mvccpb.KeyValue{Value: []byte(step.value)}})
+			put(step.value)
 		}
 		f.tell(time.Now())
 		lines := newLines(log)
