@@ -140,15 +140,20 @@ func (c *Client) inTurn(ctx context.Context, it attempted, call *governedCall, a
 		}
 	}
 	for number := first; ; number++ {
-		to, err := c.pick(ctx, tried, now)
-		if err != nil {
-			return c.target, err
+		to, nobody := c.pick(ctx, tried, now)
+		switch {
+		case nobody != nil && number == first:
+			return c.target, nobody
+		case nobody != nil:
+			return address, err // it says more than that nobody is left for another one
+		case number > first:
+			it.again(err)
 		}
 		record := call.begins(to, now, number, false)
-		err = it.try(ctx, c, to, now)
+		address, err = to.address, it.try(ctx, c, to, now)
 		e, failed := err.(*Error)
 		if !failed && record < 0 && c.config.RetryIf == nil {
-			return to.address, err
+			return address, err
 		}
 		now = time.Now()
 		if failed {
@@ -157,10 +162,9 @@ func (c *Client) inTurn(ctx context.Context, it attempted, call *governedCall, a
 		decision := it.consider(ctx, c, err, number, now)
 		explainOutcome(call.explained, record, err, decision, now.Sub(call.start))
 		if !decision.Again || !pause(ctx, decision.Delay) {
-			return to.address, err
+			return address, err
 		}
 		call.before = e
-		it.again(err)
 		if !call.held.Retry.SameInstance && to.choice.Member != nil {
 			tried = append(tried, to.choice.Member)
 		}
@@ -313,6 +317,14 @@ func (u *unaryState) again(err error) {
 		u.observed.err = err
 	}
 	u.forgetReply()
+}
+
+// beginAgain forgets of the call what it has come to so far, when an interceptor goes on with
+// it once more.
+func (u *unaryState) beginAgain() {
+	u.forgetReply()
+	u.endedAt = time.Time{}
+	explainRefusal(u.explained, policy.NotRefused)
 }
 
 // forgetReply empties what an attempt may have filled in: it would be taken for the next one's.

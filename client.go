@@ -390,7 +390,7 @@ func (c *Client) run(call *clientCall) error {
 func (c *Client) invoke(ctx context.Context, call Unary) error {
 	state := call.state
 	if state.invoked {
-		state.forgetReply()
+		state.beginAgain()
 	}
 	state.invoked = true
 	now, address := state.clock(), c.target

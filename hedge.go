@@ -76,7 +76,7 @@ func (c *Client) hedged(ctx context.Context, state *unaryState, now time.Time) (
 				// Another one may still win.
 			case decision.Delay <= 0:
 				if err := r.start(time.Now(), false); err != nil && r.left() == 0 {
-					return "", err
+					return r.finish(runner) // it says more than that nobody is left for another one
 				}
 			default:
 				r.turns = append(r.turns, time.Now().Add(decision.Delay))
@@ -86,8 +86,11 @@ func (c *Client) hedged(ctx context.Context, state *unaryState, now time.Time) (
 				timer.Reset(r.next())
 			}
 		case <-timer.C:
+			if ctx.Err() != nil {
+				continue // nothing begins any more
+			}
 			if err := r.further(time.Now()); err != nil && r.left() == 0 {
-				return "", err
+				return r.finish(r.last)
 			}
 			timer.Reset(r.next())
 		case <-within.Done():
@@ -118,17 +121,28 @@ func (r *race) further(now time.Time) error {
 	case len(r.turns) > 0:
 		r.turns = r.turns[1:]
 		return r.start(now, false)
-	case r.running == 0 || r.alone || r.started >= p.AttemptsInAll() || r.running >= p.Hedge.AttemptsBeside() || !r.client.governor.budget.Take(now):
+	case r.running == 0 || r.alone || r.started >= p.AttemptsInAll() || r.running >= p.Hedge.AttemptsBeside():
+		return nil
+	}
+	// Looked at first, because a pick that comes to nothing puts off the trial of an instance.
+	if left, _ := r.client.governor.budget.Show(now); left < 1 {
 		return nil
 	}
 	return r.start(now, true)
 }
 
-// start begins an attempt.
+// start begins an attempt. For one beside others it takes from the budget, when there is an
+// instance for it; what is tried again has paid when that was decided.
 func (r *race) start(now time.Time, hedged bool) error {
 	to, err := r.client.pick(r.ctx, r.tried, now)
 	if err != nil {
 		return err
+	}
+	if hedged && !r.client.governor.budget.Take(now) {
+		if to.choice.Member != nil {
+			r.client.instances.balancer.Done(to.choice, cluster.Unknown, 0, now)
+		}
+		return nil
 	}
 	r.started++
 	r.running++

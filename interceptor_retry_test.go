@@ -3,9 +3,11 @@ package fulmar_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/fulmar-rpc/fulmar"
 	"github.com/fulmar-rpc/fulmar/internal/testservice"
+	"github.com/fulmar-rpc/fulmar/policy"
 )
 
 // TestInterceptors_LaterAttemptsDoNotForgetEarlierOnes: an attempt that was
@@ -68,5 +70,36 @@ func TestInterceptors_EveryCallBeginsAnew(t *testing.T) {
 	cancel()
 	if _, err := api.Add(ended, 1, 2); asError(t, err).Executed() != fulmar.ExecutedNo {
 		t.Errorf("a call that never began: %v", err)
+	}
+}
+
+// TestInterceptors_LaterAttemptsAreJudgedWhenTheyEnd: to a breaker each time that an interceptor
+// goes on is a call with an end of its own, behind which it rests for all of its pause. What
+// refused the call the first time does not stand in its explanation beside attempts.
+func TestInterceptors_LaterAttemptsAreJudgedWhenTheyEnd(t *testing.T) {
+	const pause, later = 5 * time.Second, 6 * time.Second
+	config := retries(policy.Retry{Attempts: -1})
+	config.Timeout, config.Policy.Breaker = -1, policy.Breaker{FailurePercent: 50, MinCalls: 1, Pause: pause}
+	config.Interceptors = []fulmar.UnaryInterceptor{func(ctx context.Context, call fulmar.Unary, next fulmar.UnaryNext) error {
+		_ = next(ctx, call)
+		elapse(later)
+		return next(ctx, call)
+	}}
+	for _, instances := range []int{1, 2} {
+		withSeveral(t, instances, config, func(s *several) {
+			stub, count := failingCalls(fulmar.Unavailable, -1)
+			s.serve(stub, s.addresses...)
+			for want := range int64(2) {
+				var e policy.Explanation
+				_, err := s.api.Add(context.Background(), 1, 2, fulmar.Explain(&e))
+				b := s.client.Stats().Policy.Methods["Echo.add"]
+				if rests := time.Until(b.Until); err == nil || b.Position != policy.CircuitOpen || rests != pause || count.Load() != 2+want {
+					t.Errorf("%v: the breaker is %v, rests for %v of %v; %d attempts", err, b.Position, rests, pause, count.Load())
+				}
+				if e.Refused != policy.NotRefused || int64(e.Len()) != 2-want {
+					t.Errorf("%v", &e)
+				}
+			}
+		})
 	}
 }

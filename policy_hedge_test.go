@@ -3,11 +3,13 @@ package fulmar_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/fulmar-rpc/fulmar"
+	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/testservice"
 	"github.com/fulmar-rpc/fulmar/observe"
 	"github.com/fulmar-rpc/fulmar/policy"
@@ -192,6 +194,74 @@ func TestPolicy_HedgesThatWaitAreGivenUp(t *testing.T) {
 			t.Errorf("%v after %v", err, took)
 		}
 	})
+}
+
+// TestPolicy_NoHedgesBehindTheEnd: when the time of a call is over just as another attempt would
+// begin, none does.
+func TestPolicy_NoHedgesBehindTheEnd(t *testing.T) {
+	config := hedges(policy.Retry{}, 5)
+	config.Timeout = 20 * time.Millisecond
+	config.Policy.RetryBudget.Percent = 100
+	withSeveral(t, 3, config, func(s *several) {
+		s.serve(&testservice.Stub{OnAdd: func(ctx context.Context, _, _ int32) (int32, error) {
+			<-ctx.Done()
+			return 0, ctx.Err()
+		}}, s.addresses...)
+		for range 50 {
+			var e policy.Explanation
+			if _, err := s.api.Add(context.Background(), 1, 2, fulmar.Explain(&e)); fulmar.CodeOf(err) != fulmar.DeadlineExceeded || e.Len() != 2 {
+				s.t.Errorf("%v: %v", err, &e)
+				return
+			}
+		}
+	})
+}
+
+// TestPolicy_NobodyIsLeftForAnotherAttempt: a call whose list of instances becomes empty
+// meanwhile ends as its last attempt did, and pays for no attempt beside it.
+func TestPolicy_NobodyIsLeftForAnotherAttempt(t *testing.T) {
+	const saved = limits.RetriesSaved
+	for name, test := range map[string]struct {
+		after, backoff time.Duration
+		answer         error
+	}{
+		"in turn":                     {after: -1, backoff: -1, answer: fulmar.NewError(fulmar.Unavailable, "the answer")},
+		"in turn, an answer":          {after: -1, backoff: -1},
+		"beside others":               {after: 2 * limits.EmptyListPatience, backoff: -1, answer: fulmar.NewError(fulmar.Unavailable, "the answer")},
+		"beside others, behind pause": {after: 2 * limits.EmptyListPatience, backoff: time.Second, answer: fulmar.NewError(fulmar.Unavailable, "the answer")},
+		"beside others, an answer":    {after: 2 * limits.EmptyListPatience, backoff: -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config := retries(policy.Retry{Attempts: 3, BackoffMin: test.backoff, BackoffMax: test.backoff})
+			config.Timeout, config.RetryIf = time.Hour, func(fulmar.Unary, error) bool { return true }
+			config.Policy.Hedge = policy.Hedge{After: test.after, Attempts: 2}
+			config.Policy.RetryBudget = policy.RetryBudget{PerSecond: -1}
+			withLists(t, 1, config, func(s *several, p *pushes) {
+				left := -1
+				s.serve(&testservice.Stub{OnAdd: func(context.Context, int32, int32) (int32, error) {
+					time.Sleep(5 * limits.EmptyListPatience)
+					left = s.client.Stats().Policy.RetriesLeft
+					return 3, test.answer
+				}}, s.addresses...)
+				p.push(s.addresses...)
+				p.push()
+				var e policy.Explanation
+				sum, err := s.api.Add(context.Background(), 1, 2, fulmar.Explain(&e))
+				if left != saved || e.Len() != 1 || !e.At(0).Decision.Again {
+					t.Errorf("%d of %d left in the budget before its first attempt had ended: %v", left, saved, &e)
+				}
+				if test.answer == nil {
+					if err != nil || sum != 3 {
+						t.Errorf("%d, %v", sum, err)
+					}
+					return
+				}
+				if e := asError(t, err); !strings.Contains(e.Error(), "the answer") || e.Address() != s.addresses[0] {
+					t.Errorf("%v at %q", e, e.Address())
+				}
+			})
+		})
+	}
 }
 
 // TestPolicy_NoHedgesInAChain: a handler that serves an attempt which is not the first one

@@ -13,9 +13,9 @@ import (
 
 // Balancer chooses the instance that a call goes to, as a Balancing says. Instances that
 // refuse connections, or whose calls fail too often, are ejected: left alone for a pause
-// that doubles with every failure, after which one call tries whether they are back. If
-// all are ejected, the one whose pause ends first is chosen: a call that may fail is
-// better than one that must.
+// that doubles with every failure, after which one call tries whether they are back, and
+// another one if that takes longer than 10 s (EjectTrialTime). If all are ejected, the one
+// whose pause ends first is chosen: a call that may fail is better than one that must.
 //
 // It opens no connection and reads no clock: what time it is, and what became of a call,
 // is told to it. Safe for concurrent use.
@@ -179,9 +179,10 @@ type Choice struct {
 	// Member is the instance, Reason why it was chosen.
 	Member *Member
 	Reason Reason
-	// trial: it was ejected when it was chosen. hashed: it counts for the bound of
-	// ConsistentHash.
+	// trial: it was ejected when it was chosen, in a round of its ejections. hashed: it counts
+	// for the bound of ConsistentHash.
 	trial, hashed bool
+	round         uint32
 }
 
 // Trial reports whether the call finds out if an ejected instance is back.
@@ -238,7 +239,7 @@ func (b *Balancer) pickSlowly(now time.Time, key uint64) (choice Choice, ok bool
 		b.rebuildLocked(at)
 	}
 	if m := nextDue(b.ejected, at); m != nil {
-		return b.tryLocked(m, ReasonTrial), true
+		return b.tryLocked(m, at, ReasonTrial), true
 	}
 	if at >= b.due.Load() {
 		b.dueLocked() // learn notes only that it may be sooner
@@ -246,7 +247,7 @@ func (b *Balancer) pickSlowly(now time.Time, key uint64) (choice Choice, ok bool
 	if choice = b.chooseLocked(at, key, nil); choice.Member != nil {
 		return choice, true
 	}
-	return b.lastResortLocked(nil)
+	return b.lastResortLocked(at, nil)
 }
 
 // chooseLocked is choose with a view that is not behind if that is why there is none.
@@ -273,25 +274,27 @@ func (b *Balancer) PickOther(now time.Time, key uint64, tried []*Member) (choice
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	// Somebody may be back since.
-	if choice = b.chooseLocked(b.at(now), key, tried); choice.Member != nil {
+	at := b.at(now)
+	if choice = b.chooseLocked(at, key, tried); choice.Member != nil {
 		return choice, true
 	}
-	return b.lastResortLocked(tried)
+	return b.lastResortLocked(at, tried)
 }
 
-func (b *Balancer) lastResortLocked(tried []*Member) (choice Choice, ok bool) {
+func (b *Balancer) lastResortLocked(at int64, tried []*Member) (choice Choice, ok bool) {
 	m := lastResort(b.ejected, tried)
 	if m == nil {
 		return Choice{}, false
 	}
-	return b.tryLocked(m, ReasonLastResort), true
+	return b.tryLocked(m, at, ReasonLastResort), true
 }
 
-func (b *Balancer) tryLocked(m *Member, reason Reason) Choice {
+func (b *Balancer) tryLocked(m *Member, at int64, reason Reason) Choice {
 	m.ejection.trials++
+	m.ejection.tried = at
 	b.dueLocked()
 	m.calls.Add(1)
-	return Choice{Member: m, Reason: reason, trial: true}
+	return Choice{Member: m, Reason: reason, trial: true, round: m.ejection.round}
 }
 
 // Done ends what Pick or PickOther began. latency is how long the call took at the
@@ -388,7 +391,8 @@ func (b *Balancer) learn(choice Choice, outcome Outcome, found suspicion, at int
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	m, r := choice.Member, &b.config.Load().rules
-	if choice.trial {
+	trial := choice.trial && choice.round == m.ejection.round
+	if trial {
 		m.ejection.trials--
 	}
 	before := m.ejection
@@ -397,14 +401,14 @@ func (b *Balancer) learn(choice Choice, outcome Outcome, found suspicion, at int
 		return
 	case outcome == Refused:
 		m.ejection = before.failed(refusing, at, r)
-	case choice.trial && before.ejected() && (outcome == Failed || outcome == Erred && before.fault == failing),
+	case trial && before.ejected() && (outcome == Failed || outcome == Erred && before.fault == failing),
 		found == byRow && !before.ejected(),
 		found == byShare && !before.ejected() && b.worseLocked(m, r, at/r.part):
 		m.ejection = before.failed(failing, at, r)
-	case choice.trial && (outcome == Reached || outcome == Erred || outcome == Busy):
+	case trial && (outcome == Reached || outcome == Erred || outcome == Busy):
 		m.ejection = before.reached()
 		m.window.reset()
-	case choice.trial && before.ejected():
+	case trial && before.ejected():
 		m.ejection = before.undecided(at, r)
 	}
 	changed := m.ejection.ejected() != before.ejected() || m.ejection.fault != before.fault
@@ -415,8 +419,8 @@ func (b *Balancer) learn(choice Choice, outcome Outcome, found suspicion, at int
 	case changed:
 		b.moveLocked(m, before.ejected())
 	}
-	if m.ejection.ejected() && m.ejection.trials == 0 {
-		b.due.Store(min(b.due.Load(), m.ejection.until))
+	if m.ejection.ejected() {
+		b.due.Store(min(b.due.Load(), m.ejection.due()))
 	}
 }
 

@@ -59,11 +59,26 @@ type ejection struct {
 	pause time.Duration
 	until int64
 	fault fault
-	// trials counts the calls that are finding out whether it is back.
+	// trials counts the calls that are finding out whether it is back, and tried is when the
+	// last of them began.
 	trials int
+	tried  int64
+	// round is how often it came back: who was sent to try it in an earlier round says nothing
+	// of this one.
+	round uint32
 }
 
 func (e ejection) ejected() bool { return e.pause > 0 }
+
+// due returns when the next call may find out whether the instance is back: one at a time,
+// but one that takes long, as the call of somebody who waits for news does, keeps others from
+// it no longer than limits.EjectTrialTime.
+func (e ejection) due() int64 {
+	if e.trials == 0 {
+		return e.until
+	}
+	return max(e.until, e.tried+int64(limits.EjectTrialTime))
+}
 
 // failed returns what follows when the instance has refused a connection, or a call has
 // failed that ejects it. The pause doubles only if the one before has ended: many calls
@@ -82,7 +97,7 @@ func (e ejection) failed(why fault, at int64, r *rules) ejection {
 }
 
 // reached returns what follows when a trial has shown that the instance is back.
-func (e ejection) reached() ejection { return ejection{trials: e.trials} }
+func (e ejection) reached() ejection { return ejection{round: e.round + 1} }
 
 // undecided returns what follows when a trial has shown nothing, because its call was given
 // up: another one comes after the shortest pause, and not with the next call, which would have
@@ -92,15 +107,11 @@ func (e ejection) undecided(at int64, r *rules) ejection {
 	return e
 }
 
-// nextDue returns the ejected member whose pause has ended first at a time, of
-// those that no call is trying; nil if there is none.
+// nextDue returns the ejected member that is due first at a time; nil if none is.
 func nextDue(ejected []*Member, at int64) (found *Member) {
 	for _, m := range ejected {
-		e := &m.ejection
-		if e.trials > 0 || at < e.until {
-			continue
-		}
-		if found == nil || e.until < found.ejection.until {
+		due := m.ejection.due()
+		if due <= at && (found == nil || due < found.ejection.due()) {
 			found = m
 		}
 	}
@@ -129,9 +140,7 @@ func lastResort(ejected, tried []*Member) (found *Member) {
 func firstDue(ejected []*Member) int64 {
 	due := int64(math.MaxInt64)
 	for _, m := range ejected {
-		if m.ejection.trials == 0 {
-			due = min(due, m.ejection.until)
-		}
+		due = min(due, m.ejection.due())
 	}
 	return due
 }

@@ -223,6 +223,67 @@ func TestBalancer_QuickErrorsDrawNoCalls(t *testing.T) {
 	}
 }
 
+// TestEjection_LongTrials: the call that finds out whether an instance is back may take half an
+// hour, as of somebody who waits for news. Another one tries meanwhile, and not sooner than it
+// must.
+func TestEjection_LongTrials(t *testing.T) {
+	now := start()
+	b := balancerOf(t, cluster.Balancing{Method: cluster.RoundRobin}, seeded(1), instances(3))
+	b.eject(now, 0)
+	now = now.Add(limits.EjectPauseMin)
+	long, place := b.pick(now)
+	if place != 0 || !long.Trial() {
+		t.Fatalf("the trial went to %d", place)
+	}
+	if count := b.count(now.Add(limits.EjectTrialTime-1), 100); count[0] != 0 {
+		t.Errorf("while it is on trial: %v", count)
+	}
+	now = now.Add(limits.EjectTrialTime)
+	second, place := b.pick(now)
+	if place != 0 || second.Reason != cluster.ReasonTrial {
+		t.Fatalf("behind a trial that takes long a call went to %d (%v)", place, second.Reason)
+	}
+	if count := b.count(now, 100); count[0] != 0 {
+		t.Errorf("while it is on trial for the second time: %v", count)
+	}
+	if b.done(second, cluster.Reached, now); b.Ejected() != 0 {
+		t.Fatal("it stays ejected though it has answered")
+	}
+	// It is gone again: what was sent to it before says nothing, and holds up no trial.
+	b.eject(now, 0)
+	if b.done(long, cluster.Reached, now); b.Ejected() != 1 {
+		t.Error("the trial before its last ejection brought it back")
+	}
+	now = now.Add(limits.EjectPauseMin)
+	if place := b.call(now, cluster.Reached); place != 0 || b.Ejected() != 0 {
+		t.Errorf("the next trial went to %d, %d are ejected", place, b.Ejected())
+	}
+}
+
+// TestEjection_TrialsThatAllTakeLong: where every call takes longer than others wait for it,
+// what the first one says still counts.
+func TestEjection_TrialsThatAllTakeLong(t *testing.T) {
+	now := start()
+	b := newBench(t, 3, seeded(1))
+	b.eject(now, 0)
+	now = now.Add(limits.EjectPauseMin)
+	var trials []cluster.Choice
+	for range 3 {
+		trial, place := b.pick(now)
+		if place != 0 {
+			t.Fatalf("trial %d went to %d", len(trials), place)
+		}
+		trials = append(trials, trial)
+		now = now.Add(limits.EjectTrialTime)
+	}
+	if b.Done(trials[0], cluster.Reached, time.Minute, now); b.Ejected() != 0 {
+		t.Error("it stays ejected though it has answered")
+	}
+	if b.Done(trials[1], cluster.Failed, time.Minute, now); b.Ejected() != 0 {
+		t.Error("a trial that has failed counts though it is back since")
+	}
+}
+
 // TestEjection_BusyIsNoFault: it ejects nobody, and ends a trial.
 func TestEjection_BusyIsNoFault(t *testing.T) {
 	now := start()
@@ -280,7 +341,6 @@ func TestBalancer_ForgetsHowSlowAnInstanceWas(t *testing.T) {
 func TestBalancer_RefusedConnectionsAreNotSlow(t *testing.T) {
 	b := newBench(t, 2, seeded(1))
 	now := start()
-	b.drive(now, 50, func(int) time.Duration { return time.Millisecond })
 	for {
 		choice, place := b.pick(now)
 		if place == 0 {

@@ -24,7 +24,8 @@ type Explanation struct {
 	Code     observe.Code
 	// MethodBreaker and TargetBreaker are what was asked before the first attempt.
 	MethodBreaker, TargetBreaker CircuitPosition
-	// Refused says what refused the call: then there were no attempts.
+	// Refused says what refused the call: then there were no attempts, or an interceptor made
+	// them and tried once more.
 	Refused Refusal
 	// Waits is how often the call has waited for a connection, as it may with WaitForReady.
 	// The attempts are those behind the last time.

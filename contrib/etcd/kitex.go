@@ -93,6 +93,8 @@ type kitexValue struct {
 	retries  map[string]retrySetting
 	breakers map[string]breakerSetting
 	limit    *limitSetting
+	// broken is why it cannot be read; then there is nothing else.
+	broken error
 }
 
 // parseKitex reads the value of a category; that of one that is not known is empty.

@@ -174,10 +174,12 @@ type Stats struct {
 	// one stay what they were, others are left out. LeftOut is how many instances were left
 	// out because there are more than MaxInstances, of each list and of what came later.
 	BrokenValues, LeftOut int64
+	// Problems is how many settings of Kitex were found to be not in force.
+	Problems int64
 }
 
 type counters struct {
-	announced, repaired, beatFailures, lists, watchFailures, delivered, brokenValues, leftOut atomic.Int64
+	announced, repaired, beatFailures, lists, watchFailures, delivered, brokenValues, leftOut, problems atomic.Int64
 }
 
 // Stats returns what happened so far.
@@ -185,6 +187,6 @@ func (r *Registry) Stats() Stats {
 	return Stats{
 		Announced: r.stats.announced.Load(), Repaired: r.stats.repaired.Load(), BeatFailures: r.stats.beatFailures.Load(),
 		Lists: r.stats.lists.Load(), WatchFailures: r.stats.watchFailures.Load(), Delivered: r.stats.delivered.Load(),
-		BrokenValues: r.stats.brokenValues.Load(), LeftOut: r.stats.leftOut.Load(),
+		BrokenValues: r.stats.brokenValues.Load(), LeftOut: r.stats.leftOut.Load(), Problems: r.stats.problems.Load(),
 	}
 }

@@ -146,7 +146,7 @@ func TestSource_Kitex(t *testing.T) {
 			fields = append(fields, problem.Error())
 		}
 		text := strings.Join(fields, "\n")
-		return strings.Contains(text, "/KitexConfig/shop/orders/rpc_timeout: (all): it is broken; what it was before stays in force") &&
+		return strings.Contains(text, "/KitexConfig/shop/orders/rpc_timeout: (all): it is broken: kitex config: unexpected end of JSON input; what it was before stays in force") &&
 			strings.Contains(text, "/KitexConfig/shop/orders/degradation: (all): there is no equivalent") &&
 			strings.Contains(text, "/KitexConfig/shop/orders/rpc_timeout: place.conn_timeout_ms: ")
 	})

@@ -387,6 +387,11 @@ const (
 	// instances can rarely take all calls. Envoy stops at half too.
 	EjectMaxPercent = 50
 
+	// EjectTrialTime is how long the call that finds out whether an ejected instance is back
+	// keeps others from trying: a call may take as long as its caller likes. It is that of a
+	// breaker's.
+	EjectTrialTime = BreakerProbeTime
+
 	// InstanceWeight is the weight of an instance of which nothing is said, that of Kitex's
 	// registries, and InstanceWeightMax the most that counts.
 	InstanceWeight    = 10
