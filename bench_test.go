@@ -13,22 +13,10 @@ import (
 // once on connections of their own. Comparisons with other frameworks belong
 // into the bench module.
 func BenchmarkCall_Echo1K(b *testing.B) {
-	server, err := fulmar.NewServer(fulmar.ServerConfig{Address: "127.0.0.1:0"})
-	if err != nil {
-		b.Fatal(err)
-	}
-	testservice.RegisterEchoServer(server, &testservice.Stub{})
-	address, err := server.Listen()
-	if err != nil {
-		b.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(ctx) }()
-	client, err := fulmar.NewClient(fulmar.ClientConfig{Target: address.String()})
-	if err != nil {
-		b.Fatal(err)
-	}
+	address := serveBenchmark(b, fulmar.ServerConfig{}, func(s *fulmar.Server) {
+		testservice.RegisterEchoServer(s, &testservice.Stub{})
+	})
+	client := benchmarkClient(b, fulmar.ClientConfig{Target: address})
 	api := testservice.NewEchoClient(client)
 	call := func(b *testing.B) {
 		message := &testservice.Message{Text: strings.Repeat("x", 1<<10)}
@@ -51,9 +39,43 @@ func BenchmarkCall_Echo1K(b *testing.B) {
 			}
 		})
 	})
-	_ = client.Close()
-	stop()
-	if err := <-served; err != nil {
-		b.Error(err)
+}
+
+// serveBenchmark serves what is registered on loopback until the benchmark ends, and returns
+// where.
+func serveBenchmark(b *testing.B, config fulmar.ServerConfig, register func(*fulmar.Server)) string {
+	config.Address = "127.0.0.1:0"
+	server, err := fulmar.NewServer(config)
+	if err != nil {
+		b.Fatal(err)
 	}
+	register(server)
+	address, err := server.Listen()
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(ctx) }()
+	b.Cleanup(func() {
+		stop()
+		if err := <-served; err != nil {
+			b.Error(err)
+		}
+	})
+	return address.String()
+}
+
+// benchmarkClient returns a client that is closed when the benchmark ends.
+func benchmarkClient(b *testing.B, config fulmar.ClientConfig) *fulmar.Client {
+	client, err := fulmar.NewClient(config)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := client.Close(); err != nil {
+			b.Error(err)
+		}
+	})
+	return client
 }

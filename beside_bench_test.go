@@ -1,7 +1,6 @@
 package fulmar_test
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -33,25 +32,12 @@ func BenchmarkCall_BesideStream(b *testing.B) {
 }
 
 func benchmarkBesideStream(b *testing.B, protocol fulmar.Protocol, apart bool, size int) {
-	server, err := fulmar.NewServer(fulmar.ServerConfig{Address: "127.0.0.1:0"})
-	if err != nil {
-		b.Fatal(err)
-	}
-	testservice.RegisterEchoServer(server, &testservice.Stub{})
-	testservice.RegisterFeedServer(server, &feed{})
-	address, err := server.Listen()
-	if err != nil {
-		b.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(ctx) }()
+	address := serveBenchmark(b, fulmar.ServerConfig{}, func(s *fulmar.Server) {
+		testservice.RegisterEchoServer(s, &testservice.Stub{})
+		testservice.RegisterFeedServer(s, &feed{})
+	})
 	newClient := func() *fulmar.Client {
-		client, err := fulmar.NewClient(fulmar.ClientConfig{Target: address.String(), Protocol: protocol, MaxConnections: 1})
-		if err != nil {
-			b.Fatal(err)
-		}
-		return client
+		return benchmarkClient(b, fulmar.ClientConfig{Target: address, Protocol: protocol, MaxConnections: 1})
 	}
 	streams := newClient()
 	unary := streams
@@ -87,12 +73,5 @@ func benchmarkBesideStream(b *testing.B, protocol fulmar.Protocol, apart bool, s
 	end()
 	if err := <-received; err == io.EOF {
 		b.Error("the stream ended before the calls")
-	}
-	if apart {
-		err = unary.Close()
-	}
-	stop()
-	if err := cmp.Or(err, streams.Close(), <-served); err != nil {
-		b.Error(err)
 	}
 }

@@ -32,22 +32,10 @@ func BenchmarkObserved(b *testing.B) {
 }
 
 func benchmarkObserved(b *testing.B, observers []observe.Observer) {
-	server, err := fulmar.NewServer(fulmar.ServerConfig{Address: "127.0.0.1:0", Observers: observers})
-	if err != nil {
-		b.Fatal(err)
-	}
-	testservice.RegisterEchoServer(server, adder())
-	address, err := server.Listen()
-	if err != nil {
-		b.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(ctx) }()
-	client, err := fulmar.NewClient(fulmar.ClientConfig{Target: address.String(), Observers: observers})
-	if err != nil {
-		b.Fatal(err)
-	}
+	address := serveBenchmark(b, fulmar.ServerConfig{Observers: observers}, func(s *fulmar.Server) {
+		testservice.RegisterEchoServer(s, adder())
+	})
+	client := benchmarkClient(b, fulmar.ClientConfig{Target: address, Observers: observers})
 	api := testservice.NewEchoClient(client)
 	b.ReportAllocs()
 	b.SetParallelism(32)
@@ -58,10 +46,4 @@ func benchmarkObserved(b *testing.B, observers []observe.Observer) {
 			}
 		}
 	})
-	b.StopTimer()
-	_ = client.Close()
-	stop()
-	if err := <-served; err != nil {
-		b.Error(err)
-	}
 }
