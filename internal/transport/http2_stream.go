@@ -282,7 +282,7 @@ func (s *serverStream) field(name, value string) {
 		s.head.FromService = value
 	case name == "source-method":
 		s.head.FromMethod = value
-	case name[0] == ':', name == "te", name == "content-length", strings.HasPrefix(name, "grpc-"), strings.HasPrefix(name, upstreamHeader):
+	case name == "", name[0] == ':', name == "te", name == "content-length", strings.HasPrefix(name, "grpc-"), strings.HasPrefix(name, upstreamHeader):
 	case strings.HasPrefix(name, persistentHeader):
 		s.pair(wire.PersistentPrefix, upperKey(name[len(persistentHeader):]), name, value)
 	case strings.HasPrefix(name, transientHeader):
