@@ -50,8 +50,9 @@ type http2Server struct {
 	idle time.Time
 	// old is when no more streams are taken, zero for never.
 	old time.Time
-	// brought counts bytes of messages that have arrived.
+	// brought counts bytes of messages that have arrived, reads the time for that.
 	brought int64
+	reads   readingClock
 	// said is what the last request had in front of its metadata: others say the same.
 	said *HTTPHead
 	// fields is memory for headers that are sent.
@@ -82,6 +83,9 @@ func (h *http2Server) data() error {
 	c := h.conn
 	reader := c.conn.Reader()
 	if c.mustRest(reader) {
+		h.mu.Lock()
+		h.reads.stop()
+		h.mu.Unlock()
 		h.flush(false)
 		return nil
 	}
@@ -122,6 +126,7 @@ func (h *http2Server) look(arrived []byte, now time.Time) (did http2Look, err er
 	c := h.conn
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.reads.goOn()
 	h.gathering.arrived = 0
 	for {
 		event, used, more, err := h.http2.Next(arrived[did.used:], h.at(now))
@@ -136,6 +141,7 @@ func (h *http2Server) look(arrived []byte, now time.Time) (did http2Look, err er
 		}
 		if event.Kind == http2.EventCongested {
 			h.congested = true
+			h.reads.stop()
 		} else if used > 0 || event.Kind != http2.EventNone {
 			continue
 		}

@@ -152,7 +152,8 @@ func (h *http2Server) refuseLocked(s *serverStream) {
 // not gRPC's.
 func (h *http2Server) newStreamLocked(event *http2.Event, now time.Time) *serverStream {
 	s := &serverStream{id: event.Stream, server: h, began: now}
-	s.arriving = arriving{began: now, looked: now, brought: h.brought}
+	read := h.reads.at(now)
+	s.arriving = arriving{began: read, looked: read, brought: h.brought}
 	s.status = s.headers(event)
 	s.parent = h.conn.context()
 	h.http2.Attach(s.id, s)
