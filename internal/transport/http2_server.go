@@ -48,8 +48,8 @@ type http2Server struct {
 	// idle is when the last stream ended, or the connection began. Frames that are of no
 	// stream do not change it: a peer could keep a connection for ever with pings.
 	idle time.Time
-	// old is when no more streams are taken, zero for never.
-	old time.Time
+	// old is when no more streams are taken, zero for never, aged when the peer was told.
+	old, aged time.Time
 	// brought counts bytes of messages that have arrived, reads the time for that.
 	brought int64
 	reads   readingClock
@@ -310,8 +310,11 @@ func (h *http2Server) ageLocked(now time.Time) error {
 		return nil
 	}
 	h.stopLocked(errOld)
+	if h.aged.IsZero() {
+		h.aged = now
+	}
 	grace := h.conn.server.config.AgeGrace
-	if grace <= 0 || now.Before(h.old.Add(grace)) {
+	if grace <= 0 || now.Before(h.aged.Add(grace)) {
 		return nil
 	}
 	h.conn.server.log.Warn("connection closed: calls go on behind its age", "peer", h.conn.peer, "calls", len(h.streams))
