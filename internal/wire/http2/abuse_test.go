@@ -104,6 +104,17 @@ func attacksWithStreams() []attack {
 			return frame(http2.FrameHeaders, http2.FlagEndHeaders, a.id-2, slices.Concat([]byte{0x83, 0x86, 0x84, 0, 0, 0},
 				bytes.Repeat(append([]byte{0, 1, 'k', 100}, bytes.Repeat([]byte{'v'}, 100)...), 150))...)
 		}, limits.HTTP2PeerErrors + 1, http2.EnhanceYourCalm, 0, 10_000},
+		{"streams behind the last GOAWAY", func(a *attacked) []byte {
+			a.conn.Shutdown(a.now)
+			a.now += http2.Nanoseconds(limits.StopGrace)
+			_, _ = a.conn.Tick(a.now)
+			return nil
+		}, func(a *attacked) (b []byte) {
+			for range 100 {
+				b = append(b, a.request(0)...)
+			}
+			return b
+		}, limits.HTTP2Refusals/100 + 1, http2.EnhanceYourCalm, 0, 3000},
 		{"one header again and again", func(a *attacked) []byte {
 			return frame(http2.FrameHeaders, http2.FlagEndHeaders, 99, a.writer.Write([]http2.Field{{Name: "a", Value: string(make([]byte, 4000))}})...)
 		}, func(a *attacked) []byte {

@@ -45,9 +45,10 @@ func (c *Conn) begin(f *Frame, fields []Field, tooLarge bool, now Nanoseconds) (
 		return Event{}, connectionError(ProtocolError, "HEADERS on stream %d, which is idle", f.Stream)
 	}
 	if c.goneAway {
-		// Above the last stream of our GOAWAY: the client knows that nobody looks at it.
+		// Above the last stream of our GOAWAY: the client knows that nobody looks at it. It
+		// may have sent many before it knew.
 		c.pass(f.Stream)
-		return Event{}, c.countOther()
+		return Event{}, c.countRefusal()
 	}
 	if len(c.streams) >= c.config.streams {
 		// Released ones do not count, so a client that resets its streams gets no more
