@@ -10,6 +10,7 @@ import (
 
 	"github.com/fulmar-rpc/fulmar"
 	"github.com/fulmar-rpc/fulmar/internal/simnet"
+	"github.com/fulmar-rpc/fulmar/internal/testservice"
 )
 
 // TestMaxConnectionAge_OfSharedConnections: one that is old gets no more calls, and
@@ -144,4 +145,22 @@ func TestClient_WarmUpOfSeveral(t *testing.T) {
 	if err := client.WarmUp(ctx); fulmar.CodeOf(err) != fulmar.Canceled {
 		t.Errorf("WarmUp with a context that has ended: %v", err)
 	}
+}
+
+// TestMaxConnectionAgeGrace_BeginsWithTheNews: calls that began before the client was told that the
+// connection is old have all of the time to end.
+func TestMaxConnectionAgeGrace_BeginsWithTheNews(t *testing.T) {
+	const takes, grace = 300 * time.Millisecond, 400 * time.Millisecond
+	stub := &testservice.Stub{OnNothing: func(context.Context) error { time.Sleep(takes); return nil }}
+	server := fulmar.ServerConfig{MaxConnectionAge: 10 * time.Second, MaxConnectionAgeGrace: grace}
+	simulate(t, simnet.Config{}, server, fulmar.ClientConfig{Protocol: fulmar.GRPC}, stub, func(s *simulation) {
+		for start := time.Now(); time.Since(start) < time.Minute; {
+			if err := s.api.Nothing(s.t.Context()); err != nil {
+				t.Errorf("after %v: %v", time.Since(start), err)
+			}
+		}
+		if n := s.server.Stats().Network.Accepted; n < 5 || n > 8 {
+			t.Errorf("%d connections in a minute, want one each ten seconds or so", n)
+		}
+	})
 }

@@ -213,3 +213,48 @@ func TestGRPC_OneBusyStreamKeepsNoOthers(t *testing.T) {
 		}
 	})
 }
+
+// TestGRPC_UnreadMessagesAreNotLate: as long as the server reads nothing, because its peer has not
+// taken what waits for it, what the peer has sent is not late.
+func TestGRPC_UnreadMessagesAreNotLate(t *testing.T) {
+	told := make(chan error, 1)
+	config := fulmar.ServerConfig{FrameTimeout: 2 * time.Second, WriteStallTimeout: time.Minute, UnknownStreamHandler: func(ctx context.Context, messages *fulmar.ServerMessages) error {
+		call, _ := fulmar.CallFrom(ctx)
+		if call.Method() == "thing" {
+			return receiving(told)(ctx, messages)
+		}
+		answer := fulmar.Raw(make([]byte, 1<<20))
+		for range 8 {
+			if err := messages.Send(&answer); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}
+	simulate(t, simnet.Config{}, config, fulmar.ClientConfig{}, stubOfNothing(), func(s *simulation) {
+		peer := s.http2Peer(http2.Config{StreamWindow: 1 << 30, ConnectionWindow: 1 << 30})
+		peer.listen(time.Second)
+		message := grpcMessage(make([]byte, 20<<10), false)
+		id := peer.send(message[:1000], false, anything())
+		peer.listen(time.Second)
+		answers := peer.send(nil, true, http2.Field{Name: ":path", Value: "/Any/answers"})
+		peer.flush()
+		time.Sleep(time.Second)
+		if n, err := peer.http2.Data(id, message[1000:], true); n < len(message)-1000 || err != nil {
+			t.Fatalf("%d bytes were sent, %v", n, err)
+		}
+		peer.flush()
+		time.Sleep(20 * time.Second)
+		if peer.listen(time.Second) || peer.status[id]["grpc-status"] != "0" || peer.status[answers]["grpc-status"] != "0" {
+			t.Errorf("closed, or the streams: %v, reset %v", peer.status, peer.resets)
+		}
+		if err := toldOf(told); err != io.EOF {
+			t.Errorf("the handler was told %v", err)
+		}
+		// What it owes behind that has its time again.
+		late := peer.send(message[:1000], false, anything())
+		if peer.listen(10*time.Second) || peer.status[late]["grpc-status"] != "4" {
+			t.Errorf("a part of a message that is read: %v, want it late", peer.status[late])
+		}
+	})
+}

@@ -173,7 +173,9 @@ type replyMetadata struct {
 // for a key counts, an empty value removes it. Several values are as WithTransient has
 // them. It fails outside of a
 // handler, once the reply has gone, for empty keys and for those that the
-// protocol uses itself. Peers that cannot be sent metadata do not get it.
+// protocol uses itself, and in gRPC for what no header can have: other characters in a key than
+// letters, digits, '-', '_' and '.', and in a value than printable ASCII, or space around it,
+// unless the key ends in "-bin". Peers that cannot be sent metadata do not get it.
 func SetReplyMetadata(ctx context.Context, key string, values ...string) error {
 	return setReply(ctx, key, values, false)
 }
@@ -193,6 +195,12 @@ func setReply(ctx context.Context, key string, values []string, behind bool) err
 		return fmt.Errorf("reply metadata: the key of %q is empty", values)
 	case isReserved(key):
 		return fmt.Errorf("reply metadata %q: the protocol uses this key itself", key)
+	case call.protocol == GRPC:
+		for _, value := range values {
+			if err := transport.CheckReplyPair(transport.Pair{Key: key, Value: value}); err != nil && value != "" {
+				return fmt.Errorf("reply metadata %q: %w", key, err)
+			}
+		}
 	}
 	return call.reply.set(key, values, behind)
 }

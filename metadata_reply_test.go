@@ -2,8 +2,10 @@ package fulmar_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/fulmar-rpc/fulmar"
 	"github.com/fulmar-rpc/fulmar/internal/limits"
@@ -36,5 +38,88 @@ func TestMetadata_TrailersThatAreTooLarge(t *testing.T) {
 				t.Errorf("the next call: %v", err)
 			}
 		})
+	}
+}
+
+// unsendable are pairs of a reply that no header can have, and why.
+func unsendable() map[[2]string]string {
+	const key, value, reserved = "the key cannot be sent in gRPC", "the value cannot be sent in gRPC", "a meaning in gRPC of its own"
+	return map[[2]string]string{
+		{"note", "gr\u00fcn"}: value,
+		{"note", "a\nb"}:      value,
+		{"note", " a"}:        value,
+		{"note", "a "}:        value,
+		{"a note", "a"}:       key,
+		{"n\u00f6te", "a"}:    key,
+		{"grpc-status", "0"}:  reserved,
+		{"Content-Type", "a"}: reserved,
+	}
+}
+
+// TestMetadata_RepliesThatNoHeaderCanHave: a handler learns that they cannot be sent in gRPC.
+// Other protocols have no such rule.
+func TestMetadata_RepliesThatNoHeaderCanHave(t *testing.T) {
+	server := serve(t, fulmar.ServerConfig{}, &testservice.Stub{OnNothing: func(ctx context.Context) error {
+		call, _ := fulmar.CallFrom(ctx)
+		for name, set := range map[string]func(context.Context, string, ...string) error{"in front": fulmar.SetReplyMetadata, "behind": fulmar.SetReplyTrailer} {
+			for pair, want := range unsendable() {
+				err := set(ctx, pair[0], "", pair[1])
+				if refused := call.Protocol() == fulmar.GRPC; refused != (err != nil) || refused && !strings.Contains(err.Error(), want) {
+					t.Errorf("%v, %s, %q: %v, want %q", call.Protocol(), name, pair, err, want)
+				}
+			}
+			if err := set(ctx, "note-bin", " \xff\n"); err != nil {
+				t.Errorf("%v, %s, bytes: %v", call.Protocol(), name, err)
+			}
+		}
+		return nil
+	}})
+	for _, protocol := range []fulmar.Protocol{fulmar.GRPC, fulmar.TTHeader} {
+		var back map[string]string
+		err := dial(t, fulmar.ClientConfig{Target: server.address, Protocol: protocol}).Nothing(t.Context(), fulmar.ReceiveMetadata(&back))
+		if err != nil || back["note-bin"] != " \xff\n" || back["note"] != "" && protocol == fulmar.GRPC {
+			t.Errorf("%v: the reply has %q, %v", protocol, back, err)
+		}
+	}
+}
+
+// TestMetadata_HeadersOfStreamsThatNoHeaderCanHave is the same for what a stream sends in front of
+// its messages: nothing is sent then.
+func TestMetadata_HeadersOfStreamsThatNoHeaderCanHave(t *testing.T) {
+	service := &feed{list: func(_ *testservice.Item, stream fulmar.ServerStreamingServer[testservice.Item]) error {
+		for pair, want := range unsendable() {
+			err := stream.SendHeader(map[string]string{pair[0]: pair[1], "other": "a"})
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%q: %v, want %q", pair, err, want)
+			}
+		}
+		return nil
+	}}
+	synctest.Test(t, func(t *testing.T) {
+		s := newStreaming(t, "grpc", service, fulmar.ServerConfig{}, fulmar.ClientConfig{})
+		list, err := s.api.List(t.Context(), &testservice.Item{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, err := range list.All() {
+			t.Error(err)
+		}
+	})
+}
+
+// TestMetadata_ProxiesSayWhatTheyLeaveOut: what another server has sent, in a protocol that can, is
+// left out where no header can have it, and the log says so.
+func TestMetadata_ProxiesSayWhatTheyLeaveOut(t *testing.T) {
+	back := serve(t, fulmar.ServerConfig{}, &testservice.Stub{OnNothing: func(ctx context.Context) error {
+		return errors.Join(fulmar.SetReplyMetadata(ctx, "NOTE", "gr\u00fcn"), fulmar.SetReplyMetadata(ctx, "OTHER", "a"))
+	}})
+	front := unknown(t, fulmar.Forward(dialAny(t, fulmar.ClientConfig{Target: back.address})))
+	var got map[string]string
+	err := dial(t, fulmar.ClientConfig{Target: front.address, Protocol: fulmar.GRPC}).Nothing(t.Context(), fulmar.ReceiveMetadata(&got))
+	if err != nil || len(got) != 1 || got["other"] != "a" {
+		t.Errorf("the reply has %q, %v", got, err)
+	}
+	if log := front.log.String(); strings.Count(log, "reply metadata left out") != 1 || !strings.Contains(log, "note") || !strings.Contains(log, "printable ASCII") || strings.Contains(log, "gr\u00fcn") {
+		t.Errorf("the log of the proxy: %s", log)
 	}
 }

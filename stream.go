@@ -39,7 +39,7 @@ type ServerStream interface {
 	// behind the last message. It ends when the caller has gone, or its time is over.
 	Context() context.Context
 	// SendHeader sends metadata at once, in front of the first message. It fails behind
-	// that, a second time, and for keys that the protocol uses itself.
+	// that, a second time, and for pairs that SetReplyMetadata refuses.
 	SendHeader(metadata map[string]string) error
 	// SetRecvTimeout is ClientStream's.
 	SetRecvTimeout(d time.Duration)

@@ -189,6 +189,10 @@ func (s *serverStream) sendHeader(pairs []transport.Pair) error {
 			return fmt.Errorf("header of a stream: the key of %q is empty", pair.Value)
 		case isReserved(pair.Prefix + pair.Key):
 			return fmt.Errorf("header of a stream: %q: the protocol uses this key itself", pair.Prefix+pair.Key)
+		case Protocol(s.in.Protocol) == GRPC:
+			if err := transport.CheckReplyPair(*pair); err != nil {
+				return fmt.Errorf("header of a stream: %q: %w", pair.Prefix+pair.Key, err)
+			}
 		}
 	}
 	return s.failure(s.carrier.SendHeader(pairs))

@@ -670,7 +670,8 @@ const (
 	HTTP2ResetSoon = 3 * time.Millisecond
 
 	// HTTP2Refusals is how many streams a peer may begin in HTTP2Period while it has as many
-	// as it may have: clients do not know of handlers that go on when a call was given up.
+	// as it may have: clients do not know of handlers that go on when a call was given up. Or
+	// behind our last GOAWAY, which others of them may have crossed.
 	HTTP2Refusals = 60_000
 
 	// HTTP2PeerErrors is how many streams the peer may make us reset in HTTP2Period by

@@ -175,28 +175,38 @@ func (c *grpcConn) end(call *muxCall, outcome muxOutcome) (*Response, error) {
 
 // add begins the stream of a call, and sends as much of it as the server takes.
 func (c *grpcConn) add(call *muxCall, fields []http2.Field) error {
-	request, g := call.request, call.request.grpc
 	if call.messages == nil {
-		grpc.PutPrefix(request.room, request.Len()-grpc.PrefixSize, false)
+		grpc.PutPrefix(call.request.room, call.request.Len()-grpc.PrefixSize, false)
 	}
+	spent, err := c.begin(call, fields)
+	if spent {
+		c.leave() // Calls would wait for room on it.
+	}
+	return err
+}
+
+// begin is what of add needs the lock. spent says that it was the last stream which the
+// connection can have, or behind that.
+func (c *grpcConn) begin(call *muxCall, fields []http2.Field) (spent bool, err error) {
+	request, g := call.request, call.request.grpc
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case c.leaving:
-		return &CallError{Phase: PhaseAcquire, Err: errLeaving}
+		return false, &CallError{Phase: PhaseAcquire, Err: errLeaving}
 	case len(c.calls) >= c.lent.pool.config.Waiting:
-		return &CallError{Phase: PhaseAcquire, Err: fmt.Errorf("%d calls already wait on a shared connection: %w", len(c.calls), ErrExhausted)}
+		return false, &CallError{Phase: PhaseAcquire, Err: fmt.Errorf("%d calls already wait on a shared connection: %w", len(c.calls), ErrExhausted)}
 	}
 	id, err := c.http2.Open(fields, false, c.at(call.began))
 	c.room.Store(int32(c.http2.Room()))
 	switch {
 	case errors.Is(err, http2.ErrStreams):
-		return &CallError{Phase: PhaseAcquire, Err: errFull}
+		return false, &CallError{Phase: PhaseAcquire, Err: errFull}
 	case errors.Is(err, http2.ErrHeadersTooLarge):
-		return &CallError{Phase: PhaseWrite, Err: fmt.Errorf("%w: %w", ErrExhausted, err)}
+		return false, &CallError{Phase: PhaseWrite, Err: fmt.Errorf("%w: %w", ErrExhausted, err)}
 	case err != nil:
 		c.leaving = true
-		return &CallError{Phase: PhaseAcquire, Err: errLeaving}
+		return c.http2.Spent(), &CallError{Phase: PhaseAcquire, Err: errLeaving}
 	}
 	g.id, g.end = id, 0
 	g.reply.reset()
@@ -221,7 +231,7 @@ func (c *grpcConn) add(call *muxCall, fields []http2.Field) error {
 	if waiting == 1 && c.pings > 0 {
 		c.tickLocked(call.began)
 	}
-	return nil
+	return c.http2.Spent(), nil
 }
 
 // removeLocked ends a call's part in the connection, and its stream if the server has

@@ -316,40 +316,53 @@ func (h *http2Server) addStatus(head *ReplyHead) {
 	}
 }
 
-// addPairs adds pairs that the handler has set, but those that no header can have.
+// addPairs adds pairs that the handler has set, but those that no header can have: of what the
+// handler sets itself it has been told, and what it passes on may come from where others can be.
 func (h *http2Server) addPairs(pairs []Pair) {
 	for i := range pairs {
-		pair := &pairs[i]
-		name, value := strings.ToLower(pair.Prefix+pair.Key), pair.Value
-		if grpc.IsBinary(name) {
-			value = grpc.EncodeBinary([]byte(value))
+		field, problem := replyField(&pairs[i])
+		if problem != "" {
+			h.conn.server.log.Warn("reply metadata left out", "peer", h.conn.peer, "key", fmt.Sprintf("%.100q", field.Name), "reason", problem)
+			continue
 		}
-		if canBeHeader(name, value) {
-			h.fields = append(h.fields, http2.Field{Name: name, Value: value})
-		}
+		h.fields = append(h.fields, field)
 	}
 }
 
-// canBeHeader reports whether a pair can be sent as a header that means nothing to HTTP/2
-// or gRPC, or is what a handler may say with one: when to try again.
-func canBeHeader(name, value string) bool {
+// replyField returns the header that a pair of a reply is, and why it cannot be sent, "" if it
+// can.
+func replyField(pair *Pair) (field http2.Field, problem string) {
+	field = http2.Field{Name: strings.ToLower(pair.Prefix + pair.Key), Value: pair.Value}
+	if grpc.IsBinary(field.Name) {
+		field.Value = grpc.EncodeBinary([]byte(pair.Value))
+	}
+	return field, headerProblem(field.Name, field.Value)
+}
+
+// CheckReplyPair returns why a pair cannot be sent with a reply in gRPC, nil if it can.
+func CheckReplyPair(pair Pair) error {
+	if _, problem := replyField(&pair); problem != "" {
+		return errors.New(problem)
+	}
+	return nil
+}
+
+// headerProblem returns why a pair cannot be sent as a header that means nothing to HTTP/2
+// or gRPC, or is what a handler may say with one: when to try again. It returns "" if it can.
+func headerProblem(name, value string) string {
+	const reserved = "the header has a meaning in gRPC of its own"
 	switch name {
-	case "", "content-type", "content-length", "te", "connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade":
-		return false
+	case "content-type", "content-length", "te", "connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade":
+		return reserved
 	}
-	if strings.HasPrefix(name, "grpc-") && name != wire.PushBack || strings.TrimSpace(value) != value {
-		return false
+	if strings.HasPrefix(name, "grpc-") && name != wire.PushBack {
+		return reserved
 	}
-	for i := range len(name) {
-		c := name[i]
-		if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '.') {
-			return false
-		}
+	if name == "" || strings.ContainsFunc(name, notInName) {
+		return "the key cannot be sent in gRPC: headers have letters, digits, '-', '_' and '.'"
 	}
-	for i := range len(value) {
-		if value[i] < ' ' || value[i] > '~' {
-			return false
-		}
+	if strings.ContainsFunc(value, notInValue) || strings.TrimSpace(value) != value {
+		return "the value cannot be sent in gRPC: headers have printable ASCII without space around it, and keys that end in -bin have any bytes"
 	}
-	return true
+	return ""
 }

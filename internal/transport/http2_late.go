@@ -48,6 +48,44 @@ func (a *arriving) look(now time.Time, length, streams int, brought int64, slack
 	return now.Sub(a.began) - a.given
 }
 
+// readingClock shows how long a connection was read: what its peer has sent meanwhile may wait
+// here, for the peer to take what waits for it, say.
+type readingClock struct {
+	// since is when nothing was read any more, zero while something is, again when it last was
+	// again, and still how long nothing was, all in all.
+	since, again time.Time
+	still        time.Duration
+}
+
+// stop is called when nothing is read any more.
+func (r *readingClock) stop() {
+	if r.since.IsZero() {
+		r.since = time.Now()
+	}
+}
+
+// goOn is called when something is.
+func (r *readingClock) goOn() {
+	if r.since.IsZero() {
+		return
+	}
+	r.again = time.Now()
+	r.still += r.again.Sub(r.since)
+	r.since = time.Time{}
+}
+
+// at returns what the clock shows at a time. Bytes that arrived while nothing was read did so
+// behind that.
+func (r *readingClock) at(now time.Time) time.Time {
+	if !r.since.IsZero() && now.After(r.since) {
+		now = r.since
+	}
+	if now.Before(r.again) {
+		now = r.again
+	}
+	return now.Add(-r.still)
+}
+
 // partLocked says of which length the message is that arrives, 0 if nobody knows, and how
 // much of it is there; false if the peer owes none.
 func (s *serverStream) partLocked() (length, part int, ok bool) {
@@ -63,7 +101,8 @@ func (s *serverStream) partLocked() (length, part int, ok bool) {
 	return m.want, len(m.arrived), m.whole == 0 && len(m.arrived) > 0 && m.ended == nil && m.broken == nil && !s.sent
 }
 
-// overdueLocked reports whether the message that arrives should be there.
+// overdueLocked reports whether the message that arrives should be there, at a time of
+// readingClock.
 func (s *serverStream) overdueLocked(now time.Time) bool {
 	h := s.server
 	length, part, ok := s.partLocked()
@@ -82,8 +121,9 @@ func (s *serverStream) overdueLocked(now time.Time) bool {
 
 // lateLocked ends what the peer has taken too long for.
 func (h *http2Server) lateLocked(now time.Time) {
+	read := h.reads.at(now)
 	for _, s := range h.streams {
-		overdue := s.overdueLocked(now)
+		overdue := s.overdueLocked(read)
 		reason := s.lateLocked(now)
 		if overdue {
 			reason = "the rest of a message"

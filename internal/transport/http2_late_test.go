@@ -2,6 +2,7 @@ package transport
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/fulmar-rpc/fulmar/internal/limits"
@@ -39,6 +40,42 @@ func TestArriving_CountsItsOwnTime(t *testing.T) {
 			t.Errorf("%s: %v of its time were counted, want %v to %v", name, took, test.least, test.most)
 		}
 	}
+}
+
+// TestReadingClock_StandsStill while nothing is read.
+func TestReadingClock_StandsStill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var clock readingClock
+		began := time.Now()
+		shows := func(want time.Duration) {
+			t.Helper()
+			if got := clock.at(time.Now()).Sub(began); got != want {
+				t.Errorf("after %v it shows %v, want %v", time.Since(began), got, want)
+			}
+		}
+		wait := func(d time.Duration) time.Time {
+			time.Sleep(d)
+			return time.Now()
+		}
+		clock.goOn()
+		wait(time.Second)
+		shows(time.Second)
+		clock.stop()
+		arrived := wait(time.Second)
+		clock.stop()
+		wait(time.Second)
+		shows(time.Second)
+		clock.goOn()
+		shows(time.Second)
+		if got := clock.at(arrived).Sub(began); got != time.Second {
+			t.Errorf("of what arrived meanwhile it shows %v, want when it was read", got)
+		}
+		wait(time.Second)
+		shows(2 * time.Second)
+		clock.stop()
+		clock.goOn()
+		shows(2 * time.Second)
+	})
 }
 
 func never(int) int { return 0 }

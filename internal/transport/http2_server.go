@@ -48,10 +48,11 @@ type http2Server struct {
 	// idle is when the last stream ended, or the connection began. Frames that are of no
 	// stream do not change it: a peer could keep a connection for ever with pings.
 	idle time.Time
-	// old is when no more streams are taken, zero for never.
-	old time.Time
-	// brought counts bytes of messages that have arrived.
+	// old is when no more streams are taken, zero for never, aged when the peer was told.
+	old, aged time.Time
+	// brought counts bytes of messages that have arrived, reads the time for that.
 	brought int64
+	reads   readingClock
 	// said is what the last request had in front of its metadata: others say the same.
 	said *HTTPHead
 	// fields is memory for headers that are sent.
@@ -82,56 +83,79 @@ func (h *http2Server) data() error {
 	c := h.conn
 	reader := c.conn.Reader()
 	if c.mustRest(reader) {
+		h.mu.Lock()
+		h.reads.stop()
+		h.mu.Unlock()
 		h.flush(false)
 		return nil
 	}
 	arrived, now := reader.Buffered(), reader.Arrived()
-	total, need := 0, 0
+	did, err := h.look(arrived, now)
+	if err != nil {
+		return h.broken(err)
+	}
+	if err := reader.Skip(did.used); err != nil {
+		return err
+	}
+	if stream := did.complete; stream != nil {
+		if stream.messages != nil {
+			h.flush(false) // The peer may wait for a window, whatever the handler does.
+		}
+		h.serve(stream, now)
+		return nil // the event loop calls again if there is more
+	}
+	reader.Expect(did.need)
+	h.flush(did.answers)
+	h.pauseIfCongested(reader)
+	return nil
+}
+
+// http2Look is what came of bytes that have arrived.
+type http2Look struct {
+	// used is how many there were, need how many there have to be for the next step.
+	used, need int
+	// complete is a stream that is to be served.
+	complete *serverStream
+	// answers: some that are about to be sent take with them what else waits.
+	answers bool
+}
+
+// look obeys what has arrived, up to the end of a request. Its lock is free again whatever
+// happens: without it the connection could not be ended.
+func (h *http2Server) look(arrived []byte, now time.Time) (did http2Look, err error) {
+	c := h.conn
 	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.reads.goOn()
 	h.gathering.arrived = 0
 	for {
-		event, used, more, err := h.http2.Next(arrived[total:], h.at(now))
-		total += used
+		event, used, more, err := h.http2.Next(arrived[did.used:], h.at(now))
+		did.used += used
 		if err != nil {
-			h.mu.Unlock()
-			return h.broken(err)
+			return did, err
 		}
-		if stream := h.takeLocked(&event, now); stream != nil {
+		if did.complete = h.takeLocked(&event, now); did.complete != nil {
 			h.settleLocked()
-			h.mu.Unlock()
-			if err := reader.Skip(total); err != nil {
-				return err
-			}
 			c.started = time.Time{}
-			if stream.messages != nil {
-				h.flush(false) // The peer may wait for a window, whatever the handler does.
-			}
-			h.serve(stream, now)
-			return nil // the event loop calls again if there is more
+			return did, nil
 		}
 		if event.Kind == http2.EventCongested {
 			h.congested = true
+			h.reads.stop()
 		} else if used > 0 || event.Kind != http2.EventNone {
 			continue
 		}
-		need = more
+		did.need = more
 		break
 	}
 	h.resumeLocked()
 	h.settleLocked()
-	if total > 0 && !h.http2.Unfinished() {
+	if did.used > 0 && !h.http2.Unfinished() {
 		c.started = time.Time{} // each frame has its own time
 	}
-	h.awaitLocked(len(arrived)-total > 0, need)
-	answers := h.gathering.arrived > 0 // They take with them what else waits.
-	h.mu.Unlock()
-	if err := reader.Skip(total); err != nil {
-		return err
-	}
-	reader.Expect(need)
-	h.flush(answers)
-	h.pauseIfCongested(reader)
-	return nil
+	h.awaitLocked(len(arrived)-did.used > 0, did.need)
+	did.answers = h.gathering.arrived > 0
+	return did, nil
 }
 
 // mustRest reports whether Rest was called, and its time is not over.
@@ -286,8 +310,11 @@ func (h *http2Server) ageLocked(now time.Time) error {
 		return nil
 	}
 	h.stopLocked(errOld)
+	if h.aged.IsZero() {
+		h.aged = now
+	}
 	grace := h.conn.server.config.AgeGrace
-	if grace <= 0 || now.Before(h.old.Add(grace)) {
+	if grace <= 0 || now.Before(h.aged.Add(grace)) {
 		return nil
 	}
 	h.conn.server.log.Warn("connection closed: calls go on behind its age", "peer", h.conn.peer, "calls", len(h.streams))
@@ -361,7 +388,15 @@ func (c *serverConn) nothingRuns() {
 
 // closed is the end.
 func (h *http2Server) closed() {
+	if h.end() {
+		h.conn.conn.Release()
+	}
+}
+
+// end ends all streams. It reports whether the connection is to be released.
+func (h *http2Server) end() (release bool) {
 	h.mu.Lock()
+	defer h.mu.Unlock()
 	h.gone = true
 	for _, stream := range h.streams {
 		h.resetLocked(stream)
@@ -371,12 +406,8 @@ func (h *http2Server) closed() {
 	if h.spare != nil && !h.writing {
 		h.spare.Release()
 	}
-	release := h.held
-	h.held = false
-	h.mu.Unlock()
-	if release {
-		h.conn.conn.Release()
-	}
+	release, h.held = h.held, false
+	return release
 }
 
 // --- writing ---
@@ -476,30 +507,33 @@ func (h *http2Server) writeWaiting(full *linkbuf.Buffer, rest [][]byte, written 
 // take takes away what waits, into pieces. It returns nil, and the writing has ended, if
 // there is nothing.
 func (h *http2Server) take() *linkbuf.Buffer {
-	h.mu.Lock()
-	if h.gone || h.http2.Unsent() == 0 {
-		h.endWritingLocked()
-		failed := h.failed
-		h.failed = false
-		h.mu.Unlock()
-		if failed {
-			h.conn.goOn()
-		}
+	full, again := h.swap()
+	if again {
+		h.conn.goOn()
+	}
+	if full == nil {
 		h.relax()
 		return nil
 	}
-	h.gathering.takenLocked()
-	full := h.http2.Swap(h.spare)
-	h.spare = nil
-	h.resumeLocked()
-	resume := h.congested
-	h.congested = false
-	h.mu.Unlock()
-	if resume {
-		h.conn.goOn()
-	}
 	h.pieces = full.Slices(h.pieces[:0])
 	return full
+}
+
+// swap is what of take needs the lock. again says that data has waited for it.
+func (h *http2Server) swap() (full *linkbuf.Buffer, again bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.gone || h.http2.Unsent() == 0 {
+		h.endWritingLocked()
+		again, h.failed = h.failed, false
+		return nil, again
+	}
+	h.gathering.takenLocked()
+	full = h.http2.Swap(h.spare)
+	h.spare = nil
+	h.resumeLocked()
+	again, h.congested = h.congested, false
+	return full, again
 }
 
 func (h *http2Server) endWritingLocked() {

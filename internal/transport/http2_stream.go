@@ -152,7 +152,8 @@ func (h *http2Server) refuseLocked(s *serverStream) {
 // not gRPC's.
 func (h *http2Server) newStreamLocked(event *http2.Event, now time.Time) *serverStream {
 	s := &serverStream{id: event.Stream, server: h, began: now}
-	s.arriving = arriving{began: now, looked: now, brought: h.brought}
+	read := h.reads.at(now)
+	s.arriving = arriving{began: read, looked: read, brought: h.brought}
 	s.status = s.headers(event)
 	s.parent = h.conn.context()
 	h.http2.Attach(s.id, s)
@@ -282,7 +283,7 @@ func (s *serverStream) field(name, value string) {
 		s.head.FromService = value
 	case name == "source-method":
 		s.head.FromMethod = value
-	case name[0] == ':', name == "te", name == "content-length", strings.HasPrefix(name, "grpc-"), strings.HasPrefix(name, upstreamHeader):
+	case name == "", name[0] == ':', name == "te", name == "content-length", strings.HasPrefix(name, "grpc-"), strings.HasPrefix(name, upstreamHeader):
 	case strings.HasPrefix(name, persistentHeader):
 		s.pair(wire.PersistentPrefix, upperKey(name[len(persistentHeader):]), name, value)
 	case strings.HasPrefix(name, transientHeader):

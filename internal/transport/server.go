@@ -191,6 +191,7 @@ func (s *Server) Serve(ctx context.Context, listener *eventloop.Listener) error 
 	case failed = <-served:
 	case <-ctx.Done():
 	}
+	announce := false
 	if failed == nil && ctx.Err() == nil {
 		// Close ended it: the calls were told, and get the same time.
 		s.cancel()
@@ -198,12 +199,15 @@ func (s *Server) Serve(ctx context.Context, listener *eventloop.Listener) error 
 		// First, so that who is told finds nobody listening, and goes elsewhere. An
 		// error is about the socket only; no connection comes in any case.
 		_ = listener.StopAccepting()
-		s.announceStop(listener)
+		announce = true
 	}
 	drainCtx, cancel := s.withDrainTimeout()
 	defer cancel()
 	shut := make(chan struct{})
 	go func() {
+		if announce { // here, because what connections do with it is part of DrainTimeout
+			s.announceStop(listener)
+		}
 		_ = listener.Shutdown(context.Background())
 		close(shut)
 	}()

@@ -44,6 +44,16 @@ type streamPair struct {
 	conns []net.Conn
 }
 
+// panicMethod is one that the look-up panics over.
+const panicMethod = "panics"
+
+func lookUp(method string) any {
+	if method == panicMethod {
+		panic("in the look-up")
+	}
+	return method
+}
+
 // newStreamPair returns them. handle answers calls of all methods.
 func newStreamPair(t testing.TB, protocol wire.Protocol, handle func(ctx context.Context, call *Inbound)) *streamPair {
 	t.Helper()
@@ -55,8 +65,8 @@ func newStreamPair(t testing.TB, protocol wire.Protocol, handle func(ctx context
 	server := NewServer(ServerConfig{
 		ConnectionCalls: limits.ConnectionCalls,
 		Allowed:         wire.SetOf(wire.GRPC, wire.TTHeader), Limits: limits.DefaultMessage(), BufferedBytes: 64 << 20, Logger: slog.New(slog.DiscardHandler),
-		LookupExact: func(_, method string, _ wire.Payload) any { return method },
-		Lookup:      func(_, method []byte, _ wire.Payload) any { return string(method) },
+		LookupExact: func(_, method string, _ wire.Payload) any { return lookUp(method) },
+		Lookup:      func(_, method []byte, _ wire.Payload) any { return lookUp(string(method)) },
 		Streams:     func(target any) bool { return target != "unary" },
 		Handle: func(ctx context.Context, call *Inbound) {
 			call.LetGo()

@@ -172,14 +172,7 @@ func (t *ttstreamServer) leaveOut(full error, now time.Time) (out bool, err erro
 	c := t.conn
 	reader := c.conn.Reader()
 	arrived := reader.Buffered()
-	t.mu.Lock()
-	event, used, err := t.flow.frames.LeaveOut(arrived, t.flow.at(now))
-	if call, _ := event.Value.(*ttstreamCall); call != nil && event.Kind == ttstream.EventData {
-		call.endLocked(full)
-	} else {
-		t.takeLocked(&event)
-	}
-	t.mu.Unlock()
+	used, err := t.receiveFirst(arrived, full, now)
 	if used == 0 || err != nil {
 		return false, err
 	}
@@ -192,6 +185,19 @@ func (t *ttstreamServer) leaveOut(full error, now time.Time) (out bool, err erro
 	}
 	c.awaitDiscarded()
 	return true, nil
+}
+
+// receiveFirst obeys the first frame of what has arrived, of which the message is left out.
+func (t *ttstreamServer) receiveFirst(arrived []byte, full error, now time.Time) (used int, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	event, used, err := t.flow.frames.LeaveOut(arrived, t.flow.at(now))
+	if call, _ := event.Value.(*ttstreamCall); call != nil && event.Kind == ttstream.EventData {
+		call.endLocked(full)
+	} else {
+		t.takeLocked(&event)
+	}
+	return used, err
 }
 
 // pauseIfCongested stops reading while the connection is congested, if enough waits.

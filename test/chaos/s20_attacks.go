@@ -118,6 +118,9 @@ func headerAbuses() []abuse {
 			return append(h2(typeHeaders, flagEnd, a.id-2, block...), h2(typeContinuation, flagEndHeaders, a.id-2, bytes.Repeat(field, 100)...)...)
 		}),
 		flood("empty names", nil, func(a *abuser) []byte { return a.stream(0, []byte{0, 0, 0}) }),
+		flood("empty names in lists of 18 KiB", nil, func(a *abuser) []byte {
+			return a.stream(0, []byte{0, 0, 0}, bytes.Repeat(literal("key", string(bytes.Repeat([]byte{'v'}, 120))), 120))
+		}),
 	}
 }
 

@@ -68,7 +68,8 @@ func (c *Conn) countReset(id uint32, s *stream, now Nanoseconds) error {
 	return nil
 }
 
-// countRefusal counts a stream that was begun when there were as many as there may be.
+// countRefusal counts a stream that was begun when there were as many as there may be, or
+// behind our last GOAWAY.
 func (c *Conn) countRefusal() error {
 	c.counts.refusals++
 	if c.counts.refusals > limits.HTTP2Refusals {

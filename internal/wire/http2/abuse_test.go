@@ -99,6 +99,22 @@ func attacksWithStreams() []attack {
 			a.id += 2
 			return frame(http2.FrameHeaders, http2.FlagEndHeaders, a.id-2, 0x83, 0x86, 0x84, 0, 0, 0)
 		}, limits.HTTP2PeerErrors + 1, http2.EnhanceYourCalm, 0, 200},
+		{"long lists with headers without name", nothing, func(a *attacked) []byte {
+			a.id += 2
+			return frame(http2.FrameHeaders, http2.FlagEndHeaders, a.id-2, slices.Concat([]byte{0x83, 0x86, 0x84, 0, 0, 0},
+				bytes.Repeat(append([]byte{0, 1, 'k', 100}, bytes.Repeat([]byte{'v'}, 100)...), 150))...)
+		}, limits.HTTP2PeerErrors + 1, http2.EnhanceYourCalm, 0, 10_000},
+		{"streams behind the last GOAWAY", func(a *attacked) []byte {
+			a.conn.Shutdown(a.now)
+			a.now += http2.Nanoseconds(limits.StopGrace)
+			_, _ = a.conn.Tick(a.now)
+			return nil
+		}, func(a *attacked) (b []byte) {
+			for range 100 {
+				b = append(b, a.request(0)...)
+			}
+			return b
+		}, limits.HTTP2Refusals/100 + 1, http2.EnhanceYourCalm, 0, 3000},
 		{"one header again and again", func(a *attacked) []byte {
 			return frame(http2.FrameHeaders, http2.FlagEndHeaders, 99, a.writer.Write([]http2.Field{{Name: "a", Value: string(make([]byte, 4000))}})...)
 		}, func(a *attacked) []byte {
@@ -108,7 +124,7 @@ func attacksWithStreams() []attack {
 		{"lists that are too long", nothing, func(a *attacked) []byte {
 			a.conn.Release(a.id - 2)
 			a.id += 2
-			return frame(http2.FrameHeaders, http2.FlagEndHeaders, a.id-2, append([]byte{0x83, 0x86, 0x84}, bytes.Repeat(append([]byte{0, 1, 'k', 100}, make([]byte, 100)...), 150)...)...)
+			return frame(http2.FrameHeaders, http2.FlagEndHeaders, a.id-2, append([]byte{0x83, 0x86, 0x84}, bytes.Repeat(append([]byte{0, 1, 'k', 100}, bytes.Repeat([]byte{'v'}, 100)...), 150)...)...)
 		}, 2*limits.HTTP2LongLists + 1, http2.EnhanceYourCalm, 2*limits.HTTP2LongLists + 1, 30_000},
 	}
 }
@@ -262,6 +278,37 @@ func TestConn_LongListsEndTheirStream(t *testing.T) {
 	}
 	if want := limits.HTTP2LongLists / 4 * 4; long != want {
 		t.Errorf("%d lists were too long, want %d", long, want)
+	}
+}
+
+// TestConn_LongListsMustBeWellFormed: that a list is too long excuses what is missing in it, and
+// nothing of what is there.
+func TestConn_LongListsMustBeWellFormed(t *testing.T) {
+	long := slices.Repeat([]http2.Field{{Name: "key", Value: strings.Repeat("v", 100), Sensitive: true}}, 200)
+	for name, c := range map[string]struct {
+		fields []http2.Field
+		told   bool
+	}{
+		"well-formed":                {requestFields(), true},
+		"pseudo-headers left out":    {nil, true},
+		"no name":                    {append(requestFields(), http2.Field{Value: "x"}), false},
+		"upper case":                 {append(requestFields(), http2.Field{Name: "Key", Value: "x"}), false},
+		"end of a line":              {append(requestFields(), http2.Field{Name: "key", Value: "a\r\nb"}), false},
+		"unknown pseudo-header":      {append(requestFields(), http2.Field{Name: ":key", Value: "x"}), false},
+		"header of connections":      {append(requestFields(), http2.Field{Name: "connection", Value: "close"}), false},
+		"content-length that is not": {append(requestFields(), http2.Field{Name: "content-length", Value: "many"}), false},
+	} {
+		a := newAttacked(t)
+		told := false
+		a.event = func(e http2.Event) { told = told || e.Kind == http2.EventHeaders && e.TooLarge }
+		a.take()
+		block := a.writer.Write(append(c.fields, long...))
+		a.arrive(frame(http2.FrameHeaders, 0, a.id, block[:16_000]...))
+		a.arrive(frame(http2.FrameContinuation, http2.FlagEndHeaders, a.id, block[16_000:]...))
+		reset := bytes.Equal(a.take(), frame(http2.FrameRSTStream, 0, a.id, 0, 0, 0, byte(http2.ProtocolError)))
+		if a.err != nil || told != c.told || reset == c.told {
+			t.Errorf("%s: told %t, reset %t, error %v; want it told: %t, or else reset", name, told, reset, a.err, c.told)
+		}
 	}
 }
 

@@ -23,8 +23,9 @@ type message struct {
 }
 
 // checkFields returns why a list of fields is malformed (RFC 9113, 8.1.1), "" if it
-// is not. What it means to HTTP, and to gRPC, is not looked at.
-func checkFields(fields []Field, p part) (message, string) {
+// is not. What it means to HTTP, and to gRPC, is not looked at. Of a list that is cut, what
+// was left out may be what is missing.
+func checkFields(fields []Field, p part, cut bool) (message, string) {
 	m := message{length: -1}
 	seen := pseudoFields(0)
 	regular := false
@@ -45,6 +46,7 @@ func checkFields(fields []Field, p part) (message, string) {
 		}
 	}
 	switch {
+	case cut:
 	case p == partRequest && seen&(hasMethod|hasScheme|hasPath) != hasMethod|hasScheme|hasPath:
 		// RFC 9113, 8.3.1. CONNECT, which has one only, is not supported.
 		return m, "request without :method, :scheme or :path"

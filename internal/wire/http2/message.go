@@ -45,9 +45,10 @@ func (c *Conn) begin(f *Frame, fields []Field, tooLarge bool, now Nanoseconds) (
 		return Event{}, connectionError(ProtocolError, "HEADERS on stream %d, which is idle", f.Stream)
 	}
 	if c.goneAway {
-		// Above the last stream of our GOAWAY: the client knows that nobody looks at it.
+		// Above the last stream of our GOAWAY: the client knows that nobody looks at it. It
+		// may have sent many before it knew.
 		c.pass(f.Stream)
-		return Event{}, c.countOther()
+		return Event{}, c.countRefusal()
 	}
 	if len(c.streams) >= c.config.streams {
 		// Released ones do not count, so a client that resets its streams gets no more
@@ -56,12 +57,10 @@ func (c *Conn) begin(f *Frame, fields []Field, tooLarge bool, now Nanoseconds) (
 		c.refuse(f.Stream, RefusedStream)
 		return Event{}, c.countRefusal()
 	}
-	m, problem := checkFields(fields, partRequest)
+	m, problem := checkFields(fields, partRequest, tooLarge)
 	switch {
 	case f.Invalid != nil:
 		problem = f.Invalid.Detail
-	case tooLarge:
-		problem = ""
 	case problem == "" && f.Ends() && m.length > 0:
 		problem = "body is not as long as content-length"
 	}
@@ -103,14 +102,13 @@ func (c *Conn) refuse(id uint32, code ErrorCode) {
 
 // response checks the first header block of a response, or an interim one.
 func (c *Conn) response(s *stream, event *Event) error {
-	m, problem := checkFields(event.Fields, partResponse)
+	m, problem := checkFields(event.Fields, partResponse, event.TooLarge)
 	switch {
-	case event.TooLarge:
-		// What was left out may be what is missing.
-		s.answered = true
-		return nil
 	case problem != "":
 		return c.breach(s, ProtocolError, "%s", problem)
+	case event.TooLarge:
+		s.answered = true
+		return nil
 	case m.status < 200 && event.End:
 		// RFC 9113, 8.1.
 		return c.breach(s, ProtocolError, "interim response that ends the stream")
@@ -129,12 +127,12 @@ func (c *Conn) response(s *stream, event *Event) error {
 // trailers checks a header block behind the data.
 func (c *Conn) trailers(s *stream, event *Event) error {
 	event.Trailers = true
-	_, problem := checkFields(event.Fields, partTrailers)
+	_, problem := checkFields(event.Fields, partTrailers, event.TooLarge)
 	switch {
 	case !event.End:
 		// RFC 9113, 8.1.
 		return c.breach(s, ProtocolError, "trailers that do not end the stream")
-	case problem != "" && !event.TooLarge:
+	case problem != "":
 		return c.breach(s, ProtocolError, "%s", problem)
 	case s.length > 0:
 		return c.breach(s, ProtocolError, "body is not as long as content-length")

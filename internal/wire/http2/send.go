@@ -32,11 +32,14 @@ func (c *Conn) Room() int {
 	return int(min(c.peer.streams-uint32(c.open), windowMax))
 }
 
+// Spent reports whether a client has begun all streams that a connection can have.
+func (c *Conn) Spent() bool { return c.nextID > idMax }
+
 func (c *Conn) mayOpen() error {
 	switch {
 	case c.err != nil:
 		return c.err
-	case !c.config.client || c.stopping || c.peerGone || c.nextID > idMax:
+	case !c.config.client || c.stopping || c.peerGone || c.Spent():
 		return ErrGoingAway
 	case uint32(c.open) >= c.peer.streams:
 		return fmt.Errorf("%w (limit %d)", ErrStreams, c.peer.streams)
