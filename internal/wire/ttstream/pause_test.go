@@ -37,27 +37,27 @@ func fillAlone(t *testing.T, config ttstream.Config) *side {
 func (s *side) later(d ttstream.Nanoseconds) {
 	s.t.Helper()
 	for end := s.now + d; s.now < end; {
-		s.now = min(s.now+Second, end)
+		s.now = min(s.now+second, end)
 		s.conn.Tick(s.now)
 		s.arrive(nil)
 	}
 }
 
-// Second is one.
-const Second = ttstream.Nanoseconds(1e9)
+// second is how often transports look.
+const second = ttstream.Nanoseconds(1e9)
 
 // TestConn_PausedAlone: a stream for which no other one waits is not ended by its slow
 // handler, unless that never receives.
 func TestConn_PausedAlone(t *testing.T) {
 	s := fillAlone(t, ttstream.Config{Calls: true})
-	s.later(100 * Second)
+	s.later(100 * second)
 	s.want("")
 	s.conn.Consume(1, 200)
 	s.arrive(nil)
 	s.want("data 1 200 bytes")
-	s.later(ttstream.Nanoseconds(limits.StreamPauseAlone) - Second)
+	s.later(ttstream.Nanoseconds(limits.StreamPauseAlone) - second)
 	s.want("")
-	s.later(2 * Second)
+	s.later(2 * second)
 	s.want("reset 1 problem: ttstream: stream 1: nobody has received from the stream for 1h0m0s (12011)")
 	s.conn.Release(1)
 }
@@ -72,11 +72,11 @@ func TestConn_PausedNotAlone(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			s := fillAlone(t, ttstream.Config{Calls: true})
-			s.later(100 * Second)
+			s.later(100 * second)
 			s.arrive([]byte(behind))
-			s.later(ttstream.Nanoseconds(limits.StreamPause) - Second)
+			s.later(ttstream.Nanoseconds(limits.StreamPause) - second)
 			s.want("")
-			s.later(2 * Second)
+			s.later(2 * second)
 			if got := s.said(); !strings.HasPrefix(got, crowd) {
 				t.Errorf("got %q", got)
 			}
@@ -97,7 +97,7 @@ func TestConn_PausedNextToEnded(t *testing.T) {
 		s.arrive(frame(1, "3", "slow", make([]byte, 200)))
 	}
 	s.said()
-	s.later(100 * Second)
+	s.later(100 * second)
 	s.want("")
 	s.conn.Release(1)
 	s.conn.Release(2)
@@ -113,11 +113,11 @@ func TestConn_PausedClient(t *testing.T) {
 		s.arrive(frame(1, "3", "slow", make([]byte, 200)))
 	}
 	s.said()
-	s.later(100 * Second)
+	s.later(100 * second)
 	s.open("other")
-	s.later(ttstream.Nanoseconds(limits.StreamPause) - Second)
+	s.later(ttstream.Nanoseconds(limits.StreamPause) - second)
 	s.want("")
-	s.later(2 * Second)
+	s.later(2 * second)
 	s.want(crowd)
 	s.conn.Release(1)
 	s.conn.Release(2)
@@ -153,7 +153,7 @@ func TestConn_WindowsAreNoExcess(t *testing.T) {
 		s.conn.Release(id + 1)
 	}
 	s.arrive(nil)
-	if s.input != nil && len(s.input) > 0 {
+	if len(s.input) > 0 {
 		t.Errorf("%d bytes are not read, without streams", len(s.input))
 	}
 }
