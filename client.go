@@ -49,6 +49,7 @@ type Client struct {
 	connection func(observe.Connection)
 	// secure returns the configuration of TLS for a connection; nil for none.
 	secure func() *tls.Config
+	log    *peerlog.Log
 	// calls are clientCalls that recycle keeps.
 	calls sync.Pool
 	// requests and buffers are the pools of all peers: each with its own rebuilt it behind
@@ -86,9 +87,9 @@ func NewClient(config ClientConfig) (*Client, error) {
 	if c.protocol == 0 {
 		c.protocol = TTHeader
 	}
-	log := peerlog.New(loggerOr(config.Logger))
-	c.observers = newObservers(config.Observers, log)
-	c.connection = connectionObserver(config.Observers, func() *peerlog.Log { return log })
+	c.log = peerlog.New(loggerOr(config.Logger))
+	c.observers = newObservers(config.Observers, c.log)
+	c.connection = connectionObserver(config.Observers, func() *peerlog.Log { return c.log })
 	if c.target = config.Target; config.Local != nil {
 		c.target = transport.LocalAddress
 	}
@@ -98,7 +99,7 @@ func NewClient(config ClientConfig) (*Client, error) {
 		c.explainEvery = uint64(limits.Or(config.ExplainEvery, limits.ExplainEvery, 0))
 	}
 	c.governor = newGovernor(config.Policy)
-	c.policies, err = newPolicySource(config.PolicyFile, config.PolicySource, log, c.setPolicy)
+	c.policies, err = newPolicySource(config.PolicyFile, config.PolicySource, c.log, c.setPolicy)
 	if err != nil {
 		return nil, fmt.Errorf("client config: %w", err)
 	}
@@ -117,7 +118,7 @@ func NewClient(config ClientConfig) (*Client, error) {
 	if resolver == nil {
 		c.instances.update(found, time.Now())
 	} else {
-		c.instances.lists = startLists(c.instances, resolver, log)
+		c.instances.lists = startLists(c.instances, resolver, c.log)
 	}
 	return c, nil
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"iter"
 	"time"
+
+	"github.com/fulmar-rpc/fulmar/internal/peerlog"
 )
 
 // ClientStream is what the caller's side of every stream can do, whatever goes through
@@ -139,6 +141,7 @@ type streamState struct {
 	protocol       Protocol
 	onSend, onRecv []func(message any) error
 	onEnd          []func(err error)
+	log            *peerlog.Log
 	// On the client: what the call is opened with, and the stream once it is.
 	client *clientStream
 	// On the server: the stream.
@@ -176,7 +179,7 @@ func (s Stream) OnSend(f func(message any) error) { s.state.onSend = append(s.st
 func (s Stream) OnRecv(f func(message any) error) { s.state.onRecv = append(s.state.onRecv, f) }
 
 // OnEnd calls f once when the stream has ended: nil says that it has succeeded. On the
-// client that may be on another goroutine.
+// client that may be on another goroutine. A panic there is logged, on either side.
 func (s Stream) OnEnd(f func(err error)) { s.state.onEnd = append(s.state.onEnd, f) }
 
 func (s *streamState) sends(message any) error {
@@ -197,10 +200,43 @@ func (s *streamState) received(message any) error {
 	return nil
 }
 
+// ended calls what OnEnd was given, once.
 func (s *streamState) ended(err error) {
-	for _, f := range s.onEnd {
-		f(err)
+	onEnd := s.onEnd
+	s.onEnd = nil
+	s.endFrom(onEnd, err)
+}
+
+// endFrom calls functions, also those behind one that panics, or ends the goroutine.
+func (s *streamState) endFrom(onEnd []func(err error), err error) {
+	for i, f := range onEnd {
+		s.guard(func() { f(err) }, func() { s.endFrom(onEnd[i+1:], err) })
 	}
+}
+
+// endPanicked is a kind of log lines.
+const endPanicked = "panic at the end of a stream"
+
+// guard calls code of the user that is told of the end of a stream: a panic is logged and
+// goes no further, because the goroutine may be one of ours. rest follows if f ends the
+// goroutine.
+func (s *streamState) guard(f, rest func()) {
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		cause := recover()
+		if cause == nil {
+			defer rest()
+			if cause = goexit; s.server != nil {
+				s.server.in.EndsGoroutine()
+			}
+		}
+		s.log.ErrorWithStack(endPanicked, "method", s.method.fullName(), "peer", s.peer, "panic", fmt.Sprint(cause))
+	}()
+	f()
+	returned = true
 }
 
 // chainStreams puts interceptors around last, once, when a server or client is made.

@@ -99,7 +99,7 @@ func (c *Client) OpenStream(ctx context.Context, method *MethodDesc, options ...
 	if outer, ok := ctx.Deadline(); ok && (timeout == 0 || outer.Sub(s.start) < timeout) {
 		s.limit = outer.Sub(s.start)
 	}
-	s.state = streamState{side: SideClient, method: method, peer: c.target, protocol: c.protocol, client: s}
+	s.state = streamState{side: SideClient, method: method, peer: c.target, protocol: c.protocol, client: s, log: c.log}
 	if c.observers != nil {
 		ctx = s.observe(ctx)
 	}
@@ -167,15 +167,22 @@ func (s *clientStream) failed(err error) error {
 		s.leave(err)
 	}
 	s.ctx.finish()
-	s.state.ended(err)
-	s.client.explainEnd(&s.governedCall, err)
-	if o := s.observed; o != nil {
-		if o.err = err; s.current() != nil {
-			o.executed = executedWord(ExecutedMaybe)
-		}
-		o.tell(observe.Event{Phase: observe.PhaseDone})
-	}
+	s.tellEnd(err, s.current() != nil)
 	return err
+}
+
+// tellEnd tells users of the end of the stream, all of them if one ends the goroutine.
+func (s *clientStream) tellEnd(err error, maybe bool) {
+	defer func() {
+		if o := s.observed; o != nil {
+			if o.err = err; maybe {
+				o.executed = executedWord(ExecutedMaybe)
+			}
+			o.tell(observe.Event{Phase: observe.PhaseDone})
+		}
+	}()
+	defer s.state.guard(func() { s.client.explainEnd(&s.governedCall, err) }, func() {})
+	s.state.ended(err)
 }
 
 // failure returns the error for what the carrier says, or io.EOF.
@@ -241,15 +248,8 @@ func (s *clientStream) end(err, cause error) error {
 	if err == io.EOF {
 		told = nil
 	}
-	s.state.ended(told)
-	s.client.explainEnd(&s.governedCall, told)
 	s.leave(told)
-	if o := s.observed; o != nil {
-		if o.err = told; told != nil {
-			o.executed = executedWord(ExecutedMaybe)
-		}
-		o.tell(observe.Event{Phase: observe.PhaseDone})
-	}
+	s.tellEnd(told, told != nil)
 	return err
 }
 

@@ -38,6 +38,36 @@ func TestStreams_MessageLimit(t *testing.T) {
 	})
 }
 
+// TestStreams_HandlerIgnoresTheLimit: a stream lacks a message that was too long for its
+// client, and has not succeeded, whatever the handler says.
+func TestStreams_HandlerIgnoresTheLimit(t *testing.T) {
+	service := &feed{swap: func(stream fulmar.BidiStreamingServer[testservice.Item, testservice.Item]) error {
+		for _, length := range []int{10, 1001} {
+			_ = stream.Send(&testservice.Item{Name: strings.Repeat("x", length)})
+		}
+		return nil
+	}}
+	for _, way := range directWays {
+		want := fulmar.ResourceExhausted // the client sees itself what is too long
+		if way == "ttheader" {
+			want = fulmar.Internal
+		}
+		synctest.Test(t, func(t *testing.T) {
+			s := newStreaming(t, way, service, fulmar.ServerConfig{}, fulmar.ClientConfig{MaxMessageBytes: 1000})
+			swap, err := s.api.Swap(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := swap.Recv(); err != nil {
+				t.Errorf("%s: %v", way, err)
+			}
+			if item, err := swap.Recv(); fulmar.CodeOf(err) != want {
+				t.Errorf("%s: behind a message that could not be sent: %v, %v", way, item, err)
+			}
+		})
+	}
+}
+
 // swapOnce opens a stream, and has a message come back. The stream stays open.
 func swapOnce(t *testing.T, s *streaming) fulmar.BidiStreamingClient[testservice.Item, testservice.Item] {
 	t.Helper()

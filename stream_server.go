@@ -70,7 +70,7 @@ func (s *Server) handleStream(ctx context.Context, in *transport.Inbound, entry 
 	method, state := entry.method, &p.state
 	*state = streamState{
 		side: SideServer, method: method, implementation: entry.implementation,
-		peer: in.Peer, protocol: Protocol(in.Protocol), server: &p.messages.serverStream,
+		peer: in.Peer, protocol: Protocol(in.Protocol), server: &p.messages.serverStream, log: s.transport.Log(),
 	}
 	p.served.fill(in, entry, deadline)
 	callCtx := p.begin(ctx)
@@ -97,7 +97,7 @@ func (s *Server) handleStream(ctx context.Context, in *transport.Inbound, entry 
 	finished := false
 	defer func() {
 		if !finished {
-			s.streamPanicked(stream, &p.served, o, recover())
+			state.ended(s.streamPanicked(stream, &p.served, o, recover()))
 		}
 	}()
 	if o != nil {
@@ -106,8 +106,9 @@ func (s *Server) handleStream(ctx context.Context, in *transport.Inbound, entry 
 	}
 	stream.ctx = ctx
 	err := s.nextStream(ctx, Stream{state})
-	s.finishStream(stream, &p.served, o, err)
+	err = s.finishStream(stream, &p.served, o, err)
 	finished = true
+	state.ended(err)
 }
 
 // invokeStream is the end of the chain of interceptors: it calls the user's method.
@@ -124,8 +125,8 @@ func (s *Server) invokeStream(ctx context.Context, call Stream) error {
 	return err
 }
 
-// finishStream tells the caller how the call ended.
-func (s *Server) finishStream(stream *serverStream, call *servedCall, o *observedStream, err error) {
+// finishStream tells the caller how the call ended, which it returns.
+func (s *Server) finishStream(stream *serverStream, call *servedCall, o *observedStream, err error) error {
 	in, method := stream.in, stream.state.method
 	head := call.reply.take()
 	var business *BusinessError
@@ -152,17 +153,17 @@ func (s *Server) finishStream(stream *serverStream, call *servedCall, o *observe
 		head.Executed = executedText(err, stream.handled)
 		s.sendException(in, method.Name, err, head)
 	}
-	stream.state.ended(err)
+	return err
 }
 
 // streamPanicked is panicked for streams.
-func (s *Server) streamPanicked(stream *serverStream, call *servedCall, o *observedStream, cause any) {
+func (s *Server) streamPanicked(stream *serverStream, call *servedCall, o *observedStream, cause any) error {
 	if cause == nil {
 		stream.in.EndsGoroutine()
 		cause = goexit
 	}
 	s.transport.Log().ErrorWithStack("panic in a handler", "method", stream.state.method.fullName(), "peer", stream.in.Peer, "panic", fmt.Sprint(cause))
-	s.finishStream(stream, call, o, &Error{code: Internal, message: "panic in the handler"})
+	return s.finishStream(stream, call, o, &Error{code: Internal, message: "panic in the handler"})
 }
 
 // Context implements ServerStream.

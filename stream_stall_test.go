@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -142,7 +143,7 @@ func TestStreams_ServerThatTakesNothing(t *testing.T) {
 // TestStreams_UnreadStopNoOthers: however much waits on streams that nobody reads, at either
 // side, others of the connection go on.
 func TestStreams_UnreadStopNoOthers(t *testing.T) {
-	const unread = 40 // over TTHeader within StreamConnectionBytes
+	const unread = 200
 	for _, way := range directWays {
 		synctest.Test(t, func(t *testing.T) {
 			service := &feed{swap: func(stream fulmar.BidiStreamingServer[testservice.Item, testservice.Item]) error {
@@ -153,7 +154,7 @@ func TestStreams_UnreadStopNoOthers(t *testing.T) {
 				<-stream.Context().Done() // and nothing is received
 				return stream.Context().Err()
 			}}
-			s := newStreaming(t, way, service, fulmar.ServerConfig{}, fulmar.ClientConfig{})
+			s := newStreaming(t, way, service, fulmar.ServerConfig{}, fulmar.ClientConfig{MaxConnections: 1})
 			var swaps []fulmar.BidiStreamingClient[testservice.Item, testservice.Item]
 			for range unread {
 				swap, err := s.api.Swap(t.Context())
@@ -187,6 +188,49 @@ func TestStreams_UnreadStopNoOthers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestStreams_SlowHandlers: whatever many streams of one connection over TTHeader send to
+// handlers that are busy, all of it arrives, and the server's budget counts what waits.
+func TestStreams_SlowHandlers(t *testing.T) {
+	const streams, messages, length = 100, 60, 10_000
+	synctest.Test(t, func(t *testing.T) {
+		service := &feed{fill: func(stream fulmar.ClientStreamingServer[testservice.Item, testservice.Item]) error {
+			time.Sleep(3 * limits.StreamPause)
+			count := int32(0)
+			for _, err := range stream.All() {
+				if err != nil {
+					return err
+				}
+				count++
+			}
+			return stream.SendAndClose(&testservice.Item{Count: count})
+		}}
+		s := newStreaming(t, "ttheader", service, fulmar.ServerConfig{}, fulmar.ClientConfig{MaxConnections: 1})
+		var all sync.WaitGroup
+		for range streams {
+			all.Go(func() {
+				fill, err := s.api.Fill(t.Context())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for range messages {
+					if fill.Send(&testservice.Item{Name: strings.Repeat("x", length)}) != nil {
+						break
+					}
+				}
+				if item, err := fill.CloseAndRecv(); err != nil || item.Count != messages {
+					t.Errorf("%v, %v", item, err)
+				}
+			})
+		}
+		synctest.Wait()
+		if held := s.server.Stats().BufferedBytes; held < streams*(limits.StreamWindowBytes-length) {
+			t.Errorf("the budget counts %d bytes of %d windows", held, streams)
+		}
+		all.Wait()
+	})
 }
 
 // TestStreams_SlowIsNotStalled: who takes a message now and then is waited for.

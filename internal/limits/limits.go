@@ -755,7 +755,8 @@ const (
 
 	// StreamBufferBytes is the same for peers that know no windows, as Kitex: beyond it
 	// nothing is read from their connection. StreamConnectionBytes is for all streams of a
-	// connection, of any peer.
+	// connection, of any peer, beside what the windows of peers of ours allow: with as many
+	// streams as there may be, a connection holds 79 MiB and a message at most.
 	StreamBufferBytes     = 1 << 20
 	StreamConnectionBytes = 16 << 20
 
@@ -764,8 +765,11 @@ const (
 	StreamReplayBytes = 64 << 10
 
 	// StreamPause is how long a connection is not read because of streams that nobody
-	// receives from. Then the one that holds most ends: the others would wait for ever.
-	StreamPause = 10 * time.Second
+	// receives from, while others wait for it. Then the one that holds most ends: the others
+	// would wait for ever. If none is known to wait it is StreamPauseAlone, because a
+	// cancellation could not be read.
+	StreamPause      = 10 * time.Second
+	StreamPauseAlone = time.Hour
 
 	// StreamPathBytes bounds the list of services through which a stream was cancelled.
 	StreamPathBytes = 1 << 10

@@ -539,6 +539,9 @@ func (s *ttstreamCall) end(call *Inbound, head ReplyHead, failure *ttstream.Fail
 	}
 	s.answered = true
 	s.rest = nil // The handler does not wait for it.
+	if s.unsendable != nil && failure == nil && head.Business == nil {
+		failure = &ttstream.Failure{Code: ttstream.CodeInternal, Message: lacksMessage}
+	}
 	if err == nil {
 		err = t.flow.frames.End(int32(s.id), pairs, failure)
 	}

@@ -56,9 +56,15 @@ func (f *framePeer) write(b []byte) {
 // raw sends a frame with keys of one's own: none of ours, if there are none.
 func (f *framePeer) raw(kind string, id int32, method string, payload []byte, pairs ...ttheader.Pair) {
 	f.t.Helper()
+	f.rawWith(nil, kind, id, method, payload, pairs...)
+}
+
+// rawWith is raw with other keys of the protocol besides.
+func (f *framePeer) rawWith(more []ttheader.IntPair, kind string, id int32, method string, payload []byte, pairs ...ttheader.Pair) {
+	f.t.Helper()
 	head := ttheader.Head{
 		Flags: wire.FlagStreaming, Sequence: id, Protocol: ttheader.ProtocolStruct, Strings: pairs,
-		Ints: []ttheader.IntPair{{Key: wire.KeyStreamFrameType, Value: kind}, {Key: wire.KeyToMethod, Value: method}},
+		Ints: append(more, ttheader.IntPair{Key: wire.KeyStreamFrameType, Value: kind}, ttheader.IntPair{Key: wire.KeyToMethod, Value: method}),
 	}
 	size, err := head.Size()
 	if err != nil {
@@ -228,6 +234,7 @@ func TestTTStream_NobodyReceives(t *testing.T) {
 			told <- err
 		})
 		f := pair.frames(t)
+		f.raw("2", 6, "echo", nil)
 		f.raw("2", 7, "flood", nil)
 		message := bytes.Repeat([]byte("x"), 64<<10)
 		sent := make(chan struct{})
@@ -264,6 +271,44 @@ func TestTTStream_NobodyReceives(t *testing.T) {
 			t.Errorf("%+v", event)
 		}
 	})
+}
+
+// TestTTStream_SlowAlone: if nobody else waits for the connection, a peer without windows waits
+// for a handler as long as that takes, and learns of the end of its time.
+func TestTTStream_SlowAlone(t *testing.T) {
+	const messages = 64
+	for name, pairs := range map[string][]ttheader.IntPair{"no deadline": nil, "deadline": {{Key: wire.KeyTimeout, Value: "30000"}}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var received []string
+				told := make(chan error, 1)
+				pair := newStreamPair(t, wire.TTHeader, func(_ context.Context, call *Inbound) {
+					time.Sleep(time.Minute)
+					var err error
+					received, err = receivesAll(call.Stream)
+					told <- err
+				})
+				f := pair.frames(t)
+				f.rawWith(pairs, "2", 7, "flood", nil)
+				sent := make(chan struct{})
+				go func() {
+					defer close(sent)
+					for range messages {
+						f.raw("3", 7, "flood", make([]byte, 64<<10))
+					}
+					f.raw("4", 7, "flood", nil)
+				}()
+				want, wantErr := messages, io.EOF
+				if pairs != nil {
+					want, wantErr = 0, context.DeadlineExceeded
+				}
+				if err := <-told; len(received) != want || !errors.Is(err, wantErr) {
+					t.Errorf("received %d messages, %v; want %d, %v", len(received), err, want, wantErr)
+				}
+				<-sent
+			})
+		})
+	}
 }
 
 // frame returns the next frame as it is.

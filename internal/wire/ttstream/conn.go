@@ -33,7 +33,8 @@ type Config struct {
 	Window int
 	// BufferBytes is what a stream of another peer may hold so that was not consumed,
 	// before nothing is read from its connection, 1 MiB (StreamBufferBytes), and
-	// ConnectionBytes the same for all streams together, 16 MiB (StreamConnectionBytes).
+	// ConnectionBytes the same for all streams together, without what the windows of our own
+	// peers allow, 16 MiB (StreamConnectionBytes).
 	BufferBytes, ConnectionBytes int
 	// UnsentBytes is how much may wait to be sent before messages are not taken, and a
 	// server reads nothing any more, 1 MiB (UnsentBytes).
@@ -141,11 +142,12 @@ type Conn struct {
 	// lost are streams that Tick ended, still to be told.
 	lost []Event
 
-	// unused is what all streams received that was not consumed.
-	unused int64
-	// paused is since when that keeps the connection from being read.
-	paused   bool
-	pausedAt Nanoseconds
+	// excess is what all streams received that was not consumed, but what windows allow.
+	excess int64
+	// paused says that this keeps the connection from being read, pausedAt since when.
+	// crowdedAt is since when others wait for it, unread that such are among what is not read.
+	paused, unread      bool
+	pausedAt, crowdedAt Nanoseconds
 
 	peer               peer
 	stopping, refusing bool

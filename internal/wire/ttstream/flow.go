@@ -1,6 +1,7 @@
 package ttstream
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 
@@ -18,31 +19,56 @@ const windowMax = math.MaxInt32
 func (c *Conn) Congested(now Nanoseconds) bool {
 	full := c.full()
 	if full && !c.paused {
-		c.pausedAt = now
+		c.pausedAt, c.crowdedAt = now, now
 	}
 	c.paused = full
 	return full || !c.config.client && c.out.Len() >= c.config.unsentBytes || c.control >= limits.StreamControlFrames
 }
 
-// full reports whether streams hold more than they may. A peer that keeps to windows is
-// a message beyond its window at most, and may have sent another window before it knew.
+// full reports whether streams hold more than they may.
 func (c *Conn) full() bool {
-	if c.unused >= c.config.connection {
+	if c.excess >= c.config.connection {
 		return true
 	}
-	if c.unused < min(c.config.buffer, c.config.window) {
+	if c.excess < min(c.config.buffer, c.config.window) {
 		return false // Most often; nobody has to be asked.
 	}
 	for _, s := range c.streams {
-		most := c.config.buffer
-		if s.agreed && c.peer.known {
-			most = max(most, 2*c.config.window+cost(c.config.messageBytes))
-		}
-		if s.unused >= most {
+		if c.overfull(s) {
 			return true
 		}
 	}
 	return false
+}
+
+// overfull reports whether a stream holds more than one may. A peer that keeps to windows is
+// a message beyond its window at most, and may have sent another window before it knew.
+func (c *Conn) overfull(s *stream) bool {
+	most := c.config.buffer
+	if c.windowed(s) {
+		most = max(most, 2*c.config.window+cost(c.config.messageBytes))
+	}
+	return s.unused >= most
+}
+
+// windowed reports whether the peer has our window for a stream.
+func (c *Conn) windowed(s *stream) bool { return s.agreed && c.peer.known }
+
+// hold counts that a stream holds so much more, or less.
+func (c *Conn) hold(s *stream, bytes int64) {
+	c.excess -= c.excessOf(s)
+	s.unused += bytes
+	c.excess += c.excessOf(s)
+}
+
+// excessOf returns what a stream holds that counts for the connection. What its window allows
+// does not: otherwise streams of honest peers would end because others are slow. Windows
+// bound it, however many bytes the peer sends.
+func (c *Conn) excessOf(s *stream) int64 {
+	if c.windowed(s) {
+		return max(s.unused-c.config.window, 0)
+	}
+	return s.unused
 }
 
 // Consume says that a message of n bytes was used.
@@ -55,8 +81,7 @@ func (c *Conn) ConsumeMessages(id int32, messages, n int) {
 		return
 	}
 	used := min(int64(n)+messageOverhead*int64(messages), s.unused)
-	s.unused -= used
-	c.unused -= used
+	c.hold(s, -used)
 	if !s.agreed || s.state == stateClosed || s.state == stateHalfRemote {
 		return
 	}
@@ -108,29 +133,83 @@ func (c *Conn) Tick(now Nanoseconds) (next Nanoseconds) {
 		c.paused = false
 		return 0
 	}
-	if due := c.pausedAt + Nanoseconds(limits.StreamPause); now < due {
+	most := c.fullest()
+	crowded := c.crowded(most)
+	due := c.crowdedAt + Nanoseconds(limits.StreamPause)
+	if !crowded {
+		c.crowdedAt = now
+		due = c.pausedAt + Nanoseconds(limits.StreamPauseAlone)
+	}
+	if now < due {
 		return due
 	}
-	var most *stream
-	for _, s := range c.streams {
-		if most == nil || s.unused > most.unused || s.unused == most.unused && s.id < most.id {
-			most = s
-		}
-	}
-	c.pausedAt = now
-	if most == nil {
-		return 0
-	}
-	c.unused -= most.unused
-	most.unused = 0
-	if most.state != stateClosed {
-		problem := streamError(most.id, CodeInternal, "nobody receives from the stream, and others wait")
-		c.sendReset(most.id, most.method, Failure{Code: CodeInternal, Message: problem.Detail}, "", false)
-		c.closeStream(most)
-		c.lost = append(c.lost, Event{Kind: EventReset, Stream: most.id, Value: most.value, Problem: problem})
-	}
+	c.end(most, crowded)
+	c.pausedAt, c.crowdedAt = now, now
 	if c.paused = c.full(); !c.paused {
 		return 0
 	}
 	return now + Nanoseconds(limits.StreamPause)
+}
+
+// fullest returns the stream because of which the connection is not read, of several the one
+// that holds most.
+func (c *Conn) fullest() (most *stream) {
+	together, more := c.excess >= c.config.connection, int64(-1)
+	for _, s := range c.streams {
+		if n := c.excessOf(s); (together || c.overfull(s)) && (n > more || n == more && s.id < most.id) {
+			most, more = s, n
+		}
+	}
+	return most
+}
+
+// crowded reports whether anybody waits for a connection that is not read because of a
+// stream. If nobody does, TCP holds its peer up, as it should.
+func (c *Conn) crowded(most *stream) bool {
+	if c.unread || most.state == stateClosed {
+		return true
+	}
+	for _, s := range c.streams {
+		if s != most && s.state != stateClosed {
+			return true
+		}
+	}
+	return false
+}
+
+// end ends a stream that keeps the connection from being read.
+func (c *Conn) end(s *stream, crowded bool) {
+	c.hold(s, -s.unused)
+	if s.state == stateClosed {
+		return
+	}
+	text := "nobody receives from the stream, and others wait"
+	if !crowded {
+		text = fmt.Sprintf("nobody has received from the stream for %v", limits.StreamPauseAlone)
+	}
+	problem := streamError(s.id, CodeInternal, "%s", text)
+	c.sendReset(s.id, s.method, Failure{Code: CodeInternal, Message: problem.Detail}, "", false)
+	c.closeStream(s)
+	c.lost = append(c.lost, Event{Kind: EventReset, Stream: s.id, Value: s.value, Problem: problem})
+}
+
+// look notes whether b, which waits to be read, has something for others than the stream for
+// which it waits, or that nobody wants that any more. What has not arrived nobody knows.
+func (c *Conn) look(b []byte) {
+	c.unread = false
+	if !c.paused || c.config.client {
+		return // A client knows of all streams.
+	}
+	for most := c.fullest(); len(b) > 0 && !c.unread; {
+		if isFrame, need := ttheader.IsFrame(b); c.config.calls && need == 0 && !isFrame {
+			c.unread = true
+			return
+		}
+		f, used, need, err := frameOf(ttheader.NextFrameHead(b, c.config.messageBytes))
+		if need > 0 || err != nil {
+			return
+		}
+		c.unread = f.Type == FrameReset && f.Stream == most.id || f.Type == FrameHeader && f.Stream != most.id
+		b = b[min(used, len(b)):]
+	}
 }

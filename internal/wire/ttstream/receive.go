@@ -24,6 +24,7 @@ func (c *Conn) Next(b []byte, now Nanoseconds) (event Event, used, need int, err
 		return event, 0, 0, nil
 	}
 	if c.Congested(now) {
+		c.look(b)
 		return Event{Kind: EventCongested}, 0, 0, nil
 	}
 	if c.config.calls {
@@ -60,8 +61,7 @@ func (c *Conn) LeaveOut(b []byte, now Nanoseconds) (event Event, used int, err e
 		err = connectionError(CodeBadFrame, "HEADER with a payload of %d bytes", frame.Length)
 	case frame.Type == FrameData && s != nil && judge(s.state, c.config.client, s.headed, FrameData) == accept:
 		c.count(now)
-		s.unused += cost(frame.Length)
-		c.unused += cost(frame.Length)
+		c.hold(s, cost(frame.Length))
 		c.Consume(s.id, frame.Length)
 		event = Event{Kind: EventData, Stream: s.id, Value: s.value}
 	default:
@@ -165,7 +165,9 @@ func (c *Conn) learn(info wire.Info) {
 	if streams, ok := number(text); ok && streams > 0 {
 		c.peer.streams = int(min(streams, math.MaxInt32))
 	}
+	c.excess = 0
 	for _, s := range c.streams {
+		c.excess += c.excessOf(s)
 		// What went before counts.
 		s.limited, s.message = true, c.peer.message
 		c.give(s, window)
@@ -261,8 +263,7 @@ func (c *Conn) data(s *stream, f *Frame) (Event, error) {
 	case f.Length == 0:
 		return c.breach(s, CodeBadFrame, "DATA without a message")
 	}
-	s.unused += cost(f.Length)
-	c.unused += cost(f.Length)
+	c.hold(s, cost(f.Length))
 	return Event{Kind: EventData, Stream: s.id, Value: s.value, Data: f.Payload}, nil
 }
 

@@ -113,6 +113,6 @@ func (c *Conn) Release(id int32) {
 		c.sendReset(s.id, s.method, Failure{Code: code, Message: text}, "", false)
 	}
 	c.unqueue(s)
-	c.unused -= s.unused
+	c.hold(s, -s.unused)
 	delete(c.streams, id)
 }
