@@ -157,53 +157,57 @@ func TestStreams_ObserversThatMisbehave(t *testing.T) {
 // none is lost.
 func TestStreams_ObservedByManyGoroutines(t *testing.T) {
 	for _, way := range directWays {
-		const count = 200
-		busy, sent, arrived := false, 0, 0 // Unguarded: events come one at a time.
-		var at []observe.Phase
-		observer := observe.Observer{Event: func(_ *observe.Call, _ any, event observe.Event) {
-			if busy {
-				t.Error("told of two events at a time")
-			}
-			busy = true
-			switch event.Phase {
-			case observe.PhaseSent:
-				sent++
-			case observe.PhaseArrived:
-				arrived++
-			}
-			runtime.Gosched()
-			at = append(at, event.Phase)
-			busy = false
-		}}
-		s := newStreaming(t, way, &feed{}, fulmar.ServerConfig{}, fulmar.ClientConfig{Observers: []observe.Observer{observer}})
-		swap, err := s.api.Swap(t.Context())
-		if err != nil {
-			t.Fatal(err)
+		synctest.Test(t, func(t *testing.T) { observedByMany(t, way) })
+	}
+}
+
+func observedByMany(t *testing.T, way string) {
+	const count = 200
+	busy, sent, arrived := false, 0, 0 // Unguarded: events come one at a time.
+	var at []observe.Phase
+	observer := observe.Observer{Event: func(_ *observe.Call, _ any, event observe.Event) {
+		if busy {
+			t.Error("told of two events at a time")
 		}
-		var both sync.WaitGroup
-		both.Go(func() {
-			for range count {
-				if err := swap.Send(&testservice.Item{Name: "it"}); err != nil {
-					t.Error(err)
-				}
-			}
-			if err := swap.CloseSend(); err != nil {
+		busy = true
+		switch event.Phase {
+		case observe.PhaseSent:
+			sent++
+		case observe.PhaseArrived:
+			arrived++
+		}
+		runtime.Gosched()
+		at = append(at, event.Phase)
+		busy = false
+	}}
+	s := newStreaming(t, way, &feed{}, fulmar.ServerConfig{}, fulmar.ClientConfig{Observers: []observe.Observer{observer}})
+	swap, err := s.api.Swap(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var both sync.WaitGroup
+	both.Go(func() {
+		for range count {
+			if err := swap.Send(&testservice.Item{Name: "it"}); err != nil {
 				t.Error(err)
 			}
-		})
-		both.Go(func() {
-			for {
-				if _, err := swap.Recv(); err != nil {
-					if err != io.EOF {
-						t.Error(err)
-					}
-					return
-				}
-			}
-		})
-		both.Wait()
-		if sent != count || arrived != count || at[len(at)-1] != observe.PhaseDone {
-			t.Errorf("%s: told of %d messages sent and %d arrived, at last %v", way, sent, arrived, at[len(at)-1])
 		}
+		if err := swap.CloseSend(); err != nil {
+			t.Error(err)
+		}
+	})
+	both.Go(func() {
+		for {
+			if _, err := swap.Recv(); err != nil {
+				if err != io.EOF {
+					t.Error(err)
+				}
+				return
+			}
+		}
+	})
+	both.Wait()
+	if sent != count || arrived != count || at[len(at)-1] != observe.PhaseDone {
+		t.Errorf("%s: told of %d messages sent and %d arrived, at last %v", way, sent, arrived, at[len(at)-1])
 	}
 }

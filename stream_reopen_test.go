@@ -199,12 +199,12 @@ func (r *refusal) serve(conn net.Conn) {
 	h := http2.NewConn(http2.Config{Streams: 100}, pool, 0)
 	defer h.Close()
 	defer conn.Close()
-	send := func() {
+	send := func(behind ...byte) {
 		out := h.Swap(linkbuf.New(pool))
 		defer out.Release()
-		for _, piece := range out.Slices(nil) {
-			_, _ = conn.Write(piece)
-		}
+		// In one piece: a client that learns of the reset before it learns that the connection
+		// takes no more streams may open the stream there again, and once is all that it tries.
+		_, _ = conn.Write(append(bytes.Join(out.Slices(nil), nil), behind...))
 	}
 	refuse := func(id uint32) {
 		if data[id] >= r.after {
@@ -215,11 +215,10 @@ func (r *refusal) serve(conn net.Conn) {
 				h.Release(id)
 				last = byte(id)
 			}
-			send()
 			goAway := make([]byte, http2.FrameHeaderSize+8)
 			http2.PutFrameHeader(goAway, 8, http2.FrameGoAway, 0, 0)
 			goAway[http2.FrameHeaderSize+3] = last
-			_, _ = conn.Write(goAway)
+			send(goAway...)
 		}
 	}
 	send()

@@ -190,47 +190,53 @@ func TestStreams_UnreadStopNoOthers(t *testing.T) {
 	}
 }
 
-// TestStreams_SlowHandlers: whatever many streams of one connection over TTHeader send to
+// TestStreams_SlowHandlers: whatever many streams of one connection send to
 // handlers that are busy, all of it arrives, and the server's budget counts what waits.
 func TestStreams_SlowHandlers(t *testing.T) {
 	const streams, messages, length = 100, 60, 10_000
-	synctest.Test(t, func(t *testing.T) {
-		service := &feed{fill: func(stream fulmar.ClientStreamingServer[testservice.Item, testservice.Item]) error {
-			time.Sleep(3 * limits.StreamPause)
-			count := int32(0)
-			for _, err := range stream.All() {
-				if err != nil {
-					return err
-				}
-				count++
+	for _, way := range []string{"grpc", "ttheader"} {
+		t.Run(way, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { slowHandlers(t, way, streams, messages, length) })
+		})
+	}
+}
+
+func slowHandlers(t *testing.T, way string, streams, messages, length int) {
+	service := &feed{fill: func(stream fulmar.ClientStreamingServer[testservice.Item, testservice.Item]) error {
+		time.Sleep(3 * limits.StreamPause)
+		count := int32(0)
+		for _, err := range stream.All() {
+			if err != nil {
+				return err
 			}
-			return stream.SendAndClose(&testservice.Item{Count: count})
-		}}
-		s := newStreaming(t, "ttheader", service, fulmar.ServerConfig{}, fulmar.ClientConfig{MaxConnections: 1})
-		var all sync.WaitGroup
-		for range streams {
-			all.Go(func() {
-				fill, err := s.api.Fill(t.Context())
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				for range messages {
-					if fill.Send(&testservice.Item{Name: strings.Repeat("x", length)}) != nil {
-						break
-					}
-				}
-				if item, err := fill.CloseAndRecv(); err != nil || item.Count != messages {
-					t.Errorf("%v, %v", item, err)
-				}
-			})
+			count++
 		}
-		synctest.Wait()
-		if held := s.server.Stats().BufferedBytes; held < streams*(limits.StreamWindowBytes-length) {
-			t.Errorf("the budget counts %d bytes of %d windows", held, streams)
-		}
-		all.Wait()
-	})
+		return stream.SendAndClose(&testservice.Item{Count: count})
+	}}
+	s := newStreaming(t, way, service, fulmar.ServerConfig{}, fulmar.ClientConfig{MaxConnections: 1})
+	var all sync.WaitGroup
+	for range streams {
+		all.Go(func() {
+			fill, err := s.api.Fill(t.Context())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			for range messages {
+				if fill.Send(&testservice.Item{Name: strings.Repeat("x", length)}) != nil {
+					break
+				}
+			}
+			if item, err := fill.CloseAndRecv(); err != nil || int(item.Count) != messages {
+				t.Errorf("%v, %v", item, err)
+			}
+		})
+	}
+	synctest.Wait()
+	if held := s.server.Stats().BufferedBytes; way == "ttheader" && held < int64(streams*(limits.StreamWindowBytes-length)) {
+		t.Errorf("the budget counts %d bytes of %d windows", held, streams)
+	}
+	all.Wait()
 }
 
 // TestStreams_SlowIsNotStalled: who takes a message now and then is waited for.

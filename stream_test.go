@@ -162,6 +162,7 @@ func newStreamingOf(t *testing.T, way string, register func(*fulmar.Server), ser
 		if err := s.stop(); err != nil {
 			t.Errorf("Serve: %v", err)
 		}
+		synctest.Wait() // what was given back as the connections ended
 		if left := s.server.Stats(); left.BufferedBytes != 0 {
 			t.Errorf("a server that has ended holds %+v", left)
 		}

@@ -444,7 +444,7 @@ func unsafeExceptions() []exception {
 func sizeExceptions() []exception {
 	return []exception{
 		{
-			rule: "size", file: "internal/limits/limits.go", what: "file", max: 950,
+			rule: "size", file: "internal/limits/limits.go", what: "file", max: 1000,
 			reason: "the one list of what anybody may ask for: reviewing what a peer can cost means reading it, and it is all comments and numbers",
 		},
 	}

@@ -26,18 +26,11 @@ func (f *http2Flow) consume(m *streamMessages, bytes, _ int) {
 }
 
 func (f *http2Flow) pump(m *streamMessages) {
-	for len(m.rest) > 0 {
-		sent, err := f.http2.Data(m.id, m.rest[0], m.last && len(m.rest) == 1)
-		if err != nil {
-			m.rest = nil // The other side has ended the stream, and an event says how.
-			return
-		}
-		if sent < len(m.rest[0]) {
-			m.rest[0] = m.rest[0][sent:]
-			return
-		}
-		m.rest = m.rest[1:]
+	rest, err := f.http2.DataPieces(m.id, m.rest, m.last)
+	if err != nil {
+		rest = nil // The other side has ended the stream, and an event says how.
 	}
+	m.rest = rest
 }
 
 // grpcMessages is a stream of messages in gRPC on either side. Bytes go back to the window

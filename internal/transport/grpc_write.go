@@ -47,17 +47,13 @@ func (c *grpcConn) writtenLocked() int64 {
 // sendLocked gives http2 what of a request is left, as far as it takes it.
 func (c *grpcConn) sendLocked(call *muxCall) {
 	g := call.request.grpc
-	for len(g.rest) > 0 {
-		sent, err := c.http2.Data(g.id, g.rest[0], len(g.rest) == 1)
-		switch {
-		case err != nil:
-			g.rest = nil // The server has ended the stream, and an event says how.
-			return
-		case sent < len(g.rest[0]):
-			g.rest[0] = g.rest[0][sent:]
-			return
-		}
-		g.rest = g.rest[1:]
+	rest, err := c.http2.DataPieces(g.id, g.rest, true)
+	if err != nil {
+		g.rest = nil // The server has ended the stream, and an event says how.
+		return
+	}
+	if g.rest = rest; len(rest) > 0 {
+		return
 	}
 	g.end = c.taken + int64(c.http2.Unsent())
 	if call.request.teller != nil {

@@ -143,23 +143,21 @@ func (h *http2Server) beginFields(s *serverStream) {
 
 // pumpLocked sends of an answer what there is room for, and behind all of it the trailers.
 func (h *http2Server) pumpLocked(s *serverStream) {
-	for len(s.rest) > 0 {
-		sent, err := h.http2.Data(s.id, s.rest[0], s.status != "")
+	if before := lengthOf(s.rest); before > 0 {
+		rest, err := h.http2.DataPieces(s.id, s.rest, s.status != "")
 		if err != nil {
 			h.resetLocked(s)
 			return
 		}
-		if sent > 0 {
+		if lengthOf(rest) < before {
 			s.moved = time.Time{}
 		}
-		if sent < len(s.rest[0]) {
-			s.rest[0] = s.rest[0][sent:]
+		if s.rest = rest; len(rest) > 0 {
 			if s.moved.IsZero() {
 				s.moved = time.Now()
 			}
 			return
 		}
-		s.rest = s.rest[1:]
 	}
 	if s.status != "" {
 		s.sent = true

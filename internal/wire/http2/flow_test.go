@@ -1,6 +1,7 @@
 package http2_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/fulmar-rpc/fulmar/internal/limits"
@@ -113,5 +114,30 @@ func TestConn_WindowsGrowTogether(t *testing.T) {
 	g.obey(t)
 	if held := fill(2*streams + 1); held > most || held < limits.HTTP2GrownWindowBytes {
 		t.Errorf("%d other streams hold %d bytes, want %d at most", streams, held, most)
+	}
+}
+
+// TestConn_FramesDoNotFollowPieces: frames are as long as they may be, and no byte of a message
+// has one of its own because it is apart in memory.
+func TestConn_FramesDoNotFollowPieces(t *testing.T) {
+	s := newSide(t, http2.Config{Client: true}, nil)
+	s.arrive(frame(http2.FrameSettings, 0, 0))
+	id, err := s.conn.Open(requestFields(), false, s.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.take()
+	pieces := [][]byte{make([]byte, 5), make([]byte, 20_000), {}, make([]byte, 1)}
+	if rest, err := s.conn.DataPieces(id, pieces, true); len(rest) > 0 || err != nil {
+		t.Fatalf("%d pieces are left, %v", len(rest), err)
+	}
+	var lengths []int
+	for sent := s.take(); len(sent) > 0; {
+		length := int(sent[0])<<16 | int(sent[1])<<8 | int(sent[2])
+		lengths = append(lengths, length)
+		sent = sent[http2.FrameHeaderSize+length:]
+	}
+	if want := []int{16384, 20_006 - 16384}; !slices.Equal(lengths, want) {
+		t.Errorf("frames of %d bytes, want %d", lengths, want)
 	}
 }

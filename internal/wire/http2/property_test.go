@@ -207,12 +207,12 @@ func (e *end) send(c *call) {
 	case c.sent < c.total:
 		n := min(c.total-c.sent, 1+e.w.random.IntN(40_000))
 		final := e.client && c.sent+n == c.total
-		transmit := e.conn.Data
-		if e.w.random.IntN(2) == 0 {
-			transmit = e.conn.Link
+		var rest [][]byte
+		rest, err = e.conn.DataPieces(c.id, e.pieces(e.w.body(c.id, e.client, c.sent, n)), final)
+		sent := n
+		for _, piece := range rest {
+			sent -= len(piece)
 		}
-		var sent int
-		sent, err = transmit(c.id, e.w.body(c.id, e.client, c.sent, n), final)
 		c.sent += sent
 		c.blocked = sent < n
 		c.done = final && sent == n
@@ -226,6 +226,15 @@ func (e *end) send(c *call) {
 	if err != nil {
 		e.w.t.Fatalf("client %v, stream %d: %v", e.client, c.id, err)
 	}
+}
+
+// pieces cuts a part of a body into some, which may be empty.
+func (e *end) pieces(b []byte) (pieces [][]byte) {
+	for range e.w.random.IntN(4) {
+		n := e.w.random.IntN(len(b) + 1)
+		pieces, b = append(pieces, b[:n:n]), b[n:]
+	}
+	return append(pieces, b)
 }
 
 // resume goes on with a stream that was blocked.

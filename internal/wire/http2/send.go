@@ -124,49 +124,51 @@ func (c *Conn) sending(id uint32) (*stream, error) {
 // not all, Writable returns the stream when the rest, or some of it, can be sent. With
 // end our side ends behind the last byte of p. The bytes are copied.
 func (c *Conn) Data(id uint32, p []byte, end bool) (sent int, err error) {
-	return c.send(id, p, end, false)
+	rest, err := c.DataPieces(id, [][]byte{p}, end)
+	if len(rest) > 0 {
+		return len(p) - len(rest[0]), err
+	}
+	return len(p), err
 }
 
-// Link sends as Data does, without copying. The caller must not change p before the
-// buffer that Swap then returns is released, or the Conn is closed.
-func (c *Conn) Link(id uint32, p []byte, end bool) (sent int, err error) {
-	return c.send(id, p, end, true)
-}
-
-func (c *Conn) send(id uint32, p []byte, end, link bool) (sent int, err error) {
+// DataPieces is Data for bytes in pieces. It returns those that are left, in the memory of
+// pieces. Frames are as long as they may be, whatever the pieces: the last one of a message
+// in Thrift with a long string is a byte, and a peer that counts tiny frames (HTTP2TinyData)
+// would take thousands of such messages for an attack.
+func (c *Conn) DataPieces(id uint32, pieces [][]byte, end bool) (rest [][]byte, err error) {
 	s, err := c.sending(id)
 	if err != nil {
-		return 0, err
+		return pieces, err
 	}
-	if len(p) == 0 {
+	left := 0
+	for _, piece := range pieces {
+		left += len(piece)
+	}
+	if left == 0 {
 		if s.waits {
-			return 0, fmt.Errorf("http2: end of stream %d before its data", id)
+			return pieces, fmt.Errorf("http2: end of stream %d before its data", id)
 		}
 		if end {
 			reserveFrame(c.out, 0, FrameData, FlagEndStream, id)
 			c.finish(s)
 		}
-		return 0, nil
+		return nil, nil
 	}
-	for sent < len(p) {
-		n := c.room(s, len(p)-sent)
+	for left > 0 {
+		n := c.room(s, left)
 		if n <= 0 {
 			s.waits = true
 			c.wake(s)
-			return sent, nil
+			return pieces, nil
 		}
-		last := sent+n == len(p)
+		last := n == left
 		flags := Flags(0)
 		if end && last {
 			flags = FlagEndStream
 		}
 		PutFrameHeader(c.out.Reserve(FrameHeaderSize), n, FrameData, flags, id)
-		if link {
-			c.out.Insert(p[sent : sent+n : sent+n])
-		} else {
-			c.out.Append(p[sent : sent+n])
-		}
-		sent += n
+		pieces = c.appendPieces(pieces, n)
+		left -= n
 		s.sendWindow -= int64(n)
 		c.sendWindow -= int64(n)
 		c.counts.sentBytes += int64(n)
@@ -180,7 +182,21 @@ func (c *Conn) send(id uint32, p []byte, end, link bool) (sent int, err error) {
 	if end {
 		c.finish(s)
 	}
-	return sent, nil
+	return nil, nil
+}
+
+// appendPieces puts the first n bytes behind what is to be sent, and returns the others.
+func (c *Conn) appendPieces(pieces [][]byte, n int) [][]byte {
+	for n >= len(pieces[0]) {
+		c.out.Append(pieces[0])
+		if n -= len(pieces[0]); n == 0 {
+			return pieces[1:]
+		}
+		pieces = pieces[1:]
+	}
+	c.out.Append(pieces[0][:n])
+	pieces[0] = pieces[0][n:]
+	return pieces
 }
 
 // room returns how long the next DATA frame may be.
