@@ -2,6 +2,7 @@ package zookeeper_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -75,6 +76,34 @@ func TestOutage_AnnouncedTwice(t *testing.T) {
 		if n := operator.Count(); n != 1-i {
 			t.Errorf("%d nodes are there when %d announcements have left", n, i+1)
 		}
+	}
+}
+
+// TestOutage_LeftToWhoHasNotLooked: who has been announced again leaves the node to that
+// announcement, and if it fails before it has seen the node, it removes it all the same.
+func TestOutage_LeftToWhoHasNotLooked(t *testing.T) {
+	t.Parallel()
+	server := kind().Run(t)
+	registry := registrytest.Open(t, zookeeper.New, unhurried(server.Address))
+	operator := kind().Operator(t, server.Address)
+	for i := range 100 {
+		one := registrytest.Announce(t, registry, registrytest.Newcomer)
+		done := make(chan error, 1)
+		go func() {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(3*i)*time.Microsecond)
+			defer cancel()
+			other, err := registry.Register(ctx, registrytest.Service, cluster.Instance{Address: registrytest.Newcomer})
+			if err == nil {
+				err = other.Withdraw(registrytest.Bounded(t))
+			} else {
+				err = nil // it had no time
+			}
+			done <- err
+		}()
+		if err := errors.Join(one.Withdraw(registrytest.Bounded(t)), <-done); err != nil {
+			t.Error(err)
+		}
+		registrytest.Eventually(t, "nobody is announced", func() bool { return operator.Count() == 0 })
 	}
 }
 

@@ -32,8 +32,9 @@ type announcement struct {
 	// owner is the session for which the node was made or found last; 0 before the first
 	// attempt.
 	owner int64
-	// leaving: the node is to be removed. It is guarded by the lock of the Registry.
-	leaving bool
+	// leaving: the node is to be removed. inherits: another announcement has left it to this
+	// one. The lock of the Registry guards both.
+	leaving, inherits bool
 
 	mu sync.Mutex
 	// left is nil if the node is removed, else why it is not.
@@ -308,13 +309,15 @@ func (a *announcement) leave() {
 }
 
 // leaves notes that an announcement is to end, and returns another one of the same node that
-// is not, to which the node belongs then; nil if there is none.
+// is not, to which the node belongs then, whether it has looked already or not; nil if there is
+// none.
 func (r *Registry) leaves(a *announcement) *announcement {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	a.leaving = true
 	for other := range r.announcements {
 		if other.path == a.path && !other.leaving {
+			other.inherits = true
 			return other
 		}
 	}
@@ -327,9 +330,16 @@ func (r *Registry) forget(a *announcement) {
 	delete(r.announcements, a)
 }
 
+// mayOwn reports whether there may be a node to remove.
+func (a *announcement) mayOwn() bool {
+	a.registry.mu.Lock()
+	defer a.registry.mu.Unlock()
+	return a.owner != 0 || a.inherits
+}
+
 // remove removes the node if it is of a session of ours.
 func (a *announcement) remove(ctx context.Context) error {
-	if a.owner == 0 {
+	if !a.mayOwn() {
 		return nil // never asked for
 	}
 	conn, id, err := a.session.borrow(ctx)
@@ -337,7 +347,7 @@ func (a *announcement) remove(ctx context.Context) error {
 		return err
 	}
 	found, err := a.look(ctx, conn)
-	if err == nil && (found.stat.EphemeralOwner == id || found.stat.EphemeralOwner == a.owner) {
+	if err == nil && (found.stat.EphemeralOwner == id || a.owner != 0 && found.stat.EphemeralOwner == a.owner) {
 		_, err = ask(ctx, a.session, conn, func(conn *zk.Conn) (struct{}, error) {
 			return struct{}{}, conn.Delete(a.path, found.stat.Version)
 		})

@@ -766,10 +766,10 @@ const (
 
 	// StreamPause is how long a connection is not read because of streams that nobody
 	// receives from, while others wait for it. Then the one that holds most ends: the others
-	// would wait for ever. If none is known to wait it is StreamPauseAlone, because a
-	// cancellation could not be read.
+	// would wait for ever. If none is known to wait it is StreamPauseAlone: others, a
+	// cancellation and the end of the connection may be behind what is not read.
 	StreamPause      = 10 * time.Second
-	StreamPauseAlone = time.Hour
+	StreamPauseAlone = 2 * time.Minute
 
 	// StreamPathBytes bounds the list of services through which a stream was cancelled.
 	StreamPathBytes = 1 << 10

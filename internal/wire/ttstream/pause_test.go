@@ -50,7 +50,7 @@ const second = ttstream.Nanoseconds(1e9)
 // handler, unless that never receives.
 func TestConn_PausedAlone(t *testing.T) {
 	s := fillAlone(t, ttstream.Config{Calls: true})
-	s.later(100 * second)
+	s.later(ttstream.Nanoseconds(limits.StreamPauseAlone) / 2)
 	s.want("")
 	s.conn.Consume(1, 200)
 	s.arrive(nil)
@@ -58,7 +58,7 @@ func TestConn_PausedAlone(t *testing.T) {
 	s.later(ttstream.Nanoseconds(limits.StreamPauseAlone) - second)
 	s.want("")
 	s.later(2 * second)
-	s.want("reset 1 problem: ttstream: stream 1: nobody has received from the stream for 1h0m0s (12011)")
+	s.want("reset 1 problem: ttstream: stream 1: nobody has received from the stream for 2m0s (12011)")
 	s.conn.Release(1)
 }
 
@@ -72,7 +72,7 @@ func TestConn_PausedNotAlone(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			s := fillAlone(t, ttstream.Config{Calls: true})
-			s.later(100 * second)
+			s.later(ttstream.Nanoseconds(limits.StreamPauseAlone) / 2)
 			s.arrive([]byte(behind))
 			s.later(ttstream.Nanoseconds(limits.StreamPause) - second)
 			s.want("")
@@ -97,7 +97,7 @@ func TestConn_PausedNextToEnded(t *testing.T) {
 		s.arrive(frame(1, "3", "slow", make([]byte, 200)))
 	}
 	s.said()
-	s.later(100 * second)
+	s.later(ttstream.Nanoseconds(limits.StreamPauseAlone) / 2)
 	s.want("")
 	s.conn.Release(1)
 	s.conn.Release(2)
@@ -113,7 +113,7 @@ func TestConn_PausedClient(t *testing.T) {
 		s.arrive(frame(1, "3", "slow", make([]byte, 200)))
 	}
 	s.said()
-	s.later(100 * second)
+	s.later(ttstream.Nanoseconds(limits.StreamPauseAlone) / 2)
 	s.open("other")
 	s.later(ttstream.Nanoseconds(limits.StreamPause) - second)
 	s.want("")
