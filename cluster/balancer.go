@@ -313,8 +313,10 @@ func (b *Balancer) Done(choice Choice, outcome Outcome, latency time.Duration, n
 	case choice.trial && outcome == Reached:
 		// It is back: how slow it was before it was left alone says nothing any more. Of an
 		// instance that was stopped for two seconds (scenario S12, short) it was believed for
-		// 13 s.
-		m.latency.restart(latency, at)
+		// 13 s. A trial that others have overtaken says nothing of it any more.
+		if b.isTrial(choice) {
+			m.latency.restart(latency, at)
+		}
 	case outcome == Reached || m.latency.slower(latency):
 		m.latency.add(latency, at)
 	}
@@ -324,6 +326,13 @@ func (b *Balancer) Done(choice Choice, outcome Outcome, latency time.Duration, n
 	if choice.trial || found != nothing || outcome == Refused {
 		b.learn(choice, outcome, found, at)
 	}
+}
+
+// isTrial reports whether a choice is a trial of an instance that has not come back since.
+func (b *Balancer) isTrial(choice Choice) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return choice.trial && choice.round == choice.Member.ejection.round
 }
 
 // suspicion is what the calls of a member say against it.

@@ -260,6 +260,30 @@ func TestEjection_LongTrials(t *testing.T) {
 	}
 }
 
+// TestEjection_OvertakenTrials: a trial that takes long, and ends when another one has brought its
+// instance back, does not make that seem slow.
+func TestEjection_OvertakenTrials(t *testing.T) {
+	now := start()
+	b := newBench(t, 3, seeded(1))
+	took := func(int) time.Duration { return time.Millisecond }
+	_, now = b.drive(now, 300, took)
+	b.eject(now, 0)
+	now = now.Add(limits.EjectPauseMin)
+	long, first := b.pick(now)
+	now = now.Add(limits.EjectTrialTime)
+	next, second := b.pick(now)
+	if first != 0 || second != 0 || !long.Trial() || !next.Trial() {
+		t.Fatalf("the trials went to %d and %d", first, second)
+	}
+	now = now.Add(time.Millisecond)
+	b.Done(next, cluster.Reached, time.Millisecond, now)
+	_, now = b.drive(now, 60_000, took)
+	b.Done(long, cluster.Reached, 70*time.Second, now)
+	if count, _ := b.drive(now, 3000, took); count[0] < 700 {
+		t.Errorf("calls behind the end of the long trial: %v", count)
+	}
+}
+
 // TestEjection_TrialsThatAllTakeLong: where every call takes longer than others wait for it,
 // what the first one says still counts.
 func TestEjection_TrialsThatAllTakeLong(t *testing.T) {

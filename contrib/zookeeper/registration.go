@@ -260,6 +260,7 @@ func (a *announcement) takeOver(ctx context.Context, conn *zk.Conn, id int64, ve
 // more.
 func (a *announcement) Withdraw(ctx context.Context) error {
 	a.cancel()
+	a.waker.signal() // who asks again does not wait for the next attempt
 	done := false
 	select {
 	case <-a.ended:
