@@ -71,30 +71,18 @@ func connectionObserver(list []observe.Observer, log func() *peerlog.Log) func(o
 // ends the goroutine too, which ends when all have been called.
 func tellConnection(functions []func(observe.Connection), connection observe.Connection, log func() *peerlog.Log) {
 	for i, function := range functions {
-		func() {
-			returned := false
-			defer func() {
-				if returned {
-					return
-				}
-				cause := recover()
-				if cause == nil {
-					defer tellConnection(functions[i+1:], connection, log)
-					cause = goexit
-				}
-				log().ErrorWithStack(observerPanicked, "panic", fmt.Sprint(cause), "connection", connection.Kind.String())
-			}()
-			function(connection)
-			returned = true
-		}()
+		guarded(func() { function(connection) }, func(cause any) {
+			if cause == nil {
+				defer tellConnection(functions[i+1:], connection, log)
+				cause = goexit
+			}
+			log().ErrorWithStack(observerPanicked, "panic", fmt.Sprint(cause), "connection", connection.Kind.String())
+		})
 	}
 }
 
 // observerPanicked is a kind of log lines: there are only so many of them.
 const observerPanicked = "panic in an observer"
-
-// goexit stands in the log where the cause of a panic does.
-const goexit = "runtime.Goexit"
 
 // checkObservers returns what is wrong with a configuration's observers.
 func checkObservers(config string, list []observe.Observer) (problems []error) {

@@ -221,12 +221,7 @@ const endPanicked = "panic at the end of a stream"
 // goes no further, because the goroutine may be one of ours. rest follows if f ends the
 // goroutine.
 func (s *streamState) guard(f, rest func()) {
-	returned := false
-	defer func() {
-		if returned {
-			return
-		}
-		cause := recover()
+	guarded(f, func(cause any) {
 		if cause == nil {
 			defer rest()
 			if cause = goexit; s.server != nil {
@@ -234,9 +229,7 @@ func (s *streamState) guard(f, rest func()) {
 			}
 		}
 		s.log.ErrorWithStack(endPanicked, "method", s.method.fullName(), "peer", s.peer, "panic", fmt.Sprint(cause))
-	}()
-	f()
-	returned = true
+	})
 }
 
 // chainStreams puts interceptors around last, once, when a server or client is made.

@@ -59,18 +59,14 @@ type forwardedStream struct {
 // sendRequests passes on what the caller sends, until it has sent all or the stream ends,
 // also behind the end of the handler.
 func (f *forwardedStream) sendRequests() {
-	returned := false
-	defer func() {
-		if returned {
-			return
+	// Code of an interceptor, which must not take the process with it.
+	guarded(f.passRequests, func(cause any) {
+		if cause == nil {
+			cause = goexit
 		}
-		// Code of an interceptor, which must not take the process with it.
-		cause := fmt.Sprint(recover())
-		f.in.server.transport.Log().ErrorWithStack("panic in a handler", "method", f.in.state.method.fullName(), "peer", f.in.in.Peer, "panic", cause)
+		f.in.server.transport.Log().ErrorWithStack("panic in a handler", "method", f.in.state.method.fullName(), "peer", f.in.in.Peer, "panic", fmt.Sprint(cause))
 		f.fail(&Error{code: Internal, message: "panic while a message was passed on"})
-	}()
-	f.passRequests()
-	returned = true
+	})
 }
 
 func (f *forwardedStream) passRequests() {

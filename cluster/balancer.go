@@ -332,8 +332,11 @@ func (b *Balancer) Done(choice Choice, outcome Outcome, latency time.Duration, n
 func (b *Balancer) isTrial(choice Choice) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return choice.trial && choice.round == choice.Member.ejection.round
+	return choice.isTrialLocked()
 }
+
+// isTrialLocked is isTrial with the lock of the Balancer held.
+func (c Choice) isTrialLocked() bool { return c.trial && c.round == c.Member.ejection.round }
 
 // suspicion is what the calls of a member say against it.
 type suspicion uint8
@@ -400,7 +403,7 @@ func (b *Balancer) learn(choice Choice, outcome Outcome, found suspicion, at int
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	m, r := choice.Member, &b.config.Load().rules
-	trial := choice.trial && choice.round == m.ejection.round
+	trial := choice.isTrialLocked()
 	if trial {
 		m.ejection.trials--
 	}

@@ -49,8 +49,8 @@ type suspects struct {
 	files  map[string]*sighting
 }
 
-// suspect returns the files of registrations, except one, that are older than DirectoryForget or from the
-// future by the clock of the machine. The latter are those of servers that died before the
+// suspect returns the files of registrations, except one, that are older than DirectoryForget
+// or from the future by the clock of the machine. The latter are those of servers that died before the
 // clock was set back, and would stay until it is as late again.
 func suspect(folder, but string) suspects {
 	s := suspects{folder: folder, files: map[string]*sighting{}}
