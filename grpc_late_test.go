@@ -258,3 +258,44 @@ func TestGRPC_UnreadMessagesAreNotLate(t *testing.T) {
 		}
 	})
 }
+
+// TestGRPC_ReadingSlowlyHoldsNothing has a peer that sends most of many requests, and then takes a
+// long answer slowly: the server reads nothing meanwhile, but ends them.
+func TestGRPC_ReadingSlowlyHoldsNothing(t *testing.T) {
+	config := fulmar.ServerConfig{UnknownStreamHandler: func(_ context.Context, messages *fulmar.ServerMessages) error {
+		answer := fulmar.Raw(make([]byte, 1<<20))
+		for range 8 {
+			if err := messages.Send(&answer); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}
+	simulate(t, simnet.Config{}, config, fulmar.ClientConfig{}, stubOfNothing(), func(s *simulation) {
+		peer := s.http2Peer(http2.Config{StreamWindow: 1 << 30, ConnectionWindow: 1 << 30})
+		peer.listen(time.Second)
+		const parts, length = 100, 64 << 10
+		part := nothingOf(length)[:length-1]
+		for range parts {
+			peer.bring(peer.send(nil, false), part, false)
+		}
+		peer.send(nil, true, anything())
+		peer.flush()
+		time.Sleep(time.Second)
+		peer.http2.Ping(0) // what follows what it does not take is not read
+		peer.flush()
+		held := s.server.Stats().BufferedBytes
+		// What it takes is twice as fast as it must be, so that its connection stays.
+		most := limits.WriteStallTimeout + limits.FrameTimeout + (parts+1)*(length+16<<10)*time.Second/limits.FrameBytesPerSecond
+		_ = peer.conn.SetReadDeadline(time.Time{})
+		some := make([]byte, 2*limits.WriteBytesPerSecond)
+		for start := time.Now(); time.Since(start) < most; time.Sleep(time.Second) {
+			if _, err := io.ReadFull(peer.conn, some); err != nil {
+				t.Fatalf("after %v: %v", time.Since(start), err)
+			}
+		}
+		if left := s.server.Stats().BufferedBytes; held < parts*length || left >= parts*length/2 {
+			t.Errorf("the budget counts %d bytes, %d at the beginning", left, held)
+		}
+	})
+}

@@ -23,6 +23,8 @@ type arriving struct {
 	// not given yet, given how much time does not count, still that of it in which the
 	// message brought less than its share.
 	others, given, still time.Duration
+	// unread is how long the connection had not been read, all in all, when the message began.
+	unread time.Duration
 }
 
 // atFloor returns how long so many bytes take at FrameBytesPerSecond.
@@ -101,10 +103,13 @@ func (s *serverStream) partLocked() (length, part int, ok bool) {
 	return m.want, len(m.arrived), m.whole == 0 && len(m.arrived) > 0 && m.ended == nil && m.broken == nil && !s.sent
 }
 
-// overdueLocked reports whether the message that arrives should be there, at a time of
-// readingClock.
-func (s *serverStream) overdueLocked(now time.Time) bool {
+// overdueLocked reports whether the message that arrives should be there. The time in which
+// nothing is read does not count, up to what the peer may take none of an answer for: it
+// decides itself how long that is, by how slowly it takes what waits for it.
+func (s *serverStream) overdueLocked(at time.Time) bool {
 	h := s.server
+	now := h.reads.at(at)
+	unread := at.Sub(now)
 	length, part, ok := s.partLocked()
 	a := &s.arriving
 	switch {
@@ -112,18 +117,21 @@ func (s *serverStream) overdueLocked(now time.Time) bool {
 		a.began = time.Time{}
 		return false
 	case a.began.IsZero():
-		*a = arriving{began: now, looked: now, length: part, brought: h.brought}
+		*a = arriving{began: now, looked: now, length: part, brought: h.brought, unread: unread}
 		return false
 	}
-	timeout := h.conn.frameTimeout(length)
-	return timeout > 0 && a.look(now, part, len(h.streams), h.brought, h.conn.frameTimeout(0)) > timeout
+	timeout, most := h.conn.frameTimeout(length), h.conn.server.stall
+	if most <= 0 {
+		most = limits.WriteStallTimeout
+	}
+	took := a.look(now, part, len(h.streams), h.brought, h.conn.frameTimeout(0))
+	return timeout > 0 && took+max(unread-a.unread-most, 0) > timeout
 }
 
 // lateLocked ends what the peer has taken too long for.
 func (h *http2Server) lateLocked(now time.Time) {
-	read := h.reads.at(now)
 	for _, s := range h.streams {
-		overdue := s.overdueLocked(read)
+		overdue := s.overdueLocked(now)
 		reason := s.lateLocked(now)
 		if overdue {
 			reason = "the rest of a message"

@@ -153,7 +153,7 @@ func (h *http2Server) refuseLocked(s *serverStream) {
 func (h *http2Server) newStreamLocked(event *http2.Event, now time.Time) *serverStream {
 	s := &serverStream{id: event.Stream, server: h, began: now}
 	read := h.reads.at(now)
-	s.arriving = arriving{began: read, looked: read, brought: h.brought}
+	s.arriving = arriving{began: read, looked: read, brought: h.brought, unread: now.Sub(read)}
 	s.status = s.headers(event)
 	s.parent = h.conn.context()
 	h.http2.Attach(s.id, s)
