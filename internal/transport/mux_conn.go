@@ -44,6 +44,8 @@ type muxConn struct {
 	// began is when the first bytes of the reply in progress arrived, as heard, if
 	// it needs more than one read; 0 otherwise. Only read uses it.
 	began int64
+	// reads is the call whose reply is read, which is in calls no more. Only read uses it.
+	reads *muxCall
 
 	mu       sync.Mutex
 	calls    map[int32]*muxCall
@@ -467,6 +469,7 @@ func (c *muxConn) readFailed(err error) {
 
 // read takes replies off the connection until it fails.
 func (c *muxConn) read() {
+	defer failOnPanic(c.readPanicked)
 	c.conn.SpinReads()
 	reader := c.conn.Reader()
 	discard, arrived := 0, int32(0)
@@ -507,6 +510,15 @@ func (c *muxConn) read() {
 	}
 }
 
+// readPanicked ends the connection, and the call whose reply was being read: nothing else
+// would, not even its deadline.
+func (c *muxConn) readPanicked(err error) {
+	if c.reads != nil {
+		c.reads.outcome <- muxOutcome{err: &CallError{Phase: PhaseReply, Sent: true, Err: err}}
+	}
+	c.fail(err)
+}
+
 // readError names the end of a connection that calls wait on.
 func readError(err error) error {
 	switch {
@@ -529,6 +541,7 @@ func (c *muxConn) deliver(message *wire.Message, size int) (last bool) {
 		c.leave()
 	}
 	if call := c.remove(message.HeaderSequence); call != nil {
+		c.reads = call
 		c.answered.Store(c.heard.Load())
 		c.silent.Store(0)
 		if call.request.teller != nil {
@@ -539,6 +552,7 @@ func (c *muxConn) deliver(message *wire.Message, size int) (last bool) {
 			call.request.heard(size, time.Duration(c.since(time.Now())-began))
 		}
 		call.outcome <- c.outcome(call, message, head, err)
+		c.reads = nil
 	} else if !isControl(message) && !isSign(message) {
 		c.peer.late.Add(1)
 	}

@@ -2,8 +2,14 @@ package transport
 
 import (
 	"context"
+	"errors"
+	"io"
 	"log/slog"
+	"math"
+	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/fulmar-rpc/fulmar/eventloop"
@@ -33,6 +39,84 @@ func TestServer_PanicsEndTheirConnection(t *testing.T) {
 				t.Errorf("the next stream: %q, %v", messages, err)
 			}
 			time.Sleep(2 * sweepInterval)
+		}
+	})
+}
+
+// TestClient_PanicsEndTheirConnection: a panic while a client reads what a server has sent is
+// the end of that connection, and nothing else. The next call has another one.
+func TestClient_PanicsEndTheirConnection(t *testing.T) {
+	onEachCarrier(t, func(t *testing.T, protocol wire.Protocol) {
+		pair := newStreamPair(t, protocol, echo)
+		stream := pair.open(t.Context(), t, "echo")
+		switch s := stream.(type) { // closed twice, when the server's header arrives
+		case *clientMessages:
+			close(s.came)
+		case *ttstreamMade:
+			close(s.came)
+		default:
+			t.Fatalf("a stream of %T", stream)
+		}
+		if err := sends(stream, "a"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := receivesAll(stream); err == nil || !strings.Contains(err.Error(), "panicked in transport.(*streamHeader).headLocked, line ") {
+			t.Errorf("the stream whose connection was read: %v", err)
+		}
+		next := pair.open(t.Context(), t, "echo")
+		if err := errors.Join(sends(next, "a"), next.CloseSend()); err != nil {
+			t.Fatal(err)
+		}
+		if messages, err := receivesAll(next); len(messages) != 1 || err != io.EOF {
+			t.Errorf("the next stream: %q, %v", messages, err)
+		}
+	})
+}
+
+// TestMux_PanicsEndTheirConnection is the same for a connection of unary calls: those that
+// wait on it are told.
+func TestMux_PanicsEndTheirConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls atomic.Int32
+		first, done := make(chan struct{}), make(chan struct{})
+		peer := newMuxPeerOf(t, 1, new(atomic.Int32), func(call *Inbound) {
+			switch calls.Add(1) {
+			case 2:
+				<-first
+			case 3:
+				<-done
+			}
+			_ = answer(call) // nobody may wait for it any more
+		})
+		if err := muxDo(t.Context(), peer); err != nil { // it is shared now
+			t.Fatal(err)
+		}
+		waits := make(chan error, 2)
+		for range 2 {
+			go func() {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				waits <- muxDo(ctx, peer)
+			}()
+			synctest.Wait()
+		}
+		conn := peer.shared[0]
+		conn.mu.Lock()
+		least := int32(math.MaxInt32)
+		for sequence := range conn.calls {
+			least = min(least, sequence)
+		}
+		conn.calls[least] = &muxCall{outcome: conn.calls[least].outcome}
+		conn.mu.Unlock()
+		close(first)
+		for range 2 {
+			if err := <-waits; err == nil || !strings.Contains(err.Error(), "panicked in transport.(*muxConn).") {
+				t.Errorf("a call on the connection: %v", err)
+			}
+		}
+		close(done)
+		if err := muxDo(t.Context(), peer); err != nil {
+			t.Errorf("the next call: %v", err)
 		}
 	})
 }

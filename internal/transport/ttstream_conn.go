@@ -182,27 +182,35 @@ func (c *ttstreamConn) roomLocked() {
 
 // read takes what servers send off the connection until it fails.
 func (c *ttstreamConn) read() {
+	defer failOnPanic(c.fail)
 	c.conn.SpinReads()
 	reader := c.conn.Reader()
 	discard := 0
 	for {
 		arrived := reader.Buffered()
-		used, need, congested, err := min(discard, len(arrived)), 0, false, error(nil)
+		did, err := ttstreamGot{used: min(discard, len(arrived))}, error(nil)
 		if discard == 0 {
-			used, need, congested, err = c.receive(arrived)
-			discard = used
+			did, err = c.receive(arrived)
+			discard = did.used
 		}
-		used = min(used, len(arrived))
+		used := min(did.used, len(arrived))
 		discard -= used
 		if skipErr := reader.Skip(used); err == nil {
 			err = skipErr
+		}
+		if did.left {
+			c.leave()
+		}
+		if did.ended {
+			c.peer.roomFree()
+			c.finishIfOver()
 		}
 		if err != nil {
 			c.broken(err)
 			return
 		}
 		c.flushNow()
-		if congested {
+		if did.congested {
 			if err := c.rest(); err != nil {
 				c.fail(err)
 				return
@@ -212,41 +220,48 @@ func (c *ttstreamConn) read() {
 		if reader.Len() == 0 {
 			reader.Shrink()
 		}
-		if _, err := reader.Peek(max(need, reader.Len()+1)); err != nil {
+		if _, err := reader.Peek(max(did.need, reader.Len()+1)); err != nil {
 			c.readFailed(readError(err))
 			return
 		}
 	}
 }
 
+// ttstreamGot is what came of bytes that a client has read.
+type ttstreamGot struct {
+	// used may be more than there were, need is how many there have to be for the next step.
+	used, need int
+	// left: the server takes no more streams. ended: one has.
+	congested, left, ended bool
+}
+
 // receive obeys all whole frames of b.
-func (c *ttstreamConn) receive(b []byte) (used, need int, congested bool, err error) {
-	left, ended := false, false
+func (c *ttstreamConn) receive(b []byte) (did ttstreamGot, err error) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	now := c.flow.at(time.Now())
 	c.writer.gathering.arrived = 0
-	for used <= len(b) {
-		if c.err != nil {
-			err = c.err
+	for did.used <= len(b) {
+		if err = c.err; err != nil {
 			break
 		}
-		event, n, more, failed := c.flow.frames.Next(b[used:], now)
+		event, used, need, failed := c.flow.frames.Next(b[did.used:], now)
 		if err = failed; err != nil {
 			break
 		}
-		used += n
+		did.used += used
 		switch event.Kind {
 		case ttstream.EventCongested:
-			congested, c.flow.congested = true, true
+			did.congested, c.flow.congested = true, true
 		case ttstream.EventGoAway:
-			left = true
+			did.left = true
 			continue
 		case ttstream.EventNone:
-			if need = more; n > 0 {
+			if did.need = need; used > 0 {
 				continue
 			}
 		default:
-			ended = c.obeyLocked(&event) || ended
+			did.ended = c.obeyLocked(&event) || did.ended
 			continue
 		}
 		break
@@ -255,17 +270,9 @@ func (c *ttstreamConn) receive(b []byte) (used, need int, congested bool, err er
 		c.flow.pumpWaiting()
 		c.roomLocked() // The server may have said how many it takes.
 		// Its handlers run for streams that have ended here, and nobody will tell of their end.
-		left = left || c.full && len(c.calls) == 0
+		did.left = did.left || c.full && len(c.calls) == 0
 	}
-	c.mu.Unlock()
-	if left {
-		c.leave()
-	}
-	if ended {
-		c.peer.roomFree()
-		c.finishIfOver()
-	}
-	return used, need, congested, err
+	return did, err
 }
 
 // obeyLocked takes what has come for a stream. It reports whether that was the last.
