@@ -1,6 +1,7 @@
 package fulmar_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"sync"
@@ -9,7 +10,9 @@ import (
 	"time"
 
 	"github.com/fulmar-rpc/fulmar"
+	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/testservice"
+	"github.com/fulmar-rpc/fulmar/observe"
 )
 
 // TestStreams_MessageLimit: a server takes no message longer than its limit, whatever the
@@ -198,6 +201,59 @@ func TestStreams_OverBudget(t *testing.T) {
 				}
 				good.Cancel()
 			})
+		})
+	}
+}
+
+// TestStreams_FailedAfterAll: where the caller is told that a call has failed which succeeded in the
+// handler, interceptors and observers of the server are told the same.
+func TestStreams_FailedAfterAll(t *testing.T) {
+	long := strings.Repeat("v", limits.HTTP2HeaderListBytes+1<<16) // which has two bytes in TTHeader
+	for name, test := range map[string]struct {
+		way    string
+		handle func(stream fulmar.BidiStreamingServer[testservice.Item, testservice.Item]) error
+		code   fulmar.Code
+		text   string
+	}{
+		"a message too long": {"ttheader", func(stream fulmar.BidiStreamingServer[testservice.Item, testservice.Item]) error {
+			_ = stream.Send(&testservice.Item{Name: strings.Repeat("x", 1001)})
+			return nil
+		}, fulmar.Internal, "a message could not be sent"},
+		"trailers too long, ttheader": {"ttheader", func(stream fulmar.BidiStreamingServer[testservice.Item, testservice.Item]) error {
+			return fulmar.SetReplyTrailer(stream.Context(), "k", long)
+		}, fulmar.Internal, "limit 65535"},
+		"trailers too long, grpc": {"grpc", func(stream fulmar.BidiStreamingServer[testservice.Item, testservice.Item]) error {
+			return fulmar.SetReplyTrailer(stream.Context(), "k", long)
+		}, fulmar.ResourceExhausted, "headers are too large"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			told := map[string]error{}
+			s := newStreaming(t, test.way, &feed{swap: test.handle}, fulmar.ServerConfig{
+				StreamInterceptors: []fulmar.StreamInterceptor{func(ctx context.Context, call fulmar.Stream, next fulmar.StreamNext) error {
+					call.OnEnd(func(err error) { told["OnEnd"] = err })
+					return next(ctx, call)
+				}},
+				Observers: []observe.Observer{{Event: func(_ *observe.Call, _ any, event observe.Event) {
+					if event.Phase == observe.PhaseDone {
+						told["the observer"] = event.Err
+					}
+				}}},
+			}, fulmar.ClientConfig{MaxMessageBytes: 1000})
+			swap, err := s.api.Swap(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = swap.Recv()
+			synctest.Wait()
+			told["the caller"] = err
+			if len(told) != 3 {
+				t.Errorf("%s: %d were told", name, len(told))
+			}
+			for who, err := range told {
+				if fulmar.CodeOf(err) != test.code || !strings.Contains(err.Error(), test.text) {
+					t.Errorf("%s: %s was told %v", name, who, err)
+				}
+			}
 		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/transport"
+	"github.com/fulmar-rpc/fulmar/internal/wire/grpc"
 	"github.com/fulmar-rpc/fulmar/observe"
 )
 
@@ -145,6 +146,13 @@ func (s *Server) finishStream(stream *serverStream, call *servedCall, o *observe
 	switch {
 	case err == nil:
 		err = in.FinishStream(head)
+		if told := (*grpc.Error)(nil); errors.As(err, &told) {
+			err = &Error{code: Code(told.Code), message: told.Detail, executed: ExecutedYes}
+			if o != nil {
+				o.err = err
+			}
+			break
+		}
 		s.delivered(in, method.Name, err)
 	case business != nil:
 		head.Business, head.Executed = business.businessStatus(), executedYes

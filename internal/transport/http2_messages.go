@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -168,15 +169,13 @@ func (h *http2Server) finishStream(in *Inbound, s *serverStream, head ReplyHead)
 	return err
 }
 
-// finishLocked sends the trailers of a call that has succeeded.
+// finishLocked sends the trailers of a call that has succeeded. A grpc.Error says that it has
+// failed after all, as the peer is told.
 func (m *serverMessages) finishLocked(head *ReplyHead) error {
 	s := m.stream
 	h := s.server
-	switch {
-	case m.rest != nil:
-		return h.statusLocked(s, ReplyHead{Code: uint32(grpc.Internal)}, "the handler returned while a message waited to be sent")
-	case m.unsendable != nil:
-		return h.statusLocked(s, ReplyHead{Code: uint32(grpc.Internal)}, lacksMessage)
+	if m.rest != nil || m.unsendable != nil {
+		return h.failLocked(s, errLacksMessage, "")
 	}
 	err := m.headersLocked(nil)
 	if err == nil {
@@ -185,11 +184,16 @@ func (m *serverMessages) finishLocked(head *ReplyHead) error {
 		h.addPairs(head.Trailing)
 		err = h.http2.Headers(s.id, h.fields, true)
 		if errors.Is(err, http2.ErrHeadersTooLarge) {
-			err = h.statusLocked(s, ReplyHead{Executed: executedYes, Code: uint32(grpc.ResourceExhausted)}, err.Error())
+			err = h.failLocked(s, &grpc.Error{Code: grpc.ResourceExhausted, Detail: err.Error()}, executedYes)
 		}
 		s.answered, s.sent = true, true
 		m.closeLocked()
 		h.releaseLocked(s)
 	}
 	return err
+}
+
+// failLocked ends a call whose handler has succeeded with why it has not. It returns that.
+func (h *http2Server) failLocked(s *serverStream, why *grpc.Error, executed string) error {
+	return cmp.Or[error](h.statusLocked(s, ReplyHead{Executed: executed, Code: uint32(why.Code)}, why.Detail), why)
 }

@@ -295,7 +295,8 @@ func (r *Reply) Send() error {
 }
 
 // FinishStream ends a call of a streaming method that has not failed, but may have ended in
-// a business error. Only metadata and that count of head.
+// a business error. Only metadata and that count of head. A grpc.Error says that the call has
+// failed after all, and that the caller is told so.
 func (in *Inbound) FinishStream(head ReplyHead) error {
 	if in.local != nil {
 		return in.local.stream.finish(nil, head)

@@ -159,14 +159,15 @@ func (s *localStream) finish(status *Status, trailer ReplyHead) error {
 	if s.over || s.client != nil {
 		return context.Canceled
 	}
+	var err error
 	if s.down.stalled && status == nil && trailer.Business == nil {
-		status = &Status{Code: uint32(grpc.Internal), Message: lacksMessage}
+		status, err = &Status{Code: uint32(errLacksMessage.Code), Message: errLacksMessage.Detail}, errLacksMessage
 	}
 	s.over, s.status, s.trailer = true, status, trailer
 	s.said = true // how it ended, which endedLocked tells
 	s.down.closed = true
 	s.endedLocked()
-	return nil
+	return err
 }
 
 // fail is finish for a call that has failed.

@@ -525,7 +525,8 @@ func (s *ttstreamCall) sendException(call *Inbound, _ string, exception thriftwi
 	return s.end(call, head, &ttstream.Failure{Code: exception.Type, Message: exception.Message})
 }
 
-// end sends the TRAILER.
+// end sends the TRAILER. A grpc.Error says that a call which has succeeded has failed after all,
+// as the peer is told.
 func (s *ttstreamCall) end(call *Inbound, head ReplyHead, failure *ttstream.Failure) error {
 	t := s.server
 	if !call.fulmar {
@@ -538,20 +539,27 @@ func (s *ttstreamCall) end(call *Inbound, head ReplyHead, failure *ttstream.Fail
 		return answerable
 	}
 	s.answered = true
-	s.rest = nil // The handler does not wait for it.
-	if s.unsendable != nil && failure == nil && head.Business == nil {
-		failure = &ttstream.Failure{Code: ttstream.CodeInternal, Message: lacksMessage}
+	var why *grpc.Error
+	fails := func(reason *grpc.Error) {
+		if failure == nil {
+			why, failure = reason, &ttstream.Failure{Code: ttstream.CodeInternal, Message: reason.Detail}
+		}
 	}
+	if (s.rest != nil || s.unsendable != nil) && head.Business == nil {
+		fails(errLacksMessage)
+	}
+	s.rest = nil // The handler does not wait for it.
 	if err == nil {
 		err = t.flow.frames.End(int32(s.id), pairs, failure)
 	}
 	if err != nil {
 		// Better without metadata than not at all.
 		least, _ := (&ReplyHead{Executed: head.Executed, Code: head.Code}).appendPairs(nil)
-		if failure == nil {
-			failure = &ttstream.Failure{Code: ttstream.CodeInternal, Message: err.Error()}
-		}
+		fails(&grpc.Error{Code: grpc.Internal, Detail: err.Error()})
 		err = t.flow.frames.End(int32(s.id), least, failure)
+	}
+	if err == nil && why != nil {
+		err = why
 	}
 	s.closeLocked()
 	t.mu.Unlock()
