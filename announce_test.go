@@ -221,12 +221,13 @@ func TestServerConfig_Announcement(t *testing.T) {
 func TestAnnounce_AddressOfTheListener(t *testing.T) {
 	t.Parallel() // it waits most of its time
 	path := filepath.Join(t.TempDir(), "shop.socket")
+	abstract := fmt.Sprintf("unix:@shop-tests-%d", os.Getpid()) // who tests beside us has others
 	for address, reached := range map[string]func(host string) bool{
-		"127.0.0.1:0":      func(host string) bool { return host == "127.0.0.1" },
-		"0.0.0.0:0":        func(host string) bool { ip := net.ParseIP(host); return ip != nil && !ip.IsUnspecified() },
-		":0":               func(host string) bool { ip := net.ParseIP(host); return ip != nil && !ip.IsUnspecified() },
-		"unix://" + path:   func(host string) bool { return host == "unix://"+path },
-		"unix:@shop-tests": func(host string) bool { return host == "unix:@shop-tests" },
+		"127.0.0.1:0":    func(host string) bool { return host == "127.0.0.1" },
+		"0.0.0.0:0":      func(host string) bool { ip := net.ParseIP(host); return ip != nil && !ip.IsUnspecified() },
+		":0":             func(host string) bool { ip := net.ParseIP(host); return ip != nil && !ip.IsUnspecified() },
+		"unix://" + path: func(host string) bool { return host == "unix://"+path },
+		abstract:         func(host string) bool { return host == abstract },
 	} {
 		if strings.HasPrefix(address, "unix:@") && runtime.GOOS != "linux" {
 			continue

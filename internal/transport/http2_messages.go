@@ -175,7 +175,7 @@ func (m *serverMessages) finishLocked(head *ReplyHead) error {
 	s := m.stream
 	h := s.server
 	if m.rest != nil || m.unsendable != nil {
-		return h.failLocked(s, errLacksMessage, "")
+		return h.failLocked(s, lacksMessage(), "")
 	}
 	err := m.headersLocked(nil)
 	if err == nil {

@@ -161,7 +161,8 @@ func (s *localStream) finish(status *Status, trailer ReplyHead) error {
 	}
 	var err error
 	if s.down.stalled && status == nil && trailer.Business == nil {
-		status, err = &Status{Code: uint32(errLacksMessage.Code), Message: errLacksMessage.Detail}, errLacksMessage
+		why := lacksMessage()
+		status, err = &Status{Code: uint32(why.Code), Message: why.Detail}, why
 	}
 	s.over, s.status, s.trailer = true, status, trailer
 	s.said = true // how it ended, which endedLocked tells

@@ -100,8 +100,10 @@ func (e *StalledError) Error() string {
 	return fmt.Sprintf("the other side of the stream has made no room for a message for %v (limit StreamSendTimeout)", e.Limit)
 }
 
-// errLacksMessage is how a stream ends whose handler has succeeded though it could not send all.
-var errLacksMessage = &grpc.Error{Code: grpc.Internal, Detail: "the handler succeeded, but a message could not be sent"}
+// lacksMessage is how a stream ends whose handler has succeeded though it could not send all.
+func lacksMessage() *grpc.Error {
+	return &grpc.Error{Code: grpc.Internal, Detail: "the handler succeeded, but a message could not be sent"}
+}
 
 // messageFlow is the state machine of a connection that streams of messages are on. The
 // lock of the connection guards it.

@@ -546,7 +546,7 @@ func (s *ttstreamCall) end(call *Inbound, head ReplyHead, failure *ttstream.Fail
 		}
 	}
 	if (s.rest != nil || s.unsendable != nil) && head.Business == nil {
-		fails(errLacksMessage)
+		fails(lacksMessage())
 	}
 	s.rest = nil // The handler does not wait for it.
 	if err == nil {
