@@ -77,15 +77,27 @@ func TestGRPC_Call(t *testing.T) {
 		if _, err = echo("deadline", fulmar.Timeout(time.Second)); fulmar.CodeOf(err) != fulmar.DeadlineExceeded {
 			t.Errorf("deadline: %v", err)
 		}
-		method, _ := fulmar.RawMethod("Echo", "unknown", false)
-		err = s.client.Call(s.t.Context(), method, &fulmar.Raw{0}, &fulmar.Raw{})
-		if !errors.As(err, &failed) || failed.Code() != fulmar.Unimplemented || failed.Executed() != fulmar.ExecutedNo {
-			t.Errorf("unknown method: %v", err)
-		}
+		unknownGRPC(s)
 		if stats := s.client.Stats(); stats.Connections != 1 {
 			t.Errorf("%+v", stats)
 		}
 	})
+}
+
+// unknownGRPC calls a method and a service that nobody serves. Other services that have such a
+// method are nobody's business, and no help in gRPC.
+func unknownGRPC(s *simulation) {
+	for name, want := range map[[2]string]string{
+		{"Echo", "unknown"}:   `unknown method "unknown" of service "Echo"`,
+		{"Elsewhere", "echo"}: `unknown service "Elsewhere"`,
+	} {
+		method, _ := fulmar.RawMethod(name[0], name[1], false)
+		err := s.client.Call(s.t.Context(), method, &fulmar.Raw{0}, &fulmar.Raw{})
+		failed := new(fulmar.Error)
+		if !errors.As(err, &failed) || failed.Code() != fulmar.Unimplemented || failed.Executed() != fulmar.ExecutedNo || failed.Message() != want {
+			s.t.Errorf("%q: %v", name, err)
+		}
+	}
 }
 
 // TestGRPC_OldConnections: no call is lost, nor made twice, where connections grow old all

@@ -109,9 +109,12 @@ func (e *methodEntry) takes(payload PayloadCodec) *methodEntry {
 	return e
 }
 
-// missing explains why lookup found nothing.
-func (t *methodTable) missing(service, name string, payload PayloadCodec) error {
+// missing explains why lookup found nothing; exact says that services count by their names.
+func (t *methodTable) missing(service, name string, payload PayloadCodec, exact bool) error {
 	_, known := t.services[service]
+	if exact && !known {
+		return unimplemented(thriftwire.ExceptionUnknownService, fmt.Sprintf("unknown service %q", service))
+	}
 	if entry := t.methods[methodKey{name, payload}]; !known && entry != nil && entry.method == nil {
 		return unimplemented(thriftwire.ExceptionUnknownMethod, fmt.Sprintf(
 			"method %q is in several services (%s): call it as \"Service:%s\"", name, strings.Join(entry.services, ", "), name))

@@ -41,10 +41,10 @@ func RawMethod(service, method string, oneway bool) (*MethodDesc, error) {
 }
 
 // RawProtobufMethod is RawMethod for a method whose argument and result are Protobuf
-// messages and whose server is one of Kitex, or a proxy for it: what it calls
-// Kitex-Protobuf, which is not gRPC. The client's protocol must not be Bare; with
-// TTHeader such calls are sent as TTHeaderFramed. A server that registers the method
-// serves calls in Protobuf with it, and none in Thrift.
+// messages. The client's protocol must not be Bare: with GRPC the server is any of gRPC, and
+// service is its full name, "shop.v1.Orders"; with the others it is one of Kitex, or a proxy
+// for it, which calls this Kitex-Protobuf, and TTHeader is sent as TTHeaderFramed. A server
+// that registers the method serves calls in Protobuf with it, and none in Thrift.
 func RawProtobufMethod(service, method string, oneway bool) (*MethodDesc, error) {
 	return newRawMethod(service, method, oneway, PayloadProtobuf)
 }

@@ -459,7 +459,7 @@ func (s *Server) resolve(in *transport.Inbound) (*methodEntry, error) {
 	if entry == nil {
 		payload := PayloadCodec(in.Payload)
 		if entry = s.unknown(in.Head.Service, in.Name, payload); entry == nil {
-			return nil, s.methods.missing(in.Head.Service, in.Name, payload)
+			return nil, s.methods.missing(in.Head.Service, in.Name, payload, in.Protocol == wire.GRPC)
 		}
 		entry.method.Oneway = in.Type == thriftwire.Oneway
 	}

@@ -97,7 +97,8 @@ type ClientStreamingServer[Req, Res any] interface {
 // BidiStreamingClient is the caller's side of a method with many messages in both
 // directions. One goroutine may send while another one receives.
 type BidiStreamingClient[Req, Res any] interface {
-	// Send is ClientStreamingClient's; Recv says how the call ended.
+	// Send is ClientStreamingClient's; Recv says how the call ended. Behind CloseSend it
+	// fails.
 	Send(message *Req) error
 	// CloseSend says that no message follows.
 	CloseSend() error

@@ -73,6 +73,8 @@ type clientStream struct {
 
 	// One goroutine at a time sends, and one receives: these make sure of it.
 	sending, receiving sync.Mutex
+	// sentAll: no message follows. Who sends knows it.
+	sentAll bool
 
 	mu sync.Mutex
 	// ended is how the stream ended, nil before that. hasEnded is for those who ask before
@@ -305,6 +307,7 @@ func (s *clientStream) Cancel() { s.end(s.failure(context.Canceled), context.Can
 func (s *clientStream) CloseSend() error {
 	s.sending.Lock()
 	defer s.sending.Unlock()
+	s.sentAll = true
 	if ended := s.over(); ended != nil {
 		return nil
 	}
@@ -322,6 +325,12 @@ func (s *clientStream) CloseSend() error {
 func (s *clientStream) send(message any, last bool) error {
 	s.sending.Lock()
 	defer s.sending.Unlock()
+	if s.sentAll {
+		return &Error{
+			code: Internal, message: "a message is sent behind CloseSend", phase: PhaseEncode, executed: ExecutedMaybe,
+			method: s.state.method.fullName(), address: s.current().address, elapsed: time.Since(s.start),
+		}
+	}
 	if err := s.state.sends(message); err != nil {
 		return err
 	}
@@ -329,9 +338,6 @@ func (s *clientStream) send(message any, last bool) error {
 		return io.EOF
 	}
 	opened, length, err := s.encode(message, last)
-	if err == io.EOF {
-		return err
-	}
 	if err != nil {
 		return &Error{
 			code: encodeCode(err), message: err.Error(), phase: PhaseEncode, executed: ExecutedMaybe, cause: err,

@@ -57,9 +57,6 @@ func (s *clientStream) encode(message any, last bool) (opened *openedStream, len
 	s.replay.mu.Lock()
 	defer s.replay.mu.Unlock()
 	opened = s.current()
-	if s.replay.closed {
-		return opened, 0, io.EOF // behind CloseSend
-	}
 	room := opened.Room()
 	before := room.Len()
 	if length, err = s.state.method.encodeStreamed(opened, message, s.client.sends); err == nil {

@@ -235,7 +235,7 @@ func TestStreams_AllKinds(t *testing.T) {
 		if _, err := swap.Recv(); err != io.EOF {
 			t.Errorf("end: %v", err)
 		}
-		if err := swap.Send(&testservice.Item{}); err != io.EOF {
+		if err := swap.Send(&testservice.Item{}); fulmar.CodeOf(err) != fulmar.Internal {
 			t.Errorf("a late message: %v", err)
 		}
 	})
