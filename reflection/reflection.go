@@ -1,8 +1,9 @@
 // Package reflection tells clients what a server serves and how its messages look, as grpcurl,
 // grpcui, Postman and others ask it: the service ServerReflection of gRPC, v1 and v1alpha.
 //
-// Services in Protobuf are found by the descriptions that generated code registers. Services
-// in Thrift have none: they are in the list, and nothing more is known of them.
+// Services in Protobuf are found by the descriptions that generated code registers, and that of
+// package health by its own. Services in Thrift have none: they are in the list, and nothing
+// more is known of them.
 //
 // Source: https://github.com/grpc/grpc/blob/master/doc/server-reflection.md.
 package reflection
@@ -27,8 +28,11 @@ func serviceNames() []string {
 // Register makes a server answer. It tells everybody who may call the server what there is:
 // whoever should not know that must not reach it.
 func Register(server *fulmar.Server) {
+	r := &reflector{server: server}
+	// What is described here is sound, as a test sees; a mistake costs a description.
+	r.described, _ = described()
 	for _, name := range serviceNames() {
-		server.RegisterService(describe(name), &reflector{server: server})
+		server.RegisterService(describe(name), r)
 	}
 }
 
@@ -42,7 +46,11 @@ func describe(name string) *fulmar.ServiceDesc {
 	}}}
 }
 
-type reflector struct{ server *fulmar.Server }
+type reflector struct {
+	server *fulmar.Server
+	// described has files that are not among those that generated code registers.
+	described *protoregistry.Files
+}
 
 // ServesTools is how package fulmar knows that it should not wait when it stops: tools keep
 // their streams for as long as they run.
@@ -71,12 +79,19 @@ func (r *reflector) answer(asked *request, told map[string]bool) *response {
 		answer.services = r.server.Services()
 	case askFile:
 		var file protoreflect.FileDescriptor
-		if file, err = protoregistry.GlobalFiles.FindFileByPath(asked.text); err == nil {
+		if file, err = protoregistry.GlobalFiles.FindFileByPath(asked.text); err != nil {
+			file, err = r.described.FindFileByPath(asked.text)
+		}
+		if err == nil {
 			answer.files, err = withImports(file, told)
 		}
 	case askSymbol:
 		var found protoreflect.Descriptor
-		if found, err = protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(asked.text)); err == nil {
+		name := protoreflect.FullName(asked.text)
+		if found, err = protoregistry.GlobalFiles.FindDescriptorByName(name); err != nil {
+			found, err = r.described.FindDescriptorByName(name)
+		}
+		if err == nil {
 			answer.files, err = withImports(found.ParentFile(), told)
 		}
 	case askExtension:

@@ -29,7 +29,11 @@ func newReflector(t *testing.T) *reflector {
 	}
 	server.RegisterService(protoservice.PantryServiceDesc, struct{}{})
 	Register(server)
-	return &reflector{server: server}
+	files, err := described()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &reflector{server: server, described: files}
 }
 
 // namesOf returns the names of files that were told.
@@ -62,6 +66,13 @@ func TestAnswer_EveryQuestion(t *testing.T) {
 	}
 	if names := namesOf(t, r.answer(&request{kind: askSymbol, text: "fulmar.test.v1.Jar"}, told).files); !slices.Equal(names, whole[:2]) {
 		t.Errorf("without what was told: %q", names)
+	}
+	for _, asked := range []*request{
+		{kind: askFile, text: "grpc/health/v1/health.proto"}, {kind: askSymbol, text: "grpc.health.v1.Health"}, {kind: askSymbol, text: "grpc.health.v1.HealthListResponse"},
+	} {
+		if names := namesOf(t, r.answer(asked, told).files); !slices.Equal(names, []string{"grpc/health/v1/health.proto"}) {
+			t.Errorf("%q: files %q", asked.text, names)
+		}
 	}
 	for _, asked := range []*request{
 		{kind: askFile, text: "no.proto"}, {kind: askSymbol, text: "no.Symbol"}, {kind: askSymbol, text: "\xff"},

@@ -74,6 +74,9 @@ func grpcurl(ctx context.Context, address string, out io.Writer) error {
 		{[]string{"-d", `{"name": "TEA"}`, address, "quotes.v1.Quotes/Watch"}, []string{`"cents":"1"`, `"cents":"3"`}, false},
 		{[]string{"-d", `{"quantity": 2} {"quantity": 3}`, address, "quotes.v1.Quotes/Fill"}, []string{`"orders":2`, `"cents":"5"`}, false},
 		{[]string{"-d", `{"quantity": 2} {"quantity": 3}`, address, "quotes.v1.Quotes/Trade"}, []string{`"cents":"2"`, `"cents":"3"`}, false},
+		{[]string{address, "describe", "grpc.health.v1.Health"}, []string{"rpcWatch(.grpc.health.v1.HealthCheckRequest)returns(stream.grpc.health.v1.HealthCheckResponse);"}, false},
+		{[]string{address, "grpc.health.v1.Health/Check"}, []string{`"status":"SERVING"`}, false},
+		{[]string{address, "grpc.health.v1.Health/List"}, []string{`"statuses":{"":{"status":"SERVING"}}`}, false},
 		{[]string{"-d", `{"name": "gold"}`, address, "quotes.v1.Quotes/Last"}, []string{"Code:NotFound", `nosymbol"gold"`}, true},
 	} {
 		said, err := exec.CommandContext(ctx, "go", append([]string{"tool", "grpcurl", "-plaintext", "-max-time", "20"}, c.arguments...)...).CombinedOutput()

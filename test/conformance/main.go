@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/fulmar-rpc/fulmar"
+	"github.com/fulmar-rpc/fulmar/health"
 	"github.com/fulmar-rpc/fulmar/reflection"
 	"github.com/fulmar-rpc/fulmar/test/conformance/gen/quotes"
 )
@@ -76,6 +77,7 @@ func serving(ctx context.Context, secured fulmar.ServerTLS, do func(ctx context.
 	}
 	quotes.RegisterQuotesServer(server, market{})
 	reflection.Register(server)
+	health.Register(server)
 	address, err := server.Listen()
 	if err != nil {
 		return err
