@@ -689,9 +689,11 @@ const (
 	HTTP2EmptyData = 100
 
 	// HTTP2TinyData is how many DATA frames of less than HTTP2TinyDataBytes may come in
-	// HTTP2Period, and a quarter of all others: messages of gRPC have five at least.
-	HTTP2TinyData      = 1000
-	HTTP2TinyDataBytes = 5
+	// HTTP2Period, and a quarter of all others: messages of gRPC have five at least. One behind
+	// a frame of HTTP2DataBeforeTiny is what was left of a message.
+	HTTP2TinyData       = 1000
+	HTTP2TinyDataBytes  = 5
+	HTTP2DataBeforeTiny = 1 << 10
 
 	// HTTP2WindowUpdates is how many WINDOW_UPDATEs may come in HTTP2Period, one for each
 	// HTTP2WindowUpdateBytes that were sent, as Go sends two for 4 KiB, and two for each
@@ -700,7 +702,8 @@ const (
 	HTTP2WindowUpdateBytes = 1 << 10
 
 	// HTTP2OtherFrames is how many frames that do nothing may come in HTTP2Period, and one
-	// for each stream: settings, priorities, unknown types, what concerns closed streams.
+	// for each stream, three at a client: settings, priorities, unknown types, what concerns
+	// closed streams, and pings that come too soon at a client.
 	HTTP2OtherFrames = 1000
 
 	// HTTP2PingInterval is how long a peer waits between pings without messages in

@@ -85,7 +85,9 @@ func (r *grpcReply) headers(event *http2.Event) error {
 		case "content-type":
 			contentType = field.Value
 		case "grpc-encoding":
-			r.encoding = field.Value
+			if !r.answered { // messages are in front of trailers
+				r.encoding = field.Value
+			}
 		case "grpc-status", "grpc-message", "grpc-status-details-bin":
 			// How the call ended is said in the last headers. Elsewhere it is a mistake, or
 			// somebody between the two has made others of them.

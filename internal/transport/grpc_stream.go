@@ -97,8 +97,11 @@ func (m *clientMessages) obeyLocked(event *http2.Event) (ended bool) {
 func (m *clientMessages) headersLocked(event *http2.Event) error {
 	first := !m.reply.answered
 	err := m.reply.headers(event)
-	if m.encodingName = m.reply.encoding; m.encodingName != "" {
-		m.encoding = m.call.request.grpc.encodings.find(strings.ToLower(m.encodingName))
+	if first {
+		// Whoever receives reads these without the lock, behind the first message.
+		if m.encodingName = m.reply.encoding; m.encodingName != "" {
+			m.encoding = m.call.request.grpc.encodings.find(strings.ToLower(m.encodingName))
+		}
 	}
 	if first && !event.End && err == nil {
 		m.sayLocked(m.reply.pairs)

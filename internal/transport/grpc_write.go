@@ -187,13 +187,18 @@ func (c *grpcConn) wrote(full *linkbuf.Buffer, n int64, err error) bool {
 	c.spare = full
 	c.accepted += n
 	c.tellWrittenLocked()
-	if err != nil {
+	switch {
+	case err != nil:
 		c.writeErr, c.writing, c.leaving = err, false, true
 		c.room.Store(0)
 		c.swapped.Broadcast()
+	case !c.leaving && c.err == nil:
+		c.room.Store(int32(c.http2.Room())) // as much may have waited as may
 	}
 	c.mu.Unlock()
-	if err != nil {
+	if err == nil {
+		c.peer.roomFree()
+	} else {
 		c.peer.drop(c)
 		// A moment for the replies that the server has sent before it closed. An error means
 		// that the connection is closed, which read will notice.

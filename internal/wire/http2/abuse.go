@@ -42,10 +42,15 @@ func (c *Conn) calm(what string, got, limit int) *Error {
 	return connectionError(EnhanceYourCalm, "too many %s (limit %d, got %d)", what, limit, got)
 }
 
-// countOther counts a frame that does nothing.
+// countOther counts a frame that does nothing. Headers, trailers and the reset of an answer cross
+// the cancellation of a call, so that each stream excuses three at a client, and at a server one.
 func (c *Conn) countOther() error {
 	c.counts.others++
-	if allowed := limits.HTTP2OtherFrames + c.counts.streams; c.counts.others > allowed {
+	excused := c.counts.streams
+	if c.config.client {
+		excused *= 3
+	}
+	if allowed := limits.HTTP2OtherFrames + excused; c.counts.others > allowed {
 		return c.calm("frames without effect", c.counts.others, allowed)
 	}
 	return nil
@@ -111,12 +116,13 @@ func (c *Conn) countLong() error {
 	return nil
 }
 
-// countData counts a DATA frame by what it is good for.
+// countData counts a DATA frame by what it is good for. Everybody cuts messages into frames
+// of the same length, and what is left of some has a byte.
 func (c *Conn) countData(f *Frame) error {
 	c.counts.data++
 	n := len(f.Payload)
 	switch {
-	case f.Ends() || n >= limits.HTTP2TinyDataBytes:
+	case f.Ends() || n >= limits.HTTP2TinyDataBytes || n > 0 && c.isTail(f.Stream):
 	case n == 0:
 		c.counts.empty++
 		if c.counts.empty > limits.HTTP2EmptyData {
@@ -129,6 +135,12 @@ func (c *Conn) countData(f *Frame) error {
 		}
 	}
 	return nil
+}
+
+// isTail reports whether a DATA frame is behind one that was not small, on its stream.
+func (c *Conn) isTail(id uint32) bool {
+	s := c.streams[id]
+	return s != nil && s.dataBefore >= limits.HTTP2DataBeforeTiny
 }
 
 // countLost counts DATA of streams that we have reset. As much as the window of the
@@ -158,7 +170,8 @@ func (c *Conn) excuseSent() {
 // as often on their next connection. Anything else they take for an outage.
 const TooManyPings = "too_many_pings"
 
-// countPing counts pings that come too soon and that nothing excuses.
+// countPing counts pings that come too soon and that nothing excuses. A client puts up with
+// them, as far as with other frames without effect: servers ping as often as they were told to.
 func (c *Conn) countPing(now Nanoseconds) error {
 	const least = limits.HTTP2PingInterval * (100 - limits.HTTP2PingEarlyPercent) / 100
 	soon := c.pinged && now-c.lastPinged < Nanoseconds(least)
@@ -169,6 +182,8 @@ func (c *Conn) countPing(now Nanoseconds) error {
 	case c.excuses > 0:
 		c.excuses--
 		return nil
+	case c.config.client:
+		return c.countOther()
 	}
 	c.counts.strikes++
 	if c.counts.strikes > limits.HTTP2PingStrikes {

@@ -261,7 +261,7 @@ func (c *Conn) nextLost() (Event, bool) {
 		id := c.lost[0]
 		c.lost = c.lost[1:]
 		if s := c.streams[id]; s != nil {
-			return Event{Kind: EventReset, Stream: id, Value: s.value, Code: RefusedStream, NotExecuted: true}, true
+			return Event{Kind: EventReset, Stream: id, Value: s.value, Code: RefusedStream, NotExecuted: !s.answered}, true
 		}
 	}
 	c.lost = nil

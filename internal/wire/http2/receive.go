@@ -228,6 +228,7 @@ func (c *Conn) data(f *Frame, now Nanoseconds) (Event, error) {
 	case c.config.client && !s.answered:
 		return c.told(c.breach(s, ProtocolError, "DATA before HEADERS"))
 	}
+	s.dataBefore = n
 	if s.length >= 0 {
 		if s.length -= int64(n); s.length < 0 || f.Ends() && s.length > 0 {
 			return c.told(c.breach(s, ProtocolError, "body is not as long as content-length"))
@@ -256,6 +257,6 @@ func (c *Conn) rstStream(f *Frame, now Nanoseconds) (Event, error) {
 		return c.told(err)
 	}
 	c.closeStream(s)
-	// RFC 9113, 8.7.
-	return Event{Kind: EventReset, Stream: s.id, Value: s.value, Code: f.Code, NotExecuted: f.Code == RefusedStream}, nil
+	// RFC 9113, 8.7. Who has answered has looked at it, whatever the code says.
+	return Event{Kind: EventReset, Stream: s.id, Value: s.value, Code: f.Code, NotExecuted: f.Code == RefusedStream && !s.answered}, nil
 }

@@ -43,6 +43,9 @@ func (c *Conn) mayOpen() error {
 		return ErrGoingAway
 	case uint32(c.open) >= c.peer.streams:
 		return fmt.Errorf("%w (limit %d)", ErrStreams, c.peer.streams)
+	case c.out.Len()/2 >= c.config.unsentBytes:
+		// Data stops at the half of that, so that it keeps no headers from being sent.
+		return fmt.Errorf("%w: %d bytes wait to be sent (limit twice %d)", ErrStreams, c.out.Len(), c.config.unsentBytes)
 	}
 	return nil
 }

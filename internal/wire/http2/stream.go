@@ -91,6 +91,8 @@ type stream struct {
 	localDone bool
 	// length is what content-length promised and did not come yet, -1 without one.
 	length int64
+	// dataBefore is how much was in the last DATA frame that came.
+	dataBefore int
 	// sendWindow may be negative (RFC 9113, 6.9.2).
 	sendWindow int64
 	receive    window
