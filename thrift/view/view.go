@@ -53,12 +53,13 @@ const (
 	slotStates  = 3 // how many bits these take
 )
 
-// reset makes v the zero View. Patches are most of it, and are zero unless there are some:
-// to clear them takes as long as to check five fields.
+// reset makes v the zero View. Patches are most of it, and are zero but for the first ones if
+// there are some: to clear all takes as long as to check five fields, and longer while memory is
+// collected.
 func (v *View) reset() {
 	if v.count > 0 {
-		*v = View{}
-		return
+		clear(v.few[:min(int(v.count), fewPatches)]) // zero already if many has them
+		v.many, v.count = nil, 0
 	}
 	v.buf, v.lease, v.depth, v.repeated, v.partly = nil, nil, 0, false, false
 }
