@@ -211,7 +211,8 @@ func (g *streamPeer) giveUp(w *streamWaiter, cause error, refused bool) error {
 	case len(g.conns) > 0 && barren == 0:
 		return &CallError{Phase: PhaseAcquire, Err: fmt.Errorf("waiting for room for a call on one of %d connections: %w", len(g.conns), cause)}
 	case len(g.conns) > 0:
-		return &CallError{Phase: PhaseAcquire, Err: fmt.Errorf(
+		// One that takes nothing anywhere is to be left alone, as one that cannot be connected to.
+		return &CallError{Phase: PhaseAcquire, Refused: refused && barren == len(g.conns), Err: fmt.Errorf(
 			"waiting for room for a call on one of %d connections, on %d of which the server takes no streams now (limit 0): %w", len(g.conns), barren, cause)}
 	case time.Now().Before(g.openAfter):
 		cause = fmt.Errorf("the server took no streams on the last connection (limit 0): %w", cause)

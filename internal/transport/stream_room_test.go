@@ -91,6 +91,19 @@ func TestStreamPeer_NoStreams(t *testing.T) {
 	})
 }
 
+// TestStreamPeer_NoStreamsButElsewhere: where there are other instances calls have time left for
+// them, and who takes nothing counts as who cannot be connected to.
+func TestStreamPeer_NoStreamsButElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		peer := new(roomServer).peer(t, PoolConfig{Elsewhere: true, ConnectTimeout: time.Minute})
+		err := callFor(t, peer, 2*time.Second)
+		failed := new(CallError)
+		if !errors.As(err, &failed) || failed.Sent || !failed.Refused || !strings.Contains(err.Error(), "half of the time") {
+			t.Errorf("got %v, %+v", err, failed)
+		}
+	})
+}
+
 // TestStreamPeer_RoomLater: settings with room let those go on that wait, on the connection that
 // has it.
 func TestStreamPeer_RoomLater(t *testing.T) {
