@@ -48,3 +48,6 @@ func Kept(pieces [][]byte, skip, length int) [][]byte {
 	r.keepLocked(pieces, skip, length)
 	return r.messages
 }
+
+// StreamLock is what makes sure that one goroutine at a time sends on a stream.
+type StreamLock = streamLock

@@ -72,7 +72,7 @@ type clientStream struct {
 	answer atomic.Value
 
 	// One goroutine at a time sends, and one receives: these make sure of it.
-	sending, receiving sync.Mutex
+	sending, receiving streamLock
 	// sentAll: no message follows. Who sends knows it.
 	sentAll bool
 

@@ -3,7 +3,6 @@ package fulmar
 import (
 	"context"
 	"io"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -27,7 +26,7 @@ type openedStream struct {
 // with it as well, so each message goes either where the stream was open before, and again
 // where it is now, or only there.
 type replay struct {
-	mu sync.Mutex
+	mu streamLock
 	// off: nothing is kept, and the stream is not opened again: something came of it, it
 	// has sent too much, it was opened again before, or it has ended.
 	off atomic.Bool

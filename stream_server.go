@@ -7,7 +7,6 @@ import (
 	"io"
 	"iter"
 	"os"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -50,7 +49,7 @@ type serverStream struct {
 	messages *ServerMessages
 
 	// One goroutine at a time sends, and one receives: these make sure of it.
-	sending, receiving sync.Mutex
+	sending, receiving streamLock
 }
 
 // streamInProgress is what a handler may keep of a streaming call, in one piece.

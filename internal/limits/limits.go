@@ -335,7 +335,8 @@ const (
 	MultiplexedGrow = 64
 
 	// GrowPauseMin and GrowPauseMax bound the pause after a further connection
-	// could not be opened, which doubles with every failure.
+	// could not be opened, or a server of gRPC took no streams on it, which doubles
+	// with every failure.
 	GrowPauseMin = time.Second
 	GrowPauseMax = time.Minute
 

@@ -37,8 +37,8 @@ type CallError struct {
 	// Sent is true once every byte of the request was accepted by the network.
 	// The peer cannot have executed a call of which it has only a part.
 	Sent bool
-	// Refused is true if no connection could be opened and that is the address's
-	// doing: not the caller's, who may have given up, nor this process's.
+	// Refused is true if no connection could be opened, or none takes calls, and that is
+	// the address's doing: not the caller's, who may have given up, nor this process's.
 	Refused bool
 	Err     error
 }

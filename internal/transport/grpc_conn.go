@@ -44,10 +44,11 @@ type grpcConn struct {
 	http2 *http2.Conn
 	flow  http2Flow
 	calls map[uint32]*muxCall
-	// settles is closed when the server's settings have come, or the connection failed
-	// before.
-	settles   chan struct{}
-	isSettled bool
+	// settles is closed when the server's settings have come, which hasSettings says, or the
+	// connection failed before. One that is for a single call waits for settings with room.
+	settles     chan struct{}
+	isSettled   bool
+	hasSettings bool
 	// leaving: no call is added any more. why is what the server said about that. closing:
 	// there are no calls either, and the server is being told.
 	leaving, closing bool
@@ -93,6 +94,15 @@ func startGRPC(peer *streamPeer, lent *ClientConn) streamConn {
 func (c *grpcConn) load() (room, waiting int32) { return c.room.Load(), c.waiting.Load() }
 
 func (c *grpcConn) settled() <-chan struct{} { return c.settles }
+
+func (c *grpcConn) unsettled() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.hasSettings {
+		return "the server takes no streams (limit 0)"
+	}
+	return "no settings of HTTP/2 from the server"
+}
 
 // at returns a time as http2 wants it.
 func (c *grpcConn) at(now time.Time) http2.Nanoseconds { return http2.Nanoseconds(now.Sub(c.base)) }

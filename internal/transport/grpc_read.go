@@ -87,7 +87,7 @@ func (c *grpcConn) receive(b []byte) (did grpcRead, err error) {
 		}
 		event, used, need, err := c.http2.Next(b[did.used:], c.at(now))
 		if err != nil {
-			if !c.isSettled {
+			if !c.hasSettings {
 				err = fmt.Errorf("the server does not speak HTTP/2: %w", err)
 			}
 			return did, err
@@ -112,7 +112,10 @@ func (c *grpcConn) obeyLocked(event *http2.Event, now time.Time, did *grpcRead) 
 		return
 	case http2.EventSettings:
 		c.room.Store(int32(c.http2.Room()))
-		c.settleLocked()
+		c.hasSettings = true
+		if c.room.Load() > 0 || !c.peer.peer.config.Short {
+			c.settleLocked()
+		}
 		c.resumeLocked()
 		did.ended = true
 		return

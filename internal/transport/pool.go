@@ -309,7 +309,8 @@ func (p *Pool) grantLocked(wait *waiter, granted grant) {
 }
 
 // toShared sends all waiters away, and closes what is idle: there is a connection that
-// calls can share.
+// calls can share. Connections that are for one call each have nothing to share but the way
+// in which they are read.
 func (p *Pool) toShared(conn *ClientConn, shared sharing) {
 	for _, useless := range p.takeOver(conn, shared) {
 		p.discard(useless)
@@ -320,11 +321,14 @@ func (p *Pool) toShared(conn *ClientConn, shared sharing) {
 func (p *Pool) takeOver(conn *ClientConn, shared sharing) (idle []*ClientConn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	idle, p.idle = p.idle, nil
 	if _, known := p.all[conn]; known {
 		conn.shared = shared
 		p.sharing++
 	}
+	if p.config.Short {
+		return nil
+	}
+	idle, p.idle = p.idle, nil
 	for first := p.waiters.Front(); first != nil; first = p.waiters.Front() {
 		wait := first.Value.(*waiter)
 		p.unqueueLocked(wait)

@@ -41,8 +41,14 @@ type streamPeer struct {
 	waiting atomic.Int32
 	// opening: a connection is being opened.
 	opening bool
-	reaper  *time.Timer
-	closed  bool
+	// barren is how many of conns took no calls, although they had none, when somebody last
+	// looked. Without any other connection none is opened before openAfter; again is what does
+	// so then.
+	barren    int
+	openAfter time.Time
+	again     *time.Timer
+	reaper    *time.Timer
+	closed    bool
 }
 
 // streamWaiter is a call that waits for room for its stream.
@@ -60,8 +66,10 @@ type streamConn interface {
 	load() (room, waiting int32)
 	// call makes a unary call.
 	call(ctx context.Context, request *Request) (*Response, error)
-	// settled is closed when the connection takes calls, or failure says why it does not.
+	// settled is closed when the connection takes calls, or failure says why it does not;
+	// unsettled says what that lacks.
 	settled() <-chan struct{}
+	unsettled() string
 	failure() error
 	// leave makes it close when its last call has ended, leaveIfDue if it has been idle for
 	// so long, or is too old.
@@ -105,16 +113,14 @@ func (g *streamPeer) do(ctx context.Context, request *Request, messages opener) 
 		} else {
 			response, err = conn.call(ctx, request)
 		}
+		if g.peer.config.Short {
+			conn.leave() // Nobody else knows it.
+		}
 		switch {
 		case err == nil:
-			if g.peer.config.Short {
-				conn.leave()
-			}
 			return response, nil
-		case errors.Is(err, errFull) || errors.Is(err, errLeaving):
+		case !g.peer.config.Short && (errors.Is(err, errFull) || errors.Is(err, errLeaving)):
 			continue // The call has not begun, and pick does not return this one again.
-		case g.peer.config.Short:
-			conn.leave()
 		}
 		if g.pool.Closed() && !errors.Is(err, ErrClosed) {
 			err = &CallError{Phase: phaseOf(err), Sent: sent(err), Err: fmt.Errorf("%w (%w)", err, ErrClosed)}
@@ -200,10 +206,18 @@ func (g *streamPeer) giveUp(w *streamWaiter, cause error, refused bool) error {
 	if !g.removeLocked(w) {
 		g.serveLocked()
 	}
-	if len(g.conns) == 0 {
-		return &CallError{Phase: PhaseConnect, Refused: refused, Err: cause}
+	barren := g.barrenLocked()
+	switch {
+	case len(g.conns) > 0 && barren == 0:
+		return &CallError{Phase: PhaseAcquire, Err: fmt.Errorf("waiting for room for a call on one of %d connections: %w", len(g.conns), cause)}
+	case len(g.conns) > 0:
+		// One that takes nothing anywhere is to be left alone, as one that cannot be connected to.
+		return &CallError{Phase: PhaseAcquire, Refused: refused && barren == len(g.conns), Err: fmt.Errorf(
+			"waiting for room for a call on one of %d connections, on %d of which the server takes no streams now (limit 0): %w", len(g.conns), barren, cause)}
+	case time.Now().Before(g.openAfter):
+		cause = fmt.Errorf("the server took no streams on the last connection (limit 0): %w", cause)
 	}
-	return &CallError{Phase: PhaseAcquire, Err: fmt.Errorf("waiting for room for a call on one of %d connections: %w", len(g.conns), cause)}
+	return &CallError{Phase: PhaseConnect, Refused: refused, Err: cause}
 }
 
 // removeLocked takes a call out of those that wait, and returns false if it is not there.
@@ -251,11 +265,44 @@ func (g *streamPeer) serveLocked() {
 
 // openLocked opens a connection, unless one is being opened or there is a reason not to.
 func (g *streamPeer) openLocked() {
+	barren := g.barrenLocked()
+	if barren > g.barren {
+		// Opened in vain. The server has said that it takes nothing, so more connections are what
+		// it needs least; when it takes calls again it says so on those that there are.
+		g.peer.grew(false)
+		g.openAfter = time.Now().Add(limits.GrowPauseMin)
+	}
+	g.barren = barren
 	if g.opening || g.closed || len(g.conns) > 0 && (!g.pool.hasRoom() || !g.peer.mayGrow()) {
+		return
+	}
+	if pause := time.Until(g.openAfter); len(g.conns) == 0 && pause > 0 {
+		if g.again == nil {
+			g.again = time.AfterFunc(pause, g.openAgain)
+		}
 		return
 	}
 	g.opening = true
 	go g.open(g.came)
+}
+
+// openAgain opens a connection for calls that wait, behind one that took none.
+func (g *streamPeer) openAgain() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.again = nil
+	g.serveLocked()
+}
+
+// barrenLocked returns on how many connections the server takes no calls, although there are
+// none: what it takes may change (RFC 9113, 6.5.2), and be nothing for a while.
+func (g *streamPeer) barrenLocked() (n int) {
+	for _, c := range g.conns {
+		if room, waiting := c.load(); room <= 0 && waiting == 0 && c.failure() == nil {
+			n++
+		}
+	}
+	return n
 }
 
 // open opens a connection for calls that wait. A failure is told to those that waited
@@ -264,7 +311,6 @@ func (g *streamPeer) open(came uint64) {
 	err := errors.New("dial ended its goroutine")
 	var conn streamConn
 	defer func() {
-		g.peer.grew(err == nil)
 		var useless streamConn
 		defer func() {
 			if useless != nil {
@@ -278,6 +324,9 @@ func (g *streamPeer) open(came uint64) {
 			if err = g.addLocked(conn); err != nil {
 				useless = conn
 			}
+		}
+		if err != nil || g.barrenLocked() == 0 {
+			g.peer.grew(err == nil)
 		}
 		if err != nil && len(g.conns) == 0 {
 			for e := g.waiters.Front(); e != nil; {
@@ -308,7 +357,8 @@ func (g *streamPeer) addLocked(conn streamConn) error {
 
 // dial opens a connection and waits until it takes calls: in HTTP/2 until the server has
 // answered with its settings, because before that nobody knows how many calls it takes, nor
-// whether it speaks HTTP/2.
+// whether it speaks HTTP/2. One that is for a single call is of no use before there is room
+// for that.
 func (g *streamPeer) dial(ctx context.Context) (streamConn, error) {
 	began := time.Now()
 	lent, err := g.pool.Acquire(ctx)
@@ -335,9 +385,9 @@ func (g *streamPeer) dial(ctx context.Context) (streamConn, error) {
 		}
 		return nil, &CallError{Phase: PhaseConnect, Refused: !errors.Is(err, ErrClosed), Err: opened(err)}
 	case <-late:
-		err = &CallError{Phase: PhaseConnect, Refused: true, Err: fmt.Errorf("no settings of HTTP/2 from the server within the connect timeout of %v", limit)}
+		err = &CallError{Phase: PhaseConnect, Refused: true, Err: fmt.Errorf("%s within the connect timeout of %v", conn.unsettled(), limit)}
 	case <-ctx.Done():
-		err = &CallError{Phase: PhaseConnect, Err: ctx.Err()}
+		err = &CallError{Phase: PhaseConnect, Err: fmt.Errorf("%s: %w", conn.unsettled(), ctx.Err())}
 	}
 	conn.fail(err)
 	return nil, err
@@ -426,6 +476,9 @@ func (g *streamPeer) close() {
 	g.closed = true
 	if g.reaper != nil {
 		g.reaper.Stop()
+	}
+	if g.again != nil {
+		g.again.Stop()
 	}
 	for g.waiters.Len() > 0 {
 		g.grantLocked(g.waiters.Front().Value.(*streamWaiter), &CallError{Phase: PhaseAcquire, Err: ErrClosed})

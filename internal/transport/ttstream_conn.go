@@ -71,6 +71,8 @@ func (c *ttstreamConn) load() (room, waiting int32) { return c.room.Load(), c.wa
 
 func (c *ttstreamConn) settled() <-chan struct{} { return c.ready }
 
+func (c *ttstreamConn) unsettled() string { return "no answer from the server" }
+
 // errNoUnary is why a unary call cannot be made on a connection for streams.
 var errNoUnary = errors.New("the connection is for streams")
 
