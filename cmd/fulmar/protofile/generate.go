@@ -32,7 +32,7 @@ func (l *loading) generate(units []*unit) gen.Loaded {
 		}
 		program = l.model(units, plugin)
 		for _, u := range units {
-			if u.services == nil || l.existing && u.importPath != l.request.ImportPrefix+"/"+u.folder {
+			if !l.prints(u) {
 				continue
 			}
 			file := plugin.FilesByPath[u.proto.GetName()]
