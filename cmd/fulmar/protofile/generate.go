@@ -83,12 +83,14 @@ func (l *loading) messages(units []*unit, plugin *protogen.Plugin) ([]gen.File, 
 	}
 	var files []gen.File
 	declared := map[*schema.Package][]string{}
+	declarations := declarations{first: map[*schema.Package]map[string]*unit{}}
 	bytes := 0
 	for _, file := range response.GetFile() {
 		folder, name := path.Split(file.GetName())
 		base, _, _ := strings.Cut(name, ".")
 		u := byFile[folder+base]
-		if u == nil {
+		alternative := u == nil
+		if alternative {
 			u = byFile[folder+strings.TrimSuffix(base, "_protoopaque")]
 		}
 		if u == nil {
@@ -103,12 +105,16 @@ func (l *loading) messages(units []*unit, plugin *protogen.Plugin) ([]gen.File, 
 			return nil, err
 		}
 		declared[u.services] = append(declared[u.services], names...)
+		if !alternative { // It is compiled in place of the other file, and has its names.
+			declarations.add(u, names)
+		}
 		files = append(files, gen.File{Path: file.GetName(), Content: []byte(content)})
 	}
 	for pkg, names := range declared {
 		slices.Sort(names)
 		pkg.Declared = slices.Compact(names)
 	}
+	l.reportTwice(declarations.twice, plugin)
 	return files, nil
 }
 
