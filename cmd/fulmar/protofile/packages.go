@@ -86,12 +86,18 @@ func (u *unit) namespace() string {
 
 func baseOf(name string) string { return strings.TrimSuffix(path.Base(name), path.Ext(name)) }
 
-// declared returns the import path and the name that go_package gives, the path as if it
-// began at the output folder if that is how it is written.
+// declared returns the import path and the name that go_package gives. The path begins at
+// the output folder if it is written so, or is none that Go could fetch, as Kitex has it:
+// its first element has no dot, and is not that of the output folder's own path.
 func (l *loading) declared(u *unit) (importPath, name string) {
 	importPath, name, _ = strings.Cut(u.proto.GetOptions().GetGoPackage(), ";")
-	if strings.HasPrefix(importPath, "./") || importPath == "." {
+	first, _, _ := strings.Cut(importPath, "/")
+	own, _, _ := strings.Cut(l.request.ImportPrefix, "/")
+	switch {
+	case first == ".":
 		importPath = path.Join(l.request.ImportPrefix, importPath)
+	case importPath != "" && first != own && !strings.Contains(first, "."):
+		importPath = l.request.ImportPrefix + "/" + importPath // What is not clean is refused.
 	}
 	importPath = strings.TrimSuffix(importPath, "/")
 	if importPath != "" && name == "" {
@@ -145,7 +151,7 @@ func (l *loading) place(u *unit) {
 		u.importPath, u.name = importPath, name
 		return
 	case importPath == prefix:
-		l.errorf(at, "go_package %q is the output folder itself, expected a folder below it; name the folder above as the output (-o)", clip(importPath))
+		l.errorf(at, "go_package %q is the output folder itself, expected a folder below it; name the folder above as the output (-o), or choose a folder with --namespace %s=<folder>", clip(u.proto.GetOptions().GetGoPackage()), u.namespace())
 		return
 	default:
 		l.errorf(at, "go_package %q is not below the import path of the output folder, %q; change one of them, or choose a folder with --namespace %s=<folder>, or make services only with --messages=existing",
