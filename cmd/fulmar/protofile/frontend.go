@@ -52,9 +52,11 @@ type loading struct {
 	request  gen.LoadRequest
 	existing bool
 	files    idl.FileSystem
-	// roots are the folders that names of files are relative to, readable the real names of
-	// folders that may be read besides.
+	// roots are the folders that names of files are relative to, of which the first,
+	// included, are those of -I, and readable the real names of folders that may be read
+	// besides.
 	roots    []root
+	included int
 	readable []string
 	// bytes, words and columns are what the files to come may still hold.
 	bytes, words, columns int

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"google.golang.org/protobuf/cmd/protoc-gen-go/internal_gengo"
@@ -23,8 +24,15 @@ import (
 
 // generate makes the messages, and the model of the services.
 func (l *loading) generate(units []*unit) gen.Loaded {
+	for _, u := range units {
+		l.refuseMessageSets(u, u.proto.GetMessageType(), pathMessage)
+	}
+	if l.errors > 0 {
+		return gen.Loaded{}
+	}
 	var files []gen.File
 	var program *schema.Program
+	var printing *unit
 	err := guard(func() error {
 		plugin, err := protogen.Options{}.New(requestOf(units))
 		if err != nil {
@@ -35,21 +43,48 @@ func (l *loading) generate(units []*unit) gen.Loaded {
 			if !l.prints(u) {
 				continue
 			}
+			printing = u
 			file := plugin.FilesByPath[u.proto.GetName()]
 			file.GeneratedFilenamePrefix = u.folder + "/" + u.base
 			internal_gengo.GenerateFile(plugin, file)
 		}
+		printing = nil
 		files, err = l.messages(units, plugin)
 		return err
 	})
 	if err != nil {
-		l.errorf(schema.Position{File: l.shownName(units[len(units)-1].proto.GetName())}, "the generator of messages: %s", err)
+		at := schema.Position{File: "fulmar gen"}
+		for _, u := range units {
+			// The generator quotes the name of the file that it cannot read.
+			if name := u.proto.GetName(); u == printing || printing == nil && strings.Contains(err.Error(), "FileDescriptorProto "+strconv.Quote(name)) {
+				at.File = l.shownName(name)
+				break
+			}
+		}
+		l.errorf(at, "the generator of messages: %s", err)
 		return gen.Loaded{}
 	}
 	if l.existing {
 		files = nil
 	}
 	return gen.Loaded{Program: program, Files: files}
+}
+
+// Numbers of fields that lead to messages and those within them.
+const (
+	pathMessage = 4
+	pathNested  = 3
+)
+
+// refuseMessageSets says where the messages are that Go's library does not know.
+func (l *loading) refuseMessageSets(u *unit, messages []*descriptorpb.DescriptorProto, path ...int32) {
+	for i, message := range messages {
+		here := append(slices.Clip(path), int32(i))
+		if message.GetOptions().GetMessageSetWireFormat() {
+			l.errorf(u.position(append(slices.Clip(here), pathName)...), "message %s has the option message_set_wire_format, which Go's Protobuf does not have: encode it as a usual message", clip(message.GetName()))
+		}
+		l.refuseMessageSets(u, message.GetNestedType(), append(here, pathNested)...)
+	}
 }
 
 // requestOf asks for the Go types of all files. Their packages are parameters, so that the
@@ -102,7 +137,7 @@ func (l *loading) messages(units []*unit, plugin *protogen.Plugin) ([]gen.File, 
 		content := gen.FileHeader(fileOf(u)) + "\n\n" + file.GetContent()
 		names, err := topLevel(content)
 		if err != nil {
-			return nil, err
+			return nil, errorText(file.GetName() + ": " + err.Error())
 		}
 		declared[u.services] = append(declared[u.services], names...)
 		if !alternative { // It is compiled in place of the other file, and has its names.

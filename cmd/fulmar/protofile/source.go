@@ -33,6 +33,7 @@ func (l *loading) names() []string {
 	if l.errors > 0 {
 		return nil
 	}
+	l.included = len(l.roots)
 	var names []string
 	for _, file := range l.request.Files {
 		if name, ok := l.name(file); ok && !slices.Contains(names, name) {
@@ -64,6 +65,14 @@ func (l *loading) name(file string) (name string, ok bool) {
 		return "", false
 	}
 	real, err := l.files.RealPath(shown)
+	if errors.Is(err, fs.ErrNotExist) {
+		// As with protoc, a name may be the one that imports have.
+		if _, _, err := l.findIn(l.roots[:l.included], shown); err == nil {
+			return shown, true
+		}
+		l.errorf(at, "no such file; names are relative to the working directory, or else to a folder of -I")
+		return "", false
+	}
 	if err != nil {
 		l.errorf(at, "cannot be read: %s", reason(err))
 		return "", false
@@ -98,11 +107,13 @@ func (l *loading) name(file string) (name string, ok bool) {
 }
 
 // find looks for a file in the roots.
-func (l *loading) find(name string) (shown, real string, err error) {
+func (l *loading) find(name string) (shown, real string, err error) { return l.findIn(l.roots, name) }
+
+func (l *loading) findIn(roots []root, name string) (shown, real string, err error) {
 	if !fs.ValidPath(name) || strings.ContainsAny(name, `\,=`) || strings.ContainsFunc(name, unicode.IsControl) {
 		return "", "", errors.New("expected the name of a file relative to a folder of -I, without . and .. and without commas")
 	}
-	for _, r := range l.roots {
+	for _, r := range roots {
 		shown = path.Join(r.shown, name)
 		real, err = l.files.RealPath(shown)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -117,7 +128,7 @@ func (l *loading) find(name string) (shown, real string, err error) {
 		return shown, real, nil
 	}
 	var folders []string
-	for _, r := range l.roots {
+	for _, r := range roots {
 		folders = append(folders, r.shown)
 	}
 	return "", "", fmt.Errorf("%w in %s; -I names other folders that imports are relative to", errMissing, clip(strings.Join(folders, ", ")))
