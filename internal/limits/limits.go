@@ -831,15 +831,29 @@ const (
 	// constants and typedefs of typedefs can double with every line. A million
 	// are 20,000 structs of 20 fields, and stay below 1 GiB of memory.
 	IDLNodes = 1 << 20
-	// IDLWords bounds the words and marks of all .proto files of one run: a field takes
-	// six, so that they are some 15,000 messages of 20 fields. What compiles them takes
+	// IDLWords bounds the words, marks and comments of all .proto files of one run: a field
+	// takes six, so that they are some 15,000 messages of 20 fields. What compiles them takes
 	// 200 bytes and more for each.
 	IDLWords = 2 << 20
-	// ProtoNames bounds the names that the description of one .proto file has, roughly: of
-	// messages, fields, values of enums and services. The official generator prints each on
-	// a line of one expression, which takes Go's printer time by the square: 10 s for so
-	// many.
-	ProtoNames = 20_000
+	// ProtoColumns bounds the sum of the columns at which the words, marks and comments of
+	// all .proto files of one run begin. What compiles them counts the column of a word from
+	// the start of its line, several times: 2 ns for each byte before it, 1 s for so many.
+	// Files of IDLWords in lines of 80 bytes have a sixth of it, and one line of 60 KiB has
+	// all of it.
+	ProtoColumns = 512 << 20
+	// ProtoDescriptionLines bounds the lines that the description of one .proto file has in
+	// its code: the official generator begins one behind each byte 10 of it. Names of
+	// messages, fields, values of enums and services have such a byte before them, and some
+	// numbers and lengths have it in them. All lines are one expression, which takes Go's
+	// printer time by the square: 6 s for so many.
+	ProtoDescriptionLines = 20_000
+	// ProtoDescriptionFiles is how many files with ProtoDescriptionLines may be printed in
+	// one run, and as many shorter ones as take that time. A file that is imported publicly
+	// from another Go package is printed once more for each that imports it.
+	ProtoDescriptionFiles = 4
+	// ProtoDescriptionLinesLeast is how many lines a short file counts for at least: what
+	// is printed beside them takes half a millisecond.
+	ProtoDescriptionLinesLeast = 200
 	// IDLTextBytes of a string that is written out count as one more node: a
 	// short definition can name a long constant any number of times.
 	IDLTextBytes = 16

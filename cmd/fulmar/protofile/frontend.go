@@ -35,7 +35,7 @@ func (f *FrontEnd) Reads(name string) bool { return strings.EqualFold(path.Ext(n
 
 // Load implements gen.FrontEnd.
 func (f *FrontEnd) Load(request gen.LoadRequest) gen.Loaded {
-	l := &loading{request: request, existing: f.ExistingMessages, files: f.FileSystem, bytes: limits.IDLBytes, words: limits.IDLWords, shown: map[string]string{}}
+	l := &loading{request: request, existing: f.ExistingMessages, files: f.FileSystem, bytes: limits.IDLBytes, words: limits.IDLWords, columns: limits.ProtoColumns, shown: map[string]string{}}
 	if l.files == nil {
 		l.files = idl.OperatingSystem()
 	}
@@ -52,12 +52,14 @@ type loading struct {
 	request  gen.LoadRequest
 	existing bool
 	files    idl.FileSystem
-	// roots are the folders that names of files are relative to, readable the real names of
-	// folders that may be read besides.
+	// roots are the folders that names of files are relative to, of which the first,
+	// included, are those of -I, and readable the real names of folders that may be read
+	// besides.
 	roots    []root
+	included int
 	readable []string
-	// bytes and words are what the files to come may still hold.
-	bytes, words int
+	// bytes, words and columns are what the files to come may still hold.
+	bytes, words, columns int
 	// shown maps the names of files to those that the user can open.
 	shown map[string]string
 

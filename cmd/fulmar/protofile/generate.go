@@ -8,6 +8,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"google.golang.org/protobuf/cmd/protoc-gen-go/internal_gengo"
@@ -23,8 +24,15 @@ import (
 
 // generate makes the messages, and the model of the services.
 func (l *loading) generate(units []*unit) gen.Loaded {
+	for _, u := range units {
+		l.refuseMessageSets(u, u.proto.GetMessageType(), pathMessage)
+	}
+	if l.errors > 0 {
+		return gen.Loaded{}
+	}
 	var files []gen.File
 	var program *schema.Program
+	var printing *unit
 	err := guard(func() error {
 		plugin, err := protogen.Options{}.New(requestOf(units))
 		if err != nil {
@@ -32,24 +40,51 @@ func (l *loading) generate(units []*unit) gen.Loaded {
 		}
 		program = l.model(units, plugin)
 		for _, u := range units {
-			if u.services == nil || l.existing && u.importPath != l.request.ImportPrefix+"/"+u.folder {
+			if !l.prints(u) {
 				continue
 			}
+			printing = u
 			file := plugin.FilesByPath[u.proto.GetName()]
 			file.GeneratedFilenamePrefix = u.folder + "/" + u.base
 			internal_gengo.GenerateFile(plugin, file)
 		}
+		printing = nil
 		files, err = l.messages(units, plugin)
 		return err
 	})
 	if err != nil {
-		l.errorf(schema.Position{File: l.shownName(units[len(units)-1].proto.GetName())}, "the generator of messages: %s", err)
+		at := schema.Position{File: "fulmar gen"}
+		for _, u := range units {
+			// The generator quotes the name of the file that it cannot read.
+			if name := u.proto.GetName(); u == printing || printing == nil && strings.Contains(err.Error(), "FileDescriptorProto "+strconv.Quote(name)) {
+				at.File = l.shownName(name)
+				break
+			}
+		}
+		l.errorf(at, "the generator of messages: %s", err)
 		return gen.Loaded{}
 	}
 	if l.existing {
 		files = nil
 	}
 	return gen.Loaded{Program: program, Files: files}
+}
+
+// Numbers of fields that lead to messages and those within them.
+const (
+	pathMessage = 4
+	pathNested  = 3
+)
+
+// refuseMessageSets says where the messages are that Go's library does not know.
+func (l *loading) refuseMessageSets(u *unit, messages []*descriptorpb.DescriptorProto, path ...int32) {
+	for i, message := range messages {
+		here := append(slices.Clip(path), int32(i))
+		if message.GetOptions().GetMessageSetWireFormat() {
+			l.errorf(u.position(append(slices.Clip(here), pathName)...), "message %s has the option message_set_wire_format, which Go's Protobuf does not have: encode it as a usual message", clip(message.GetName()))
+		}
+		l.refuseMessageSets(u, message.GetNestedType(), append(here, pathNested)...)
+	}
 }
 
 // requestOf asks for the Go types of all files. Their packages are parameters, so that the
@@ -83,12 +118,14 @@ func (l *loading) messages(units []*unit, plugin *protogen.Plugin) ([]gen.File, 
 	}
 	var files []gen.File
 	declared := map[*schema.Package][]string{}
+	declarations := declarations{first: map[*schema.Package]map[string]*unit{}}
 	bytes := 0
 	for _, file := range response.GetFile() {
 		folder, name := path.Split(file.GetName())
 		base, _, _ := strings.Cut(name, ".")
 		u := byFile[folder+base]
-		if u == nil {
+		alternative := u == nil
+		if alternative {
 			u = byFile[folder+strings.TrimSuffix(base, "_protoopaque")]
 		}
 		if u == nil {
@@ -100,15 +137,19 @@ func (l *loading) messages(units []*unit, plugin *protogen.Plugin) ([]gen.File, 
 		content := gen.FileHeader(fileOf(u)) + "\n\n" + file.GetContent()
 		names, err := topLevel(content)
 		if err != nil {
-			return nil, err
+			return nil, errorText(file.GetName() + ": " + err.Error())
 		}
 		declared[u.services] = append(declared[u.services], names...)
+		if !alternative { // It is compiled in place of the other file, and has its names.
+			declarations.add(u, names)
+		}
 		files = append(files, gen.File{Path: file.GetName(), Content: []byte(content)})
 	}
 	for pkg, names := range declared {
 		slices.Sort(names)
 		pkg.Declared = slices.Compact(names)
 	}
+	l.reportTwice(declarations.twice, plugin)
 	return files, nil
 }
 

@@ -33,6 +33,9 @@ func archive(text string) (*protofile.FrontEnd, gen.LoadRequest) {
 			front.ExistingMessages = true
 		case words[i] == "-noprefix":
 			request.ImportPrefix = ""
+		case words[i] == "-prefix" && i+1 < len(words):
+			i++
+			request.ImportPrefix = words[i]
 		case words[i] == "-namespace" && i+1 < len(words):
 			i++
 			old, other, _ := strings.Cut(words[i], "=")

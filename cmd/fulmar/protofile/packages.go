@@ -68,6 +68,9 @@ func (l *loading) assignPackages(units []*unit) {
 	if l.errors == 0 {
 		l.group(units)
 	}
+	if l.errors == 0 {
+		l.checkTime(units)
+	}
 	if l.errors == 0 && !l.existing {
 		l.checkCycles(units)
 	}
@@ -83,12 +86,18 @@ func (u *unit) namespace() string {
 
 func baseOf(name string) string { return strings.TrimSuffix(path.Base(name), path.Ext(name)) }
 
-// declared returns the import path and the name that go_package gives, the path as if it
-// began at the output folder if that is how it is written.
+// declared returns the import path and the name that go_package gives. The path begins at
+// the output folder if it is written so, or is none that Go could fetch, as Kitex has it:
+// its first element has no dot, and is not that of the output folder's own path.
 func (l *loading) declared(u *unit) (importPath, name string) {
 	importPath, name, _ = strings.Cut(u.proto.GetOptions().GetGoPackage(), ";")
-	if strings.HasPrefix(importPath, "./") || importPath == "." {
+	first, _, _ := strings.Cut(importPath, "/")
+	own, _, _ := strings.Cut(l.request.ImportPrefix, "/")
+	switch {
+	case first == ".":
 		importPath = path.Join(l.request.ImportPrefix, importPath)
+	case importPath != "" && first != own && !strings.Contains(first, "."):
+		importPath = l.request.ImportPrefix + "/" + importPath // What is not clean is refused.
 	}
 	importPath = strings.TrimSuffix(importPath, "/")
 	if importPath != "" && name == "" {
@@ -142,7 +151,7 @@ func (l *loading) place(u *unit) {
 		u.importPath, u.name = importPath, name
 		return
 	case importPath == prefix:
-		l.errorf(at, "go_package %q is the output folder itself, expected a folder below it; name the folder above as the output (-o)", clip(importPath))
+		l.errorf(at, "go_package %q is the output folder itself, expected a folder below it; name the folder above as the output (-o), or choose a folder with --namespace %s=<folder>", clip(u.proto.GetOptions().GetGoPackage()), u.namespace())
 		return
 	default:
 		l.errorf(at, "go_package %q is not below the import path of the output folder, %q; change one of them, or choose a folder with --namespace %s=<folder>, or make services only with --messages=existing",
@@ -214,9 +223,6 @@ func (l *loading) group(units []*unit) {
 			l.errorf(at, "Go package %s: is called %s here and %s in another file; give it one name in go_package, behind a semicolon", u.folder, name, known.Name)
 		}
 		u.base = fileName(baseOf(u.proto.GetName()))
-		if lines := linesOf(u.proto); lines > limits.ProtoNames {
-			l.errorf(schema.Position{File: l.shownName(u.proto.GetName())}, "has too many names (limit about %d, got %d): move some to another file of the package", limits.ProtoNames, lines)
-		}
 		file := folded + "/" + u.base
 		if other := files[file]; other != nil {
 			l.errorf(at, "Go package %s: its files %s and %s have the same name; rename one or give it another package", u.folder,
@@ -226,6 +232,45 @@ func (l *loading) group(units []*unit) {
 		known.Root = known.Root || u.named
 		u.services = known
 	}
+}
+
+// checkTime refuses what would be printed for minutes: the description of a file is one
+// expression with a line for most names, and takes the square of its lines.
+func (l *loading) checkTime(units []*unit) {
+	const most = limits.ProtoDescriptionFiles * limits.ProtoDescriptionLines * limits.ProtoDescriptionLines
+	byName := map[string]*unit{}
+	costs := map[*unit]int64{}
+	total := int64(0)
+	for _, u := range units { // imported ones first
+		byName[u.proto.GetName()] = u
+		at := schema.Position{File: l.shownName(u.proto.GetName())}
+		lines := linesOf(u.proto)
+		if l.prints(u) && lines > limits.ProtoDescriptionLines {
+			l.errorf(at, "its description takes too many lines of code (limit %d, got %d), which are a line for each name of a message, field, value or service, and for some numbers: move some to another file of the package",
+				limits.ProtoDescriptionLines, lines)
+		}
+		counted := int64(max(lines, limits.ProtoDescriptionLinesLeast))
+		cost := min(counted*counted, most+1)
+		for _, index := range u.proto.GetPublicDependency() {
+			if imported := byName[u.proto.GetDependency()[index]]; imported != nil && imported.importPath != u.importPath {
+				cost = min(cost+costs[imported], most+1)
+			}
+		}
+		costs[u] = cost
+		if !l.prints(u) {
+			continue
+		}
+		if total += cost; total > most {
+			l.errorf(at, "the descriptions of all files together take too long to print (limit %d files of %d lines, or more that are shorter; each public import counts as the imported file): generate fewer files in one run",
+				limits.ProtoDescriptionFiles, limits.ProtoDescriptionLines)
+			return
+		}
+	}
+}
+
+// prints says whether messages of the file are printed.
+func (l *loading) prints(u *unit) bool {
+	return u.services != nil && (!l.existing || u.importPath == l.request.ImportPrefix+"/"+u.folder)
 }
 
 // linesOf is how many lines the description of a file takes in its code: one ends where

@@ -33,6 +33,7 @@ func (l *loading) names() []string {
 	if l.errors > 0 {
 		return nil
 	}
+	l.included = len(l.roots)
 	var names []string
 	for _, file := range l.request.Files {
 		if name, ok := l.name(file); ok && !slices.Contains(names, name) {
@@ -64,6 +65,14 @@ func (l *loading) name(file string) (name string, ok bool) {
 		return "", false
 	}
 	real, err := l.files.RealPath(shown)
+	if errors.Is(err, fs.ErrNotExist) {
+		// As with protoc, a name may be the one that imports have.
+		if _, _, err := l.findIn(l.roots[:l.included], shown); err == nil {
+			return shown, true
+		}
+		l.errorf(at, "no such file; names are relative to the working directory, or else to a folder of -I")
+		return "", false
+	}
 	if err != nil {
 		l.errorf(at, "cannot be read: %s", reason(err))
 		return "", false
@@ -98,11 +107,13 @@ func (l *loading) name(file string) (name string, ok bool) {
 }
 
 // find looks for a file in the roots.
-func (l *loading) find(name string) (shown, real string, err error) {
+func (l *loading) find(name string) (shown, real string, err error) { return l.findIn(l.roots, name) }
+
+func (l *loading) findIn(roots []root, name string) (shown, real string, err error) {
 	if !fs.ValidPath(name) || strings.ContainsAny(name, `\,=`) || strings.ContainsFunc(name, unicode.IsControl) {
 		return "", "", errors.New("expected the name of a file relative to a folder of -I, without . and .. and without commas")
 	}
-	for _, r := range l.roots {
+	for _, r := range roots {
 		shown = path.Join(r.shown, name)
 		real, err = l.files.RealPath(shown)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -117,7 +128,7 @@ func (l *loading) find(name string) (shown, real string, err error) {
 		return shown, real, nil
 	}
 	var folders []string
-	for _, r := range l.roots {
+	for _, r := range roots {
 		folders = append(folders, r.shown)
 	}
 	return "", "", fmt.Errorf("%w in %s; -I names other folders that imports are relative to", errMissing, clip(strings.Join(folders, ", ")))
@@ -135,8 +146,7 @@ func (l *loading) read(name string) (string, error) {
 	}
 	l.shown[name] = shown
 	l.bytes -= len(content)
-	words, problem, line := scan(string(content), l.words)
-	l.words -= words
+	problem, line := l.scan(string(content))
 	if problem != "" {
 		l.errorf(schema.Position{File: shown, Line: line, Column: 1}, "%s", problem)
 		return "", errReported
@@ -158,16 +168,17 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// scan counts words and marks, and says what keeps a text from being compiled: the parser
-// and what follows it call themselves for what is nested, and take memory by the word.
-func scan(text string, limit int) (words int, problem string, line int) {
-	line = 1
+// scan counts words, marks and comments, and says what keeps a text from being compiled:
+// the parser and what follows it call themselves for what is nested, take memory by the
+// word, and time by the column of each.
+func (l *loading) scan(text string) (problem string, line int) {
+	at := place{line: 1}
 	depth, inWord := 0, false
 	for i := 0; i < len(text); i++ {
 		c := text[i]
 		if c == '_' || c == '.' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' {
 			if !inWord {
-				words++
+				l.word(&at, i)
 			}
 			inWord = true
 			continue
@@ -175,27 +186,32 @@ func scan(text string, limit int) (words int, problem string, line int) {
 		inWord = false
 		switch {
 		case c == '\n':
-			line++
+			at.newLine(i)
 		case c <= ' ':
-		case c == '/' && strings.HasPrefix(text[i:], "//"):
-			i += max(strings.IndexByte(text[i:], '\n'), 0)
-			if text[i] != '\n' {
-				i = len(text)
-			} else {
-				line++
+		case strings.HasPrefix(text[i:], "//"):
+			l.word(&at, i)
+			length := strings.IndexByte(text[i:], '\n')
+			if length < 0 {
+				return "", 0
 			}
-		case c == '/' && strings.HasPrefix(text[i:], "/*"):
+			i += length
+			at.newLine(i)
+		case strings.HasPrefix(text[i:], "/*"):
+			l.word(&at, i)
 			length := strings.Index(text[i+2:], "*/")
 			if length < 0 {
-				return words, "", line // the parser says so
+				return "", 0 // the parser says so
 			}
-			line += strings.Count(text[i:i+2+length], "\n")
+			if last := strings.LastIndexByte(text[i:i+2+length], '\n'); last >= 0 {
+				at.line += strings.Count(text[i:i+last], "\n")
+				at.newLine(i + last)
+			}
 			i += length + 3
 		case c == '"' || c == '\'':
-			words++
+			l.word(&at, i)
 			i = skipString(text, i)
 		default:
-			words++
+			l.word(&at, i)
 			switch c {
 			case '{', '[', '(', '<':
 				depth++
@@ -205,12 +221,39 @@ func scan(text string, limit int) (words int, problem string, line int) {
 		}
 		switch {
 		case depth > limits.IDLTypeDepth:
-			return words, fmt.Sprintf("brackets are nested too deeply (limit %d)", limits.IDLTypeDepth), line
-		case words > limit:
-			return words, fmt.Sprintf("too many words in all files together (limit %d)", limits.IDLWords), line
+			return fmt.Sprintf("brackets are nested too deeply (limit %d)", limits.IDLTypeDepth), at.line
+		case l.words < 0:
+			return fmt.Sprintf("too many words in all files together (limit %d)", limits.IDLWords), at.line
+		case l.columns < 0:
+			at.newLine(i)
+			return fmt.Sprintf("the line is too long: the columns of the words of all files add up to more than %d, of which those of this line are %d; break it",
+				limits.ProtoColumns, at.worst), at.worstLine
 		}
 	}
-	return words, "", line
+	return "", 0
+}
+
+// place is where a text is read.
+type place struct {
+	line, start int
+	// columns are those of the words of the line that were read, worst those of the worst
+	// line, which is the one to tell the user of.
+	columns, worst, worstLine int
+}
+
+// newLine begins the line behind i.
+func (p *place) newLine(i int) {
+	if p.columns > p.worst {
+		p.worst, p.worstLine = p.columns, p.line
+	}
+	p.line, p.start, p.columns = p.line+1, i+1, 0
+}
+
+// word counts the one that begins at i.
+func (l *loading) word(at *place, i int) {
+	l.words--
+	l.columns -= i - at.start
+	at.columns += i - at.start
 }
 
 // skipString returns where the string that begins at i ends: at its quote, or its line.
