@@ -164,6 +164,7 @@ func (c *Client) call(ctx context.Context, name string, request, reply any, o *c
 	if err != nil {
 		return err
 	}
+	request = filled(request)
 	if err := o.checkSent(request); err != nil {
 		return err
 	}

@@ -142,7 +142,7 @@ func (s *serverStream) SendMsg(message any) error {
 	s.mu.Lock()
 	s.sent = true
 	s.mu.Unlock()
-	err := s.messages.Send(message)
+	err := s.messages.Send(filled(message))
 	if err == io.EOF {
 		return status.Error(codes.Canceled, "the caller has gone")
 	}
