@@ -171,7 +171,8 @@ type replyMetadata struct {
 // SetReplyMetadata sends a pair back with the reply of the call that ctx belongs
 // to, whether it succeeds or fails; the caller gets it with ReceiveMetadata. What is set last
 // for a key counts, an empty value removes it. Several values are as WithTransient has
-// them. It fails outside of a
+// them. In gRPC the pairs of a unary call are its header, and other clients than ours make no
+// further attempt of a call that has failed with one. It fails outside of a
 // handler, once the reply has gone, for empty keys and for those that the
 // protocol uses itself, and in gRPC for what no header can have: other characters in a key than
 // letters, digits, '-', '_' and '.', and in a value than printable ASCII, or space around it,

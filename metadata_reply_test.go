@@ -1,8 +1,10 @@
 package fulmar_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -121,5 +123,51 @@ func TestMetadata_ProxiesSayWhatTheyLeaveOut(t *testing.T) {
 	}
 	if log := front.log.String(); strings.Count(log, "reply metadata left out") != 1 || !strings.Contains(log, "note") || !strings.Contains(log, "printable ASCII") || strings.Contains(log, "gr\u00fcn") {
 		t.Errorf("the log of the proxy: %s", log)
+	}
+}
+
+// TestMetadata_OfFailedCalls: in gRPC what a handler has set is the header of its call also when that
+// fails, but for when to try again, which goes with the status. What is too large for a header
+// takes nothing of the status away.
+func TestMetadata_OfFailedCalls(t *testing.T) {
+	const pushBack = "grpc-retry-pushback-ms"
+	long := strings.Repeat("v", limits.HTTP2HeaderListBytes)
+	for name, test := range map[string]struct {
+		set             map[string]string
+		behind          string
+		err             error
+		header, trailer []string
+	}{
+		"header":               {map[string]string{"request-id": "42"}, "", nil, []string{"request-id=42"}, nil},
+		"header and trailer":   {map[string]string{"request-id": "42"}, "1", nil, []string{"request-id=42"}, []string{"t=1"}},
+		"trailer":              {nil, "1", nil, nil, []string{"t=1"}},
+		"when to try again":    {map[string]string{pushBack: "-1"}, "", nil, nil, []string{pushBack + "=-1"}},
+		"both":                 {map[string]string{"request-id": "42", pushBack: "-1"}, "", nil, []string{"request-id=42"}, []string{pushBack + "=-1"}},
+		"too large":            {map[string]string{"request-id": "42", "long": long}, "1", nil, nil, []string{"t=1"}},
+		"too large a trailer":  {map[string]string{"request-id": "42"}, long, nil, []string{"request-id=42"}, nil},
+		"of a business error":  {map[string]string{"request-id": "42"}, "1", fulmar.NewBusinessError(7, "no", nil), []string{"request-id=42"}, []string{"t=1"}},
+		"nothing was set here": {nil, "", nil, nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			failed := cmp.Or(test.err, error(fulmar.NewError(fulmar.NotFound, "no")))
+			server := serve(t, fulmar.ServerConfig{}, &testservice.Stub{OnNothing: func(ctx context.Context) error {
+				for key, value := range test.set {
+					if err := fulmar.SetReplyMetadata(ctx, key, value); err != nil {
+						t.Error(err)
+					}
+				}
+				return errors.Join(failed, fulmar.SetReplyTrailer(ctx, "t", test.behind))
+			}})
+			api := dial(t, fulmar.ClientConfig{Target: server.address, Protocol: fulmar.GRPC})
+			var header, trailer fulmar.Metadata
+			err := api.Nothing(t.Context(), fulmar.ReceiveReply(&header, &trailer))
+			business := new(fulmar.BusinessError)
+			if test.err != nil != errors.As(err, &business) || test.err == nil && fulmar.CodeOf(err) != fulmar.NotFound {
+				t.Errorf("the call failed with %v", err)
+			}
+			if !slices.Equal(pairsOf(header), test.header) || !slices.Equal(pairsOf(trailer), test.trailer) {
+				t.Errorf("header %q and trailer %q, want %q and %q", pairsOf(header), pairsOf(trailer), test.header, test.trailer)
+			}
+		})
 	}
 }

@@ -61,7 +61,7 @@ func TestMetadata_SeveralValues(t *testing.T) {
 		header, trailer []string
 	}{
 		{fulmar.GRPC, false, apart[0], []string{"h=1", "h=2"}, []string{"t=3", "t=4", "t-bin=\x05", "t-bin=\x06"}},
-		{fulmar.GRPC, true, apart[0], nil, []string{"h=1", "h=2", "t=3", "t=4", "t-bin=\x05", "t-bin=\x06"}},
+		{fulmar.GRPC, true, apart[0], []string{"h=1", "h=2"}, []string{"t=3", "t=4", "t-bin=\x05", "t-bin=\x06"}},
 		{fulmar.TTHeader, false, apart[1], []string{"h=1,2", "t=3,4", "t-bin=\x06"}, nil},
 		{fulmar.TTHeader, true, apart[1], []string{"h=1,2", "t=3,4", "t-bin=\x06"}, nil},
 	} {

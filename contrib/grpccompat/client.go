@@ -57,7 +57,7 @@ func (c *ClientConfig) secure() bool {
 // those of the last handshake, and missing with several servers. Of a stream that was opened
 // again it is the first server.
 //
-// A pair of metadata whose value is empty is not sent. Headers with rpc-persist- and
+// A pair of metadata whose value is empty is not sent, nor is space around a value. Headers with rpc-persist- and
 // rpc-transit- are metadata of Kitex: a '_' behind that arrives as '-', values of a
 // persistent one are joined with commas, and a call with rpc-transit-upstream- fails with
 // InvalidArgument, because peers would drop the pair unseen.
@@ -164,6 +164,7 @@ func (c *Client) call(ctx context.Context, name string, request, reply any, o *c
 	if err != nil {
 		return err
 	}
+	request = filled(request)
 	if err := o.checkSent(request); err != nil {
 		return err
 	}

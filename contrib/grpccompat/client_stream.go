@@ -81,6 +81,7 @@ func (s *clientStream) Context() context.Context { return s.messages.Context() }
 
 // SendMsg implements grpc.ClientStream.
 func (s *clientStream) SendMsg(message any) error {
+	message = filled(message)
 	if err := s.options.checkSent(message); err != nil {
 		return s.abandon(err)
 	}

@@ -2,6 +2,7 @@ package grpccompat
 
 import (
 	"context"
+	"iter"
 	"slices"
 	"strings"
 
@@ -63,6 +64,7 @@ func headerOf(prefix, key string) string {
 func outgoing(ctx context.Context, md metadata.MD) context.Context {
 	for key, values := range md {
 		name := strings.ToLower(key)
+		values = trimmed(name, values)
 		switch {
 		case ownHeader(name):
 		case strings.HasPrefix(name, persistentHeader):
@@ -131,6 +133,20 @@ func ownHeader(name string) bool {
 	return name[0] == ':' || strings.HasPrefix(name, "grpc-")
 }
 
+// trimmed returns the values of a key without space around them, which gRPC lets be taken away and
+// HTTP/2 forbids: strict peers reset the call for it. Bytes are as they are.
+func trimmed(key string, values []string) []string {
+	spaced := func(value string) bool { return strings.Trim(value, " ") != value }
+	if !slices.ContainsFunc(values, spaced) || strings.HasSuffix(strings.ToLower(key), "-bin") {
+		return values
+	}
+	values = slices.Clone(values) // They are the caller's.
+	for i := range values {
+		values[i] = strings.Trim(values[i], " ")
+	}
+	return values
+}
+
 // returned converts the metadata of a reply.
 func returned(m fulmar.Metadata) metadata.MD {
 	md := metadata.MD{}
@@ -142,10 +158,23 @@ func returned(m fulmar.Metadata) metadata.MD {
 
 // toReturn is the same the other way round.
 func toReturn(md metadata.MD) (m fulmar.Metadata) {
-	for key, values := range md {
-		if key != "user-agent" { // the caller's, in metadata that goes back as it came
-			m = m.With(key, values...)
-		}
+	for key, values := range returnable(md) {
+		m = m.With(key, values...)
 	}
 	return m
+}
+
+// returnable yields what handlers send back, but headers that the protocol uses itself: grpc-go
+// leaves those out, and metadata that goes back as it came has some of the caller.
+func returnable(md metadata.MD) iter.Seq2[string, []string] {
+	return func(yield func(string, []string) bool) {
+		for key, values := range md {
+			switch {
+			case key == "", key[0] == ':', key == "content-type", key == "user-agent", key == "te":
+			case strings.HasPrefix(key, "grpc-") && key != "grpc-retry-pushback-ms":
+			case !yield(key, trimmed(key, values)):
+				return
+			}
+		}
+	}
 }

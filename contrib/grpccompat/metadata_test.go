@@ -2,12 +2,15 @@ package grpccompat_test
 
 import (
 	"context"
+	"errors"
+	"io"
 	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	testpb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/metadata"
@@ -113,4 +116,99 @@ func TestMetadata_Upstream(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	})
+}
+
+// TestMetadata_SpaceAround: values are sent without it, in both directions, but those that are bytes;
+// what the caller has is as it was. Space alone is nothing.
+func TestMetadata_SpaceAround(t *testing.T) {
+	spaced := func() metadata.MD {
+		return metadata.MD{"sp": {" x ", "y", "  a b"}, "Sp-Bin": {" x "}, "none": {"  "}, "rpc-persist-p": {" 1 ", "2 "}}
+	}
+	want := map[string][]string{"sp": {"x", "y", "a b"}, "sp-bin": {" x "}}
+	keys := []string{"sp", "sp-bin", "none", "rpc-persist-p"}
+	reply := metadata.MD{"sp": spaced()["sp"], "sp-bin": {" x "}, "none": {"  "}}
+	var arrived metadata.MD
+	s := &service{
+		unary: func(ctx context.Context, _ *testpb.SimpleRequest) (*testpb.SimpleResponse, error) {
+			arrived, _ = metadata.FromIncomingContext(ctx)
+			return &testpb.SimpleResponse{}, grpc.SetHeader(ctx, reply)
+		},
+		output: func(_ *testpb.StreamingOutputCallRequest, stream testpb.TestService_StreamingOutputCallServer) error {
+			stream.SetTrailer(reply)
+			return stream.SendHeader(reply)
+		},
+	}
+	eachWay(t, s, setting{}, func(t *testing.T, client *grpccompat.Client) {
+		wantHere, wantUnary := maps.Clone(want), want
+		if strings.HasSuffix(t.Name(), "local") {
+			wantHere["sp"] = []string{"x,y,a b"}
+			wantUnary = maps.Clone(wantHere)
+		}
+		wantHere["rpc-persist-p"] = []string{"1,2"}
+		sent := spaced()
+		var back [3]metadata.MD
+		if _, err := ask(metadata.NewOutgoingContext(t.Context(), sent), client, grpc.Header(&back[0])); err != nil {
+			t.Fatal(err)
+		}
+		if got := only(arrived, keys...); !sameMD(got, wantHere) || !sameMD(sent, spaced()) {
+			t.Errorf("arrived: %q, want %q; the caller has %q", got, wantHere, sent)
+		}
+		stream, err := testpb.NewTestServiceClient(client).StreamingOutputCall(t.Context(), &testpb.StreamingOutputCallRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := stream.Recv(); err != io.EOF {
+			t.Error(err)
+		}
+		back[1], err = stream.Header()
+		if back[2] = stream.Trailer(); err != nil {
+			t.Error(err)
+		}
+		for i, wanted := range []map[string][]string{wantUnary, want, want} {
+			if got := only(back[i], keys...); !sameMD(got, wanted) {
+				t.Errorf("back, %d: %q, want %q", i, got, wanted)
+			}
+		}
+	})
+}
+
+// TestMetadata_ThatNoHeaderCanHave: calls of the client fail, handlers of unary calls lose the key,
+// and those of streams learn of it, but for trailers.
+func TestMetadata_ThatNoHeaderCanHave(t *testing.T) {
+	bad, good := metadata.Pairs("bad", "fine", "bad", "gr\u00fcn"), metadata.Pairs("good", "1")
+	s := &service{
+		unary: func(ctx context.Context, _ *testpb.SimpleRequest) (*testpb.SimpleResponse, error) {
+			return &testpb.SimpleResponse{}, errors.Join(grpc.SetHeader(ctx, metadata.Join(bad, good)), grpc.SetTrailer(ctx, metadata.Pairs("behind", "a\nb")))
+		},
+		output: func(request *testpb.StreamingOutputCallRequest, stream testpb.TestService_StreamingOutputCallServer) error {
+			stream.SetTrailer(metadata.Join(bad, good))
+			if err := stream.SetHeader(bad); err != nil {
+				t.Error(err)
+			}
+			if err := stream.Send(&testpb.StreamingOutputCallResponse{}); err == nil || !strings.Contains(err.Error(), "printable ASCII") {
+				t.Errorf("a message behind such a header: %v", err)
+			}
+			return nil
+		},
+	}
+	client := connect(t, s, setting{}, false)
+	if _, err := ask(metadata.NewOutgoingContext(t.Context(), bad), client); status.Code(err) != codes.InvalidArgument {
+		t.Errorf("the client: %v", err)
+	}
+	keys := []string{"bad", "good", "behind"}
+	var header, trailer metadata.MD
+	if _, err := ask(t.Context(), client, grpc.Header(&header), grpc.Trailer(&trailer)); err != nil {
+		t.Error(err)
+	}
+	stream, err := testpb.NewTestServiceClient(client).StreamingOutputCall(t.Context(), &testpb.StreamingOutputCallRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stream.Recv(); err != io.EOF {
+		t.Error(err)
+	}
+	want := map[string][]string{"good": {"1"}}
+	if !sameMD(only(header, keys...), want) || !sameMD(only(trailer, keys...), nil) || !sameMD(only(stream.Trailer(), keys...), want) {
+		t.Errorf("header %q, trailer %q, trailer of the stream %q", header, trailer, stream.Trailer())
+	}
 }

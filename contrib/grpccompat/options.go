@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/fulmar-rpc/fulmar"
 	"github.com/fulmar-rpc/fulmar/policy"
@@ -160,6 +161,20 @@ func checkSize(what string, message any, most *int) error {
 func another(message any) any {
 	if m, ok := message.(proto.Message); ok {
 		return m.ProtoReflect().New().Interface()
+	}
+	return message
+}
+
+// filled returns a message, for one that is nil an empty one: grpc-go sends no bytes for it, and
+// handlers that have nothing to say return it.
+func filled(message any) any {
+	switch m := message.(type) {
+	case nil:
+		return new(emptypb.Empty) // as many bytes as an empty message of any type
+	case proto.Message:
+		if !m.ProtoReflect().IsValid() {
+			return another(message)
+		}
 	}
 	return message
 }

@@ -126,7 +126,7 @@ func (r *Registrar) unary(desc *grpc.ServiceDesc, method *grpc.MethodDesc, imple
 		if err != nil {
 			return nil, fromStatus(err)
 		}
-		return handled, nil
+		return filled(handled), nil
 	}
 	return &fulmar.MethodDesc{
 		Service: desc.ServiceName, Name: method.MethodName, Codec: protobuf.Binary,

@@ -73,15 +73,15 @@ func (c *unaryCall) SetTrailer(md metadata.MD) error {
 }
 
 // reply hands over what was set, when the handler has returned. Keys that cannot be sent are
-// left out, as grpc-go leaves them out.
+// left out, as grpc-go leaves them out, and so are those with a value that cannot.
 func (c *unaryCall) reply(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.sent = true
-	for key, values := range c.header {
+	for key, values := range returnable(c.header) {
 		_ = fulmar.SetReplyMetadata(ctx, key, values...)
 	}
-	for key, values := range c.trailer {
+	for key, values := range returnable(c.trailer) {
 		_ = fulmar.SetReplyTrailer(ctx, key, values...)
 	}
 }
@@ -142,7 +142,7 @@ func (s *serverStream) SendMsg(message any) error {
 	s.mu.Lock()
 	s.sent = true
 	s.mu.Unlock()
-	err := s.messages.Send(message)
+	err := s.messages.Send(filled(message))
 	if err == io.EOF {
 		return status.Error(codes.Canceled, "the caller has gone")
 	}
@@ -158,7 +158,7 @@ func (s *serverStream) end(err error) error {
 	_ = s.sendHeader(false)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for key, values := range s.trailer {
+	for key, values := range returnable(s.trailer) {
 		_ = fulmar.SetReplyMetadata(s.messages.Context(), key, values...)
 	}
 	return fromStatus(err)

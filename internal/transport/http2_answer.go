@@ -249,6 +249,7 @@ func (h *http2Server) statusLocked(s *serverStream, head ReplyHead, message stri
 	if len(head.Details) > limits.ErrorDetailsBytes {
 		message = head.dropDetails(message)
 	}
+	head.Metadata = h.frontLocked(s, head.Metadata)
 	put := func(withMetadata bool) error {
 		if h.fields = h.fields[:0]; !s.headed() {
 			h.beginFields(s)
@@ -284,6 +285,32 @@ func (h *http2Server) statusLocked(s *serverStream, head ReplyHead, message stri
 	}
 	h.releaseLocked(s)
 	return err
+}
+
+// frontLocked sends what the handler of a unary call has set as headers before the call failed, so
+// that callers find it where they look for it, and returns what goes with the status. Without
+// such metadata the status is all that is sent, and only then do clients of gRPC make another
+// attempt: so when that may be said is never in front.
+func (h *http2Server) frontLocked(s *serverStream, metadata []Pair) (behind []Pair) {
+	if len(metadata) == 0 || s.messages != nil || s.headed() {
+		return metadata
+	}
+	var front []Pair
+	for _, pair := range metadata {
+		if strings.EqualFold(pair.Key, wire.PushBack) {
+			behind = append(behind, pair)
+		} else {
+			front = append(front, pair)
+		}
+	}
+	h.beginFields(s)
+	begun := len(h.fields)
+	if h.addPairs(front); len(h.fields) == begun {
+		return behind
+	}
+	// What is too large would be too large behind as well, and the status is worth more.
+	s.answered = h.http2.Headers(s.id, h.fields, false) == nil
+	return behind
 }
 
 // dropDetails leaves the details of an error out. It returns the text with a word of that.

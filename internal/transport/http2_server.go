@@ -563,8 +563,9 @@ func (h *http2Server) wrote(full *linkbuf.Buffer, err error) bool {
 		}
 		_ = h.conn.conn.CloseWithError(err)
 		h.relax()
+		return false // somebody else may write already
 	}
-	return err == nil && !h.isGone()
+	return !h.isGone()
 }
 
 func (h *http2Server) isGone() bool {

@@ -98,8 +98,8 @@ func watch(t *testing.T, conn grpc.ClientConnInterface, seen chan sight, md meta
 	return unary, stream, append(back, strings.Join(header.Get("h"), " "), strings.Join(opened.Trailer().Get("t"), " "))
 }
 
-// serveBoth serves a watcher here and with grpc-go.
-func serveBoth(t *testing.T, w *watcher) (here, there string) {
+// serveBoth serves a service here and with grpc-go.
+func serveBoth(t *testing.T, w testpb.TestServiceServer) (here, there string) {
 	t.Helper()
 	server, err := fulmar.NewServer(fulmar.ServerConfig{Address: "127.0.0.1:0"})
 	if err != nil {
