@@ -104,6 +104,12 @@ func (c *grpcConn) unsettled() string {
 	return "no settings of HTTP/2 from the server"
 }
 
+func (c *grpcConn) barren() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err == nil && !c.leaving && c.hasSettings && len(c.calls) == 0 && c.http2.PeerStreams() == 0
+}
+
 // at returns a time as http2 wants it.
 func (c *grpcConn) at(now time.Time) http2.Nanoseconds { return http2.Nanoseconds(now.Sub(c.base)) }
 

@@ -100,6 +100,9 @@ func TestGRPC_WhatWaitsIsBounded(t *testing.T) {
 		if unsent < 2*limits.UnsentBytes || unsent > 2*limits.UnsentBytes+64<<10 {
 			t.Errorf("%d bytes wait", unsent)
 		}
+		if conn.barren() {
+			t.Error("the server is said to take no streams")
+		}
 		waits := make(chan error, 1)
 		go func() { waits <- call(time.Minute) }()
 		synctest.Wait()

@@ -260,10 +260,16 @@ func (p *Peer) grew(ok bool) {
 }
 
 // mayGrow reports whether a further connection may be tried now.
-func (p *Peer) mayGrow() bool {
+func (p *Peer) mayGrow() bool { return p.growsIn() <= 0 }
+
+// growsIn returns how long it is until one may be.
+func (p *Peer) growsIn() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.growPause == 0 || time.Now().After(p.growAfter)
+	if p.growPause == 0 {
+		return 0
+	}
+	return time.Until(p.growAfter)
 }
 
 // learned notes whether the server can multiplex.

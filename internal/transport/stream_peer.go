@@ -42,11 +42,12 @@ type streamPeer struct {
 	// opening: a connection is being opened.
 	opening bool
 	// barren is how many of conns took no calls, although they had none, when somebody last
-	// looked. Without any other connection none is opened before openAfter; again is what does
-	// so then.
+	// looked. Without any other connection none is opened before openAfter; again is what opens
+	// the next one for those who wait, at againAt.
 	barren    int
 	openAfter time.Time
 	again     *time.Timer
+	againAt   time.Time
 	reaper    *time.Timer
 	closed    bool
 }
@@ -70,6 +71,8 @@ type streamConn interface {
 	// unsettled says what that lacks.
 	settled() <-chan struct{}
 	unsettled() string
+	// barren reports whether the server has said that it takes no calls, and there are none.
+	barren() bool
 	failure() error
 	// leave makes it close when its last call has ended, leaveIfDue if it has been idle for
 	// so long, or is too old.
@@ -163,6 +166,10 @@ func (g *streamPeer) pick(ctx context.Context, waited bool) (streamConn, error) 
 // wait waits for room. A call that has waited already goes in front of the others.
 func (g *streamPeer) wait(ctx context.Context, waited bool) error {
 	g.mu.Lock()
+	if g.closed {
+		g.mu.Unlock()
+		return &CallError{Phase: PhaseAcquire, Err: ErrClosed}
+	}
 	if g.waiters.Len() >= g.peer.config.Waiting {
 		g.mu.Unlock()
 		return &CallError{Phase: PhaseAcquire, Err: fmt.Errorf("%d calls already wait for room on a connection: %w", g.peer.config.Waiting, ErrExhausted)}
@@ -273,12 +280,16 @@ func (g *streamPeer) openLocked() {
 		g.openAfter = time.Now().Add(limits.GrowPauseMin)
 	}
 	g.barren = barren
-	if g.opening || g.closed || len(g.conns) > 0 && (!g.pool.hasRoom() || !g.peer.mayGrow()) {
+	if g.opening || g.closed || len(g.conns) > 0 && !g.pool.hasRoom() {
 		return
 	}
-	if pause := time.Until(g.openAfter); len(g.conns) == 0 && pause > 0 {
-		if g.again == nil {
-			g.again = time.AfterFunc(pause, g.openAgain)
+	pause := time.Until(g.openAfter)
+	if len(g.conns) > 0 {
+		pause = g.peer.growsIn()
+	}
+	if pause > 0 {
+		if g.waiters.Len() > 0 {
+			g.openAgainLocked(pause)
 		}
 		return
 	}
@@ -286,7 +297,22 @@ func (g *streamPeer) openLocked() {
 	go g.open(g.came)
 }
 
-// openAgain opens a connection for calls that wait, behind one that took none.
+// openAgainLocked has a connection opened in a while, if that is sooner than one is.
+func (g *streamPeer) openAgainLocked(pause time.Duration) {
+	at := time.Now().Add(pause)
+	switch {
+	case g.again == nil:
+		g.again = time.AfterFunc(pause, g.openAgain)
+	case at.Before(g.againAt):
+		g.again.Reset(pause)
+	default:
+		return
+	}
+	g.againAt = at
+}
+
+// openAgain opens a connection for calls that wait, behind one that took none: behind a balancer
+// it may be another server's.
 func (g *streamPeer) openAgain() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -298,7 +324,7 @@ func (g *streamPeer) openAgain() {
 // none: what it takes may change (RFC 9113, 6.5.2), and be nothing for a while.
 func (g *streamPeer) barrenLocked() (n int) {
 	for _, c := range g.conns {
-		if room, waiting := c.load(); room <= 0 && waiting == 0 && c.failure() == nil {
+		if c.barren() {
 			n++
 		}
 	}
@@ -325,7 +351,7 @@ func (g *streamPeer) open(came uint64) {
 				useless = conn
 			}
 		}
-		if err != nil || g.barrenLocked() == 0 {
+		if err != nil || !conn.barren() {
 			g.peer.grew(err == nil)
 		}
 		if err != nil && len(g.conns) == 0 {

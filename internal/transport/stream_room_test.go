@@ -136,6 +136,25 @@ func TestStreamPeer_RoomLater(t *testing.T) {
 	}
 }
 
+// TestStreamPeer_RoomElsewhere: behind a balancer the next connection is another server's, which
+// calls need not wait for longer than a pause.
+func TestStreamPeer_RoomElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &roomServer{began: func(s *grpcScript) {
+			if s.number > 0 {
+				_, _ = s.Write(streamsAllowed(2))
+			}
+		}}
+		peer := server.peer(t, PoolConfig{})
+		if err := callFor(t, peer, 2*limits.GrowPauseMin); err != nil {
+			t.Error(err)
+		}
+		if n := server.connections(); n != 2 {
+			t.Errorf("%d connections, want 2", n)
+		}
+	})
+}
+
 // TestStreamPeer_NoStreamsAndClosed: a server that closes what it takes nothing on does not get
 // the next connection at once.
 func TestStreamPeer_NoStreamsAndClosed(t *testing.T) {

@@ -73,6 +73,12 @@ func (c *ttstreamConn) settled() <-chan struct{} { return c.ready }
 
 func (c *ttstreamConn) unsettled() string { return "no answer from the server" }
 
+func (c *ttstreamConn) barren() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err == nil && !c.leaving && !c.full && len(c.calls) == 0 && c.flow.frames.PeerStreams() == 0
+}
+
 // errNoUnary is why a unary call cannot be made on a connection for streams.
 var errNoUnary = errors.New("the connection is for streams")
 

@@ -32,6 +32,9 @@ func (c *Conn) Room() int {
 	return int(min(c.peer.streams-uint32(c.open), windowMax))
 }
 
+// PeerStreams returns how many streams the server takes at a time.
+func (c *Conn) PeerStreams() uint32 { return c.peer.streams }
+
 // Spent reports whether a client has begun all streams that a connection can have.
 func (c *Conn) Spent() bool { return c.nextID > idMax }
 
