@@ -286,7 +286,7 @@ func TestGRPC_ReadingSlowlyHoldsNothing(t *testing.T) {
 		peer.flush()
 		held := s.server.Stats().BufferedBytes
 		// What it takes is twice as fast as it must be, so that its connection stays.
-		most := limits.WriteStallTimeout + limits.FrameTimeout + (parts+1)*(length+16<<10)*time.Second/limits.FrameBytesPerSecond
+		most := limits.HTTP2UnreadPause + limits.FrameTimeout + (parts+1)*(length+16<<10)*time.Second/limits.FrameBytesPerSecond
 		_ = peer.conn.SetReadDeadline(time.Time{})
 		some := make([]byte, 2*limits.WriteBytesPerSecond)
 		for start := time.Now(); time.Since(start) < most; time.Sleep(time.Second) {

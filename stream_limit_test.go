@@ -222,6 +222,9 @@ func TestStreams_FailedAfterAll(t *testing.T) {
 		"trailers too long, ttheader": {"ttheader", func(stream fulmar.BidiStreamingServer[testservice.Item, testservice.Item]) error {
 			return fulmar.SetReplyTrailer(stream.Context(), "k", long)
 		}, fulmar.Internal, "limit 65535"},
+		"a business error with trailers too long": {"ttheader", func(stream fulmar.BidiStreamingServer[testservice.Item, testservice.Item]) error {
+			return errors.Join(fulmar.NewBusinessError(7, "not today", nil), fulmar.SetReplyTrailer(stream.Context(), "k", long))
+		}, fulmar.Internal, "limit 65535"},
 		"trailers too long, grpc": {"grpc", func(stream fulmar.BidiStreamingServer[testservice.Item, testservice.Item]) error {
 			return fulmar.SetReplyTrailer(stream.Context(), "k", long)
 		}, fulmar.ResourceExhausted, "headers are too large"},

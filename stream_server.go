@@ -143,19 +143,22 @@ func (s *Server) finishStream(stream *serverStream, call *servedCall, o *observe
 		}
 	}
 	switch {
-	case err == nil:
-		err = in.FinishStream(head)
-		if told := (*grpc.Error)(nil); errors.As(err, &told) {
+	case err == nil || business != nil:
+		if business != nil {
+			head.Business, head.Executed = business.businessStatus(), executedYes
+		}
+		left := in.FinishStream(head)
+		if told := (*grpc.Error)(nil); errors.As(left, &told) {
 			err = &Error{code: Code(told.Code), message: told.Detail, executed: ExecutedYes}
 			if o != nil {
-				o.err = err
+				o.err, o.declared = err, nil
 			}
 			break
 		}
-		s.delivered(in, method.Name, err)
-	case business != nil:
-		head.Business, head.Executed = business.businessStatus(), executedYes
-		s.delivered(in, method.Name, in.FinishStream(head))
+		if business == nil {
+			err = left
+		}
+		s.delivered(in, method.Name, left)
 	default:
 		head.Executed = executedText(err, stream.handled)
 		s.sendException(in, method.Name, err, head)

@@ -720,6 +720,10 @@ const (
 	// before they ping.
 	HTTP2PingAfterMost = 2 * time.Hour
 
+	// HTTP2UnreadPause is how much of the time in which a server reads nothing does not count for a
+	// message of which it has a part: who takes UnsentBytes at 9 KiB/s needs as long.
+	HTTP2UnreadPause = 2 * time.Minute
+
 	// HTTP2AnswerTimeout is how long our settings and pings wait for an answer.
 	HTTP2AnswerTimeout = 10 * time.Second
 

@@ -104,8 +104,8 @@ func (s *serverStream) partLocked() (length, part int, ok bool) {
 }
 
 // overdueLocked reports whether the message that arrives should be there. The time in which
-// nothing is read does not count, up to what the peer may take none of an answer for: it
-// decides itself how long that is, by how slowly it takes what waits for it.
+// nothing is read does not count, up to HTTP2UnreadPause: who takes slowly what waits for it
+// could have parts of messages held for as long as it likes.
 func (s *serverStream) overdueLocked(at time.Time) bool {
 	h := s.server
 	now := h.reads.at(at)
@@ -120,12 +120,9 @@ func (s *serverStream) overdueLocked(at time.Time) bool {
 		*a = arriving{began: now, looked: now, length: part, brought: h.brought, unread: unread}
 		return false
 	}
-	timeout, most := h.conn.frameTimeout(length), h.conn.server.stall
-	if most <= 0 {
-		most = limits.WriteStallTimeout
-	}
+	timeout := h.conn.frameTimeout(length)
 	took := a.look(now, part, len(h.streams), h.brought, h.conn.frameTimeout(0))
-	return timeout > 0 && took+max(unread-a.unread-most, 0) > timeout
+	return timeout > 0 && took+max(unread-a.unread-limits.HTTP2UnreadPause, 0) > timeout
 }
 
 // lateLocked ends what the peer has taken too long for.

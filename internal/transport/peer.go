@@ -259,10 +259,7 @@ func (p *Peer) grew(ok bool) {
 	p.growAfter = time.Now().Add(p.growPause)
 }
 
-// mayGrow reports whether a further connection may be tried now.
-func (p *Peer) mayGrow() bool { return p.growsIn() <= 0 }
-
-// growsIn returns how long it is until one may be.
+// growsIn returns how long it is until a further connection may be tried, 0 or less if it may now.
 func (p *Peer) growsIn() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -87,8 +87,9 @@ func (u *unit) namespace() string {
 func baseOf(name string) string { return strings.TrimSuffix(path.Base(name), path.Ext(name)) }
 
 // declared returns the import path and the name that go_package gives. The path begins at
-// the output folder if it is written so, or is none that Go could fetch, as Kitex has it:
-// its first element has no dot, and is not that of the output folder's own path.
+// the output folder if it is written so, or as Kitex has it: its first element has no dot, and
+// is not that of the output folder's own path. Go fetches none such, but may have it in a
+// workspace, so that a path which is to be of messages that exist is left as it is.
 func (l *loading) declared(u *unit) (importPath, name string) {
 	importPath, name, _ = strings.Cut(u.proto.GetOptions().GetGoPackage(), ";")
 	first, _, _ := strings.Cut(importPath, "/")
@@ -96,7 +97,7 @@ func (l *loading) declared(u *unit) (importPath, name string) {
 	switch {
 	case first == ".":
 		importPath = path.Join(l.request.ImportPrefix, importPath)
-	case importPath != "" && first != own && !strings.Contains(first, "."):
+	case importPath != "" && first != own && !l.existing && !strings.Contains(first, "."):
 		importPath = l.request.ImportPrefix + "/" + importPath // What is not clean is refused.
 	}
 	importPath = strings.TrimSuffix(importPath, "/")
