@@ -117,11 +117,11 @@ func allocationsOfSets() []allocations {
 
 // TestAllocations_OfMyTest: its struct, the list of 131,072 numbers, the message, the struct
 // and its list again. What the codec itself needs comes from a pool, which a collection
-// between the four empties.
+// between the four empties, and several do on a busy machine: the least of five counts.
 func TestAllocations_OfMyTest(t *testing.T) {
 	const most = 9
 	var memory []byte
-	got := testing.AllocsPerRun(5, func() {
+	exchange := func() {
 		var err error
 		if memory, err = encode(memory, build()); err != nil {
 			t.Fatal(err)
@@ -133,7 +133,11 @@ func TestAllocations_OfMyTest(t *testing.T) {
 		if sum(read) != codec.MyTestSum {
 			t.Fatalf("the sum is %d, want %d", sum(read), codec.MyTestSum)
 		}
-	})
+	}
+	got := testing.AllocsPerRun(5, exchange)
+	for range 4 {
+		got = min(got, testing.AllocsPerRun(5, exchange))
+	}
 	if got > most {
 		t.Errorf("%v allocations, want at most %d", got, most)
 	}
