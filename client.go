@@ -154,6 +154,7 @@ func (c *Client) newPeer(address string, elsewhere bool) *transport.Peer {
 		Authority:      c.authority(address),
 		Elsewhere:      elsewhere,
 		Multiplexed:    c.config.AssumeMultiplexed,
+		Log:            c.log,
 		Connection:     told,
 		Buffers:        c.buffers,
 		Requests:       &c.requests,

@@ -56,6 +56,17 @@ func receiving(told chan<- error) func(context.Context, *fulmar.ServerMessages) 
 	}
 }
 
+// muchOf answers with 8 MiB.
+func muchOf(messages *fulmar.ServerMessages) error {
+	answer := fulmar.Raw(make([]byte, 1<<20))
+	for range 8 {
+		if err := messages.Send(&answer); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // toldOf returns what a handler has told, if it has.
 func toldOf(told <-chan error) error {
 	select {
@@ -223,13 +234,7 @@ func TestGRPC_UnreadMessagesAreNotLate(t *testing.T) {
 		if call.Method() == "thing" {
 			return receiving(told)(ctx, messages)
 		}
-		answer := fulmar.Raw(make([]byte, 1<<20))
-		for range 8 {
-			if err := messages.Send(&answer); err != nil {
-				return err
-			}
-		}
-		return nil
+		return muchOf(messages)
 	}}
 	simulate(t, simnet.Config{}, config, fulmar.ClientConfig{}, stubOfNothing(), func(s *simulation) {
 		peer := s.http2Peer(http2.Config{StreamWindow: 1 << 30, ConnectionWindow: 1 << 30})
@@ -262,15 +267,7 @@ func TestGRPC_UnreadMessagesAreNotLate(t *testing.T) {
 // TestGRPC_ReadingSlowlyHoldsNothing has a peer that sends most of many requests, and then takes a
 // long answer slowly: the server reads nothing meanwhile, but ends them.
 func TestGRPC_ReadingSlowlyHoldsNothing(t *testing.T) {
-	config := fulmar.ServerConfig{UnknownStreamHandler: func(_ context.Context, messages *fulmar.ServerMessages) error {
-		answer := fulmar.Raw(make([]byte, 1<<20))
-		for range 8 {
-			if err := messages.Send(&answer); err != nil {
-				return err
-			}
-		}
-		return nil
-	}}
+	config := fulmar.ServerConfig{UnknownStreamHandler: func(_ context.Context, messages *fulmar.ServerMessages) error { return muchOf(messages) }}
 	simulate(t, simnet.Config{}, config, fulmar.ClientConfig{}, stubOfNothing(), func(s *simulation) {
 		peer := s.http2Peer(http2.Config{StreamWindow: 1 << 30, ConnectionWindow: 1 << 30})
 		peer.listen(time.Second)

@@ -321,15 +321,20 @@ func (s *clientStream) CloseSend() error {
 	return nil
 }
 
+// unsendable is the error for a message that is not sent, which ends nothing.
+func (s *clientStream) unsendable(code Code, cause error) error {
+	return &Error{
+		code: code, message: cause.Error(), phase: PhaseEncode, executed: ExecutedMaybe, cause: cause,
+		method: s.state.method.fullName(), address: s.current().address, elapsed: time.Since(s.start),
+	}
+}
+
 // send sends a message, the last one of the client if last.
 func (s *clientStream) send(message any, last bool) error {
 	s.sending.Lock()
 	defer s.sending.Unlock()
 	if s.sentAll {
-		return &Error{
-			code: Internal, message: "a message is sent behind CloseSend", phase: PhaseEncode, executed: ExecutedMaybe,
-			method: s.state.method.fullName(), address: s.current().address, elapsed: time.Since(s.start),
-		}
+		return s.unsendable(Internal, errors.New("a message is sent behind CloseSend"))
 	}
 	if err := s.state.sends(message); err != nil {
 		return err
@@ -339,10 +344,7 @@ func (s *clientStream) send(message any, last bool) error {
 	}
 	opened, length, err := s.encode(message, last)
 	if err != nil {
-		return &Error{
-			code: encodeCode(err), message: err.Error(), phase: PhaseEncode, executed: ExecutedMaybe, cause: err,
-			method: s.state.method.fullName(), address: s.current().address, elapsed: time.Since(s.start),
-		}
+		return s.unsendable(encodeCode(err), err)
 	}
 	switch err := opened.Send(last); {
 	case err == nil || s.reopened(opened, err):

@@ -1,6 +1,7 @@
 package fulmar
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -142,28 +143,24 @@ func (s *Server) finishStream(stream *serverStream, call *servedCall, o *observe
 			o.declared = err
 		}
 	}
-	switch {
-	case err == nil || business != nil:
-		if business != nil {
-			head.Business, head.Executed = business.businessStatus(), executedYes
-		}
-		left := in.FinishStream(head)
-		if told := (*grpc.Error)(nil); errors.As(left, &told) {
-			err = &Error{code: Code(told.Code), message: told.Detail, executed: ExecutedYes}
-			if o != nil {
-				o.err, o.declared = err, nil
-			}
-			break
-		}
-		if business == nil {
-			err = left
-		}
-		s.delivered(in, method.Name, left)
-	default:
+	if err != nil && business == nil {
 		head.Executed = executedText(err, stream.handled)
 		s.sendException(in, method.Name, err, head)
+		return err
 	}
-	return err
+	if business != nil {
+		head.Business, head.Executed = business.businessStatus(), executedYes
+	}
+	left := in.FinishStream(head)
+	if told := (*grpc.Error)(nil); errors.As(left, &told) {
+		err = &Error{code: Code(told.Code), message: told.Detail, executed: ExecutedYes}
+		if o != nil {
+			o.err, o.declared = err, nil
+		}
+		return err
+	}
+	s.delivered(in, method.Name, left)
+	return cmp.Or(err, left)
 }
 
 // streamPanicked is panicked for streams.

@@ -27,7 +27,7 @@ type grpcRead struct {
 
 // read takes replies off the connection until it fails.
 func (c *grpcConn) read() {
-	defer failOnPanic(c.fail)
+	defer failOnPanic(c.peer.peer.config.Log, c.fail)
 	c.conn.SpinReads()
 	reader := c.conn.Reader()
 	for {

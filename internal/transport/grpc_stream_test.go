@@ -106,9 +106,10 @@ func TestGRPC_WhatWaitsIsBounded(t *testing.T) {
 		waits := make(chan error, 1)
 		go func() { waits <- call(time.Minute) }()
 		synctest.Wait()
+		begun := time.Now()
 		close(reads)
-		if err := <-waits; err != nil {
-			t.Errorf("a call when the server reads again: %v", err)
+		if err := <-waits; err != nil || time.Since(begun) > time.Millisecond {
+			t.Errorf("a call when the server reads again: %v after %v", err, time.Since(begun))
 		}
 	})
 }

@@ -103,13 +103,17 @@ func (s *serverStream) partLocked() (length, part int, ok bool) {
 	return m.want, len(m.arrived), m.whole == 0 && len(m.arrived) > 0 && m.ended == nil && m.broken == nil && !s.sent
 }
 
+// arrivesLocked returns the clock of a message of which a part is there at a time.
+func (h *http2Server) arrivesLocked(at time.Time, part int) arriving {
+	now := h.reads.at(at)
+	return arriving{began: now, looked: now, length: part, brought: h.brought, unread: at.Sub(now)}
+}
+
 // overdueLocked reports whether the message that arrives should be there. The time in which
 // nothing is read does not count, up to HTTP2UnreadPause: who takes slowly what waits for it
 // could have parts of messages held for as long as it likes.
 func (s *serverStream) overdueLocked(at time.Time) bool {
 	h := s.server
-	now := h.reads.at(at)
-	unread := at.Sub(now)
 	length, part, ok := s.partLocked()
 	a := &s.arriving
 	switch {
@@ -117,12 +121,14 @@ func (s *serverStream) overdueLocked(at time.Time) bool {
 		a.began = time.Time{}
 		return false
 	case a.began.IsZero():
-		*a = arriving{began: now, looked: now, length: part, brought: h.brought, unread: unread}
+		*a = h.arrivesLocked(at, part)
 		return false
 	}
+	now := h.reads.at(at)
+	unread := at.Sub(now) - a.unread
 	timeout := h.conn.frameTimeout(length)
 	took := a.look(now, part, len(h.streams), h.brought, h.conn.frameTimeout(0))
-	return timeout > 0 && took+max(unread-a.unread-limits.HTTP2UnreadPause, 0) > timeout
+	return timeout > 0 && took+max(unread-limits.HTTP2UnreadPause, 0) > timeout
 }
 
 // lateLocked ends what the peer has taken too long for.

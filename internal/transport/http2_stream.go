@@ -152,8 +152,7 @@ func (h *http2Server) refuseLocked(s *serverStream) {
 // not gRPC's.
 func (h *http2Server) newStreamLocked(event *http2.Event, now time.Time) *serverStream {
 	s := &serverStream{id: event.Stream, server: h, began: now}
-	read := h.reads.at(now)
-	s.arriving = arriving{began: read, looked: read, brought: h.brought, unread: now.Sub(read)}
+	s.arriving = h.arrivesLocked(now, 0)
 	s.status = s.headers(event)
 	s.parent = h.conn.context()
 	h.http2.Attach(s.id, s)

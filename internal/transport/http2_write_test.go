@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/fulmar-rpc/fulmar/eventloop"
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
 	"github.com/fulmar-rpc/fulmar/internal/simnet"
@@ -48,13 +47,7 @@ func TestHTTP2Server_ClosedEndsItsWriter(t *testing.T) {
 				}
 			},
 		})
-		serving, err := eventloop.NewListener(listener, server.EventLoop(eventloop.Config{}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, stop := context.WithCancel(t.Context())
-		served := make(chan error, 1)
-		go func() { served <- server.Serve(ctx, serving) }()
+		stop := serveUntil(t, server, listener)
 		conn, err := network.Dial(t.Context(), "tcp", "server")
 		if err != nil {
 			t.Fatal(err)
@@ -80,8 +73,5 @@ func TestHTTP2Server_ClosedEndsItsWriter(t *testing.T) {
 		peer.Close()
 		_ = conn.Close()
 		stop()
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
 	})
 }

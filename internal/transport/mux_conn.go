@@ -469,7 +469,7 @@ func (c *muxConn) readFailed(err error) {
 
 // read takes replies off the connection until it fails.
 func (c *muxConn) read() {
-	defer failOnPanic(c.readPanicked)
+	defer failOnPanic(c.peer.config.Log, c.readPanicked)
 	c.conn.SpinReads()
 	reader := c.conn.Reader()
 	discard, arrived := 0, int32(0)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fulmar-rpc/fulmar/eventloop"
 	"github.com/fulmar-rpc/fulmar/internal/limits"
+	"github.com/fulmar-rpc/fulmar/internal/peerlog"
 	"github.com/fulmar-rpc/fulmar/internal/simnet"
 	"github.com/fulmar-rpc/fulmar/internal/wire"
 	"github.com/fulmar-rpc/fulmar/internal/wire/http2"
@@ -88,6 +89,8 @@ func TestMux_PanicsEndTheirConnection(t *testing.T) {
 			}
 			_ = answer(call) // nobody may wait for it any more
 		})
+		var logged strings.Builder // which only reading writes
+		peer.config.Log = peerlog.New(slog.New(slog.NewTextHandler(&logged, nil)))
 		if err := muxDo(t.Context(), peer); err != nil { // it is shared now
 			t.Fatal(err)
 		}
@@ -113,6 +116,9 @@ func TestMux_PanicsEndTheirConnection(t *testing.T) {
 			if err := <-waits; err == nil || !strings.Contains(err.Error(), "panicked in transport.(*muxConn).") {
 				t.Errorf("a call on the connection: %v", err)
 			}
+		}
+		if line := logged.String(); !strings.Contains(line, "reading what a server has sent panicked") || !strings.Contains(line, "muxConn).deliver") {
+			t.Errorf("logged: %q", line)
 		}
 		close(done)
 		if err := muxDo(t.Context(), peer); err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/fulmar-rpc/fulmar/eventloop"
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/linkbuf"
+	"github.com/fulmar-rpc/fulmar/internal/peerlog"
 	"github.com/fulmar-rpc/fulmar/internal/wire"
 	"github.com/fulmar-rpc/fulmar/observe"
 )
@@ -49,6 +50,8 @@ type PoolConfig struct {
 	// Multiplexed says that the peer is known to match replies by sequence id,
 	// although it does not say so itself. TTHeader only.
 	Multiplexed bool
+	// Log, if set, is for what operators should know.
+	Log *peerlog.Log
 	// Connection, if set, is told of connections, without Side and Peer.
 	Connection func(observe.Connection)
 	// Authority is what a server is called in gRPC.

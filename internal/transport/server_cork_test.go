@@ -59,13 +59,7 @@ func TestServer_RefusalsLeaveTogether(t *testing.T) {
 			}
 		},
 	})
-	serving, err := eventloop.NewListener(countingListener{listener, &writes}, server.EventLoop(eventloop.Config{}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(ctx, serving) }()
+	stop := serveUntil(t, server, countingListener{listener, &writes})
 	conn, err := network.Dial(t.Context(), "tcp", "server")
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +83,23 @@ func TestServer_RefusalsLeaveTogether(t *testing.T) {
 	}
 	_ = conn.Close()
 	stop()
-	if err := <-served; err != nil {
-		t.Error(err)
+}
+
+// serveUntil serves until stop is called, which waits for the end.
+func serveUntil(t *testing.T, server *Server, listener net.Listener) (stop func()) {
+	t.Helper()
+	serving, err := eventloop.NewListener(listener, server.EventLoop(eventloop.Config{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(ctx, serving) }()
+	return func() {
+		t.Helper()
+		cancel()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -136,6 +136,17 @@ func TestStreamPeer_RoomLater(t *testing.T) {
 	}
 }
 
+// TestStreamPeer_Closed: who comes when the client has been closed is told so at once.
+func TestStreamPeer_Closed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		peer := new(roomServer).peer(t, PoolConfig{})
+		peer.Close()
+		if err := peer.grpc.wait(t.Context(), false); !errors.Is(err, ErrClosed) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
 // TestStreamPeer_RoomElsewhere: behind a balancer the next connection is another server's, which
 // calls need not wait for longer than a pause.
 func TestStreamPeer_RoomElsewhere(t *testing.T) {

@@ -190,7 +190,7 @@ func (c *ttstreamConn) roomLocked() {
 
 // read takes what servers send off the connection until it fails.
 func (c *ttstreamConn) read() {
-	defer failOnPanic(c.fail)
+	defer failOnPanic(c.peer.peer.config.Log, c.fail)
 	c.conn.SpinReads()
 	reader := c.conn.Reader()
 	discard := 0
