@@ -41,6 +41,15 @@ func receiveOnce(fd int, p []byte) (int, error) {
 	return int(n), nil
 }
 
+// retryRead is receiveOnce until no signal comes between.
+func retryRead(fd int, p []byte) (n int, err error) {
+	for {
+		if n, err = receiveOnce(fd, p); err != unix.EINTR {
+			return n, err
+		}
+	}
+}
+
 // peekOnce looks whether a byte is there, and leaves it.
 func peekOnce(fd int) (int, error) {
 	var first [1]byte

@@ -142,23 +142,19 @@ func (s *rawSink) lookAt(fd uintptr) error {
 func (s *rawSink) receive(fd uintptr) bool {
 	q, reader := &s.question, &s.conn.reader
 	room := reader.room(waitBytes, 1)
-	for {
-		n, err := receiveOnce(int(fd), room)
-		switch {
-		case errors.Is(err, unix.EINTR):
-			continue
-		case errors.Is(err, unix.EAGAIN):
-			return false
-		case err != nil:
-			q.err = s.failed("read", err)
-		case n == 0:
-			q.err = io.EOF
-		}
-		q.read = n
-		reader.end += n
-		reader.filled = n == len(room)
-		return true
+	n, err := retryRead(int(fd), room)
+	switch {
+	case errors.Is(err, unix.EAGAIN):
+		return false
+	case err != nil:
+		q.err = s.failed("read", err)
+	case n == 0:
+		q.err = io.EOF
 	}
+	q.read = n
+	reader.end += n
+	reader.filled = n == len(room)
+	return true
 }
 
 func (s *rawSink) failed(operation string, err error) error {

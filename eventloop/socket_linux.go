@@ -291,11 +291,7 @@ func (s *socket) tryRead(p []byte) (n int, err error) {
 		return 0, err
 	}
 	s.poller.engine.listener.stats.reads.Add(1)
-	for {
-		if n, err = receiveOnce(s.fd, p); err != unix.EINTR {
-			break
-		}
-	}
+	n, err = retryRead(s.fd, p)
 	s.release()
 	if n == 0 && err == nil && len(p) > 0 {
 		err = io.EOF

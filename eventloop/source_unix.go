@@ -113,15 +113,6 @@ func (s *rawSource) readError(err error) error {
 	return &net.OpError{Op: "read", Net: local.Network(), Source: local, Addr: remote, Err: os.NewSyscallError("read", err)}
 }
 
-func retryRead(fd int, p []byte) (int, error) {
-	for {
-		n, err := syscall.Read(fd, p)
-		if err != syscall.EINTR {
-			return n, err
-		}
-	}
-}
-
 // rawSocket returns access to the descriptor of a stream socket, nil for
 // everything else. It looks for exact types: a type that embeds one of these
 // has the method SyscallConn too, but may read something else than the socket.

@@ -12,10 +12,11 @@ import (
 // system call for each message they took 11.4 us of processor for one, and 7.0 all at once.
 type gathering struct {
 	// messages is how many have come since the last writing began, which was number turns.
-	// waits: somebody lets others run, and writes what they add.
 	messages int
 	turns    uint64
-	waits    bool
+	// part is not 0 while somebody lets others run, and writes what they add: so many
+	// messages are written without waiting for him.
+	part int
 	// arrived is how many messages the last read has brought, frames of long ones each for
 	// one: so many are likely to be answered at once.
 	arrived int
@@ -35,13 +36,14 @@ const gatheringYields = 2
 // readyLocked reports whether it is the caller's turn to write, for a crowd of calls on the
 // connection of the lock. It may let others run, without the lock.
 func (g *gathering) readyLocked(crowd int, lock sync.Locker) bool {
-	if crowd < crowdedCalls || g.messages >= crowd*gatheringEighths/8 {
+	part := crowd * gatheringEighths / 8
+	if crowd < crowdedCalls || g.messages >= part {
 		return true
 	}
-	if g.waits {
+	if g.waits() {
 		return false // who waits will write it
 	}
-	g.waits = true
+	g.part = part
 	turn := g.turns
 	for range gatheringYields {
 		lock.Unlock()
@@ -56,12 +58,21 @@ func (g *gathering) readyLocked(crowd int, lock sync.Locker) bool {
 			break
 		}
 	}
-	g.waits = false
+	g.part = 0
 	return true
 }
 
+// othersLocked reports whether what the caller has added is left to who waits: readyLocked
+// would say so too, with the lock taken once more for each message that is sent, and for each
+// that is received meanwhile. Without that, and with reads that the scheduler is not told of
+// (retryRead), bidi-1k-c16 made 1.07 times as many messages for 0.95 of the processor each, and
+// unary-1k-c100 took 0.92 of it (bench run -before, 7 rounds).
+func (g *gathering) othersLocked() bool { return g.messages < g.part }
+
+func (g *gathering) waits() bool { return g.part > 0 }
+
 // takenLocked is told that somebody writes all that has come.
 func (g *gathering) takenLocked() {
-	g.messages, g.waits = 0, false
+	g.messages, g.part = 0, 0
 	g.turns++
 }

@@ -28,10 +28,10 @@ func TestGathering_WhoseTurnItIs(t *testing.T) {
 			crowd: crowdedCalls - 1, before: gathering{messages: 1}, after: gathering{messages: 1}, ready: true,
 		},
 		"a part is written at once": {
-			crowd: crowdedCalls, before: gathering{messages: part, waits: true}, after: gathering{messages: part, waits: true}, ready: true,
+			crowd: crowdedCalls, before: gathering{messages: part, part: part}, after: gathering{messages: part, part: part}, ready: true,
 		},
 		"the second leaves it to the first": {
-			crowd: crowdedCalls, before: gathering{messages: 2, waits: true}, after: gathering{messages: 2, waits: true},
+			crowd: crowdedCalls, before: gathering{messages: 2, part: part}, after: gathering{messages: 2, part: part},
 		},
 		"the first writes when all have answered": {
 			crowd: crowdedCalls, before: gathering{messages: 1, arrived: 3}, after: gathering{messages: 3, arrived: 3},
@@ -56,7 +56,7 @@ func TestGathering_WhoseTurnItIs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := test.before
 			lock := &interleaved{others: func() {
-				if !g.waits {
+				if !g.waits() {
 					t.Error("it lets others run without saying that it waits")
 				}
 				if test.others != nil {
@@ -68,6 +68,9 @@ func TestGathering_WhoseTurnItIs(t *testing.T) {
 			}
 			if lock.yields != test.yields {
 				t.Errorf("others ran %d times, want %d", lock.yields, test.yields)
+			}
+			if others := g.othersLocked(); others != (test.after.part > 0 && !test.ready) {
+				t.Errorf("others write it: %v", others)
 			}
 			if g != test.after {
 				t.Errorf("left %+v, want %+v", g, test.after)

@@ -152,8 +152,10 @@ func (c *grpcConn) call(ctx context.Context, request *Request) (*Response, error
 
 // carry makes a call that has its stream.
 func (c *grpcConn) carry(ctx, parent context.Context, call *muxCall) (*Response, error) {
-	c.flush()
 	request := call.request
+	if !request.grpc.others {
+		c.flush()
+	}
 	request.tellWritten()
 	ended := parent.Done()
 	if ended == nil {
@@ -234,6 +236,7 @@ func (c *grpcConn) begin(call *muxCall, fields []http2.Field) (spent bool, err e
 			g.rest = request.slices(request.parts[:0])
 		}
 		c.sendLocked(call)
+		g.others = c.gathering.othersLocked()
 	} else {
 		call.messages.id = id
 		g.end = c.taken + int64(c.http2.Unsent()) // the server looks at it as soon as it has begun

@@ -16,6 +16,8 @@ import (
 // nowhere is a connection of streams that sends nothing.
 type nowhere struct{ sync.Mutex }
 
+func (*nowhere) othersLocked() bool { return false }
+
 func (*nowhere) flushNow()  {}
 func (*nowhere) flushSoon() {}
 

@@ -30,8 +30,10 @@ type grpcCall struct {
 	rest [][]byte
 	// end is where in all that the connection sends the request ends, 0 as long as that is
 	// not known.
-	end   int64
-	reply grpcReply
+	end int64
+	// others write what the connection has of it.
+	others bool
+	reply  grpcReply
 }
 
 // reset lets go of what a call has referred to.

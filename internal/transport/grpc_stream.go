@@ -64,6 +64,9 @@ func (c *grpcConn) Lock() { c.mu.Lock() }
 // Unlock implements messageCarrier.
 func (c *grpcConn) Unlock() { c.mu.Unlock() }
 
+// othersLocked implements messageCarrier.
+func (c *grpcConn) othersLocked() bool { return c.gathering.othersLocked() }
+
 func (c *grpcConn) flushNow() { c.flush() }
 
 // obeyLocked takes what has come for the stream. It reports whether that was the last.

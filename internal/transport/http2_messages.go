@@ -74,6 +74,9 @@ func (h *http2Server) Lock() { h.mu.Lock() }
 // Unlock implements messageCarrier.
 func (h *http2Server) Unlock() { h.mu.Unlock() }
 
+// othersLocked implements messageCarrier.
+func (h *http2Server) othersLocked() bool { return h.gathering.othersLocked() }
+
 func (h *http2Server) flushNow() { h.flush(true) }
 
 // Send implements Stream.

@@ -421,7 +421,7 @@ func (h *http2Server) flush(yield bool) {
 	if yield {
 		crowd = len(h.streams)
 	}
-	if !yield && h.gathering.waits || h.restsLocked() || !h.gathering.readyLocked(crowd, &h.mu) || h.restsLocked() {
+	if !yield && h.gathering.waits() || h.restsLocked() || !h.gathering.readyLocked(crowd, &h.mu) || h.restsLocked() {
 		busy := h.busyLocked()
 		h.mu.Unlock()
 		if !busy {

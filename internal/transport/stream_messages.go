@@ -85,6 +85,8 @@ type streamMessages struct {
 	patience time.Duration
 	moved    bool
 	stalled  *time.Timer
+	// others write what sendLocked has left with the connection.
+	others bool
 }
 
 // stalledError is the error for a peer that has taken nothing of a message for so long.
@@ -119,6 +121,8 @@ type messageFlow interface {
 // messageCarrier is a connection that streams of messages are on.
 type messageCarrier interface {
 	sync.Locker
+	// othersLocked reports whether somebody gathers what waits, and will write it.
+	othersLocked() bool
 	// flushNow writes what waits, if nobody does. flushSoon leaves that to a goroutine, and
 	// what is sent until that runs goes with it.
 	flushNow()
@@ -293,7 +297,7 @@ func (m *streamMessages) take() (there bool, err error) {
 	default:
 		m.burst.Store(0)
 	}
-	pending := m.flow.pending()
+	pending := m.flow.pending() && !c.othersLocked()
 	c.Unlock()
 	if there && pending {
 		c.flushNow()
@@ -420,6 +424,7 @@ func (m *streamMessages) sendLocked(pieces [][]byte, last bool) (done bool, err 
 		return true, io.EOF
 	}
 	m.rest, m.last, m.unsendable, m.moved = pieces, last, nil, false
+	m.others = m.connection.othersLocked()
 	if m.pumpLocked(); m.rest == nil {
 		return true, m.unsendable
 	}
@@ -475,10 +480,12 @@ func lengthOf(pieces [][]byte) (length int) {
 // await waits until the connection has all of a message.
 func (m *streamMessages) await(done bool) error {
 	c := m.connection
-	if m.burst.Add(1) > 1 {
+	switch burst := m.burst.Add(1); {
+	case m.others:
+	case burst > 1:
 		// Who sends one message after the other has them leave together.
 		c.flushSoon()
-	} else {
+	default:
 		c.flushNow()
 	}
 	if done {

@@ -359,6 +359,9 @@ func (c *ttstreamConn) Lock() { c.mu.Lock() }
 // Unlock implements messageCarrier and batchSource.
 func (c *ttstreamConn) Unlock() { c.mu.Unlock() }
 
+// othersLocked implements messageCarrier.
+func (c *ttstreamConn) othersLocked() bool { return c.writer.gathering.othersLocked() }
+
 // flushNow implements messageCarrier.
 func (c *ttstreamConn) flushNow() {
 	c.swapped()

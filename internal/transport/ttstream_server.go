@@ -328,6 +328,9 @@ func (t *ttstreamServer) Lock() { t.mu.Lock() }
 // Unlock implements messageCarrier and batchSource.
 func (t *ttstreamServer) Unlock() { t.mu.Unlock() }
 
+// othersLocked implements messageCarrier.
+func (t *ttstreamServer) othersLocked() bool { return t.writer.gathering.othersLocked() }
+
 // flushNow implements messageCarrier.
 func (t *ttstreamServer) flushNow() {
 	t.swapped()
