@@ -39,8 +39,8 @@ type methodEntry struct {
 	// limiter and serviceLimiter are those of policies; nil if it is not registered: then
 	// the governor finds those that a document has by name.
 	limiter, serviceLimiter *policy.Limiter
-	// spare are *reusedMessages of calls that have ended.
-	spare sync.Pool
+	// states holds *unaryState that nobody has seen, of calls that have ended.
+	states sync.Pool
 }
 
 // servesTools is what implementations have that are for probes and tools, in packages health

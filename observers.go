@@ -351,11 +351,11 @@ type observedCallInProgress struct {
 	observed observedCall
 }
 
-// newCall returns an empty call. The state belongs to the server if there are no
+// newCall returns an empty call. The state belongs to the method if there are no
 // interceptors: nobody else sees it.
 func (s *Server) newCall(in *transport.Inbound, entry *methodEntry) (call *callInProgress, state *unaryState) {
 	if !s.intercepted {
-		state, _ = s.states.Get().(*unaryState)
+		state, _ = entry.states.Get().(*unaryState)
 	}
 	if state == nil {
 		state = new(unaryState)

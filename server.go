@@ -43,8 +43,6 @@ type Server struct {
 	// observers is nil if nobody observes calls. intercepted: there are interceptors.
 	observers   *observers
 	intercepted bool
-	// states holds *unaryState that nobody has seen.
-	states sync.Pool
 	// namesOf is one more than the version of the policy whose names were looked at last.
 	namesOf atomic.Uint64
 
@@ -332,11 +330,11 @@ func (s *Server) handle(ctx context.Context, in *transport.Inbound) {
 	state.method.endLease(state.request)
 	if !s.intercepted {
 		if state.messages != nil {
-			entry.keep(state.messages)
+			entry.method.Forget(state.messages.request, state.messages.reply)
 		}
 		// A quarter of the memory that an echo of 1 KB takes.
-		*state = unaryState{}
-		s.states.Put(state)
+		*state = unaryState{messages: state.messages}
+		entry.states.Put(state)
 		in.Forget()
 	}
 }

@@ -1,6 +1,7 @@
 package emit
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -264,9 +265,25 @@ func (p *printer) invokeInto(service *schema.Service, method *schema.Method) {
 	p.P("return err")
 	p.P("},")
 	p.P("Forget: func(request, reply any) {")
-	p.P("*request.(*", p.argumentsType(method), ") = ", p.argumentsType(method), literal(p.fieldValues(p.argumentRecord(method), nil)))
-	p.P("*reply.(*", result, ").Success = ", p.viewOf(method.Result.Struct), "{}")
+	p.forgetArguments(method)
+	p.P("reply.(*", result, ").Success.ForgetThrift()")
 	p.P("},")
+}
+
+// forgetArguments prints what makes the arguments what NewRequest returns. A view is mostly
+// zero already.
+func (p *printer) forgetArguments(method *schema.Method) {
+	arguments := p.argumentRecord(method)
+	others := slices.ContainsFunc(arguments.members, func(m member) bool { return !m.viewed })
+	switch {
+	case others:
+		p.P("*request.(*", p.argumentsType(method), ") = ", p.argumentsType(method), literal(p.fieldValues(arguments, nil)))
+	case len(arguments.members) > 0:
+		p.P("args := request.(*", p.argumentsType(method), ")")
+		for _, m := range arguments.members {
+			p.P("args.", m.GoName, ".ForgetThrift()")
+		}
+	}
 }
 
 // invoke prints the function that calls the user's method.

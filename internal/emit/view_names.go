@@ -70,7 +70,7 @@ func (g *generator) nameViews(n *names, pkg *schema.Package) {
 // choice: they are called what the fields of the struct are.
 func nameViewMethods(view *viewNames, s *schema.Struct) {
 	methods := newNamespace(structMethods...)
-	methods.reserve("Load", "LoadUntil", "Struct", "AppendTo", "AppendPieces", "BindThrift", "ViewShape", "Error")
+	methods.reserve("Load", "LoadUntil", "Struct", "AppendTo", "AppendPieces", "BindThrift", "ForgetThrift", "ViewShape", "Error")
 	for _, field := range s.Fields {
 		view.fields[field] = viewMethods{get: methods.claim(field.GoName)}
 	}

@@ -221,6 +221,9 @@ func (p *printer) viewCodec(s *schema.Struct, view *viewNames) {
 	p.doc("BindThrift is for package view: it makes v a view of bytes that were checked.")
 	p.P(receiver, "BindThrift(b []byte) int { return v.view.Bind(b, v.slots[:], &", view.shape, ") }")
 	p.P()
+	p.doc("ForgetThrift is for servers: it makes v the zero view.")
+	p.P(receiver, "ForgetThrift() { v.view.Forget(v.slots[:]) }")
+	p.P()
 	p.doc("ViewShape is for package view.")
 	p.P("func (*", view.goName, ") ViewShape() *", p.imports.view("Shape"), " { return &", view.shape, " }")
 }

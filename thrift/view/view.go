@@ -64,6 +64,12 @@ func (v *View) reset() {
 	v.buf, v.lease, v.depth, v.repeated, v.partly = nil, nil, 0, false, false
 }
 
+// Forget makes v the zero View, and its slots those of a view without fields.
+func (v *View) Forget(slots []Slot) {
+	v.reset()
+	clear(slots)
+}
+
 // Load makes v a view of b, which is one struct of the shape and nothing else, within
 // the default limits. All of b is checked: what a struct that is decoded refuses, apart
 // from what that would need too much memory for, is the same error here. b belongs to

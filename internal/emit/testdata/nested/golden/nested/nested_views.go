@@ -90,6 +90,9 @@ func (v *PointView) ReadThrift(r *thrift.Reader, p int) int {
 // BindThrift is for package view: it makes v a view of bytes that were checked.
 func (v *PointView) BindThrift(b []byte) int { return v.view.Bind(b, v.slots[:], &pointViewShape) }
 
+// ForgetThrift is for servers: it makes v the zero view.
+func (v *PointView) ForgetThrift() { v.view.Forget(v.slots[:]) }
+
 // ViewShape is for package view.
 func (*PointView) ViewShape() *view.Shape { return &pointViewShape }
 
@@ -229,6 +232,9 @@ func (v *SeenView) ReadThrift(r *thrift.Reader, p int) int {
 
 // BindThrift is for package view: it makes v a view of bytes that were checked.
 func (v *SeenView) BindThrift(b []byte) int { return v.view.Bind(b, v.slots[:], &seenViewShape) }
+
+// ForgetThrift is for servers: it makes v the zero view.
+func (v *SeenView) ForgetThrift() { v.view.Forget(v.slots[:]) }
 
 // ViewShape is for package view.
 func (*SeenView) ViewShape() *view.Shape { return &seenViewShape }

@@ -231,8 +231,9 @@ var gateWeighMethod = &fulmar.MethodDesc{
 		return err
 	},
 	Forget: func(request, reply any) {
-		*request.(*parcel.DepotWeighArgs) = parcel.DepotWeighArgs{}
-		*reply.(*parcel.DepotWeighResult).Success = parcel.ParcelView{}
+		args := request.(*parcel.DepotWeighArgs)
+		args.Parcel.ForgetThrift()
+		reply.(*parcel.DepotWeighResult).Success.ForgetThrift()
 	},
 }
 
@@ -251,8 +252,9 @@ var gatePassMethod = &fulmar.MethodDesc{
 		return err
 	},
 	Forget: func(request, reply any) {
-		*request.(*GatePassArgs) = GatePassArgs{}
-		*reply.(*GatePassResult).Success = OrderView{}
+		args := request.(*GatePassArgs)
+		args.Order.ForgetThrift()
+		reply.(*GatePassResult).Success.ForgetThrift()
 	},
 	Exception: func(err error) any {
 		if exception, ok := errors.AsType[*Closed](err); ok && exception != nil {
@@ -296,7 +298,7 @@ var gateGiveMethod = &fulmar.MethodDesc{
 	},
 	Forget: func(request, reply any) {
 		*request.(*GateGiveArgs) = GateGiveArgs{}
-		*reply.(*GateGiveResult).Success = OrderView{}
+		reply.(*GateGiveResult).Success.ForgetThrift()
 	},
 	Exception: func(err error) any {
 		if exception, ok := errors.AsType[*Closed](err); ok && exception != nil {

@@ -91,6 +91,9 @@ func (v *OrderView) ReadThrift(r *thrift.Reader, p int) int {
 // BindThrift is for package view: it makes v a view of bytes that were checked.
 func (v *OrderView) BindThrift(b []byte) int { return v.view.Bind(b, v.slots[:], &orderViewShape) }
 
+// ForgetThrift is for servers: it makes v the zero view.
+func (v *OrderView) ForgetThrift() { v.view.Forget(v.slots[:]) }
+
 // ViewShape is for package view.
 func (*OrderView) ViewShape() *view.Shape { return &orderViewShape }
 
@@ -291,6 +294,9 @@ func (v *ChoiceView) ReadThrift(r *thrift.Reader, p int) int {
 
 // BindThrift is for package view: it makes v a view of bytes that were checked.
 func (v *ChoiceView) BindThrift(b []byte) int { return v.view.Bind(b, v.slots[:], &choiceViewShape) }
+
+// ForgetThrift is for servers: it makes v the zero view.
+func (v *ChoiceView) ForgetThrift() { v.view.Forget(v.slots[:]) }
 
 // ViewShape is for package view.
 func (*ChoiceView) ViewShape() *view.Shape { return &choiceViewShape }

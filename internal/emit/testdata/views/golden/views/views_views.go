@@ -93,6 +93,9 @@ func (v *LeafView) ReadThrift(r *thrift.Reader, p int) int {
 // BindThrift is for package view: it makes v a view of bytes that were checked.
 func (v *LeafView) BindThrift(b []byte) int { return v.view.Bind(b, v.slots[:], &leafViewShape) }
 
+// ForgetThrift is for servers: it makes v the zero view.
+func (v *LeafView) ForgetThrift() { v.view.Forget(v.slots[:]) }
+
 // ViewShape is for package view.
 func (*LeafView) ViewShape() *view.Shape { return &leafViewShape }
 
@@ -241,6 +244,9 @@ func (v *PlainView) ReadThrift(r *thrift.Reader, p int) int {
 
 // BindThrift is for package view: it makes v a view of bytes that were checked.
 func (v *PlainView) BindThrift(b []byte) int { return v.view.Bind(b, v.slots[:], &plainViewShape) }
+
+// ForgetThrift is for servers: it makes v the zero view.
+func (v *PlainView) ForgetThrift() { v.view.Forget(v.slots[:]) }
 
 // ViewShape is for package view.
 func (*PlainView) ViewShape() *view.Shape { return &plainViewShape }
@@ -563,6 +569,9 @@ func (v *PresetView) ReadThrift(r *thrift.Reader, p int) int {
 
 // BindThrift is for package view: it makes v a view of bytes that were checked.
 func (v *PresetView) BindThrift(b []byte) int { return v.view.Bind(b, v.slots[:], &presetViewShape) }
+
+// ForgetThrift is for servers: it makes v the zero view.
+func (v *PresetView) ForgetThrift() { v.view.Forget(v.slots[:]) }
 
 // ViewShape is for package view.
 func (*PresetView) ViewShape() *view.Shape { return &presetViewShape }
@@ -1124,6 +1133,9 @@ func (v *OptionalView) BindThrift(b []byte) int {
 	return v.view.Bind(b, v.slots[:], &optionalViewShape)
 }
 
+// ForgetThrift is for servers: it makes v the zero view.
+func (v *OptionalView) ForgetThrift() { v.view.Forget(v.slots[:]) }
+
 // ViewShape is for package view.
 func (*OptionalView) ViewShape() *view.Shape { return &optionalViewShape }
 
@@ -1541,6 +1553,9 @@ func (v *StrictView) ReadThrift(r *thrift.Reader, p int) int {
 // BindThrift is for package view: it makes v a view of bytes that were checked.
 func (v *StrictView) BindThrift(b []byte) int { return v.view.Bind(b, v.slots[:], &strictViewShape) }
 
+// ForgetThrift is for servers: it makes v the zero view.
+func (v *StrictView) ForgetThrift() { v.view.Forget(v.slots[:]) }
+
 // ViewShape is for package view.
 func (*StrictView) ViewShape() *view.Shape { return &strictViewShape }
 
@@ -1819,6 +1834,9 @@ func (v *ChoiceView) ReadThrift(r *thrift.Reader, p int) int {
 // BindThrift is for package view: it makes v a view of bytes that were checked.
 func (v *ChoiceView) BindThrift(b []byte) int { return v.view.Bind(b, v.slots[:], &choiceViewShape) }
 
+// ForgetThrift is for servers: it makes v the zero view.
+func (v *ChoiceView) ForgetThrift() { v.view.Forget(v.slots[:]) }
+
 // ViewShape is for package view.
 func (*ChoiceView) ViewShape() *view.Shape { return &choiceViewShape }
 
@@ -2042,6 +2060,9 @@ func (v *FailureView) ReadThrift(r *thrift.Reader, p int) int {
 // BindThrift is for package view: it makes v a view of bytes that were checked.
 func (v *FailureView) BindThrift(b []byte) int { return v.view.Bind(b, v.slots[:], &failureViewShape) }
 
+// ForgetThrift is for servers: it makes v the zero view.
+func (v *FailureView) ForgetThrift() { v.view.Forget(v.slots[:]) }
+
 // ViewShape is for package view.
 func (*FailureView) ViewShape() *view.Shape { return &failureViewShape }
 
@@ -2218,6 +2239,9 @@ func (v *ContainersView) ReadThrift(r *thrift.Reader, p int) int {
 func (v *ContainersView) BindThrift(b []byte) int {
 	return v.view.Bind(b, v.slots[:], &containersViewShape)
 }
+
+// ForgetThrift is for servers: it makes v the zero view.
+func (v *ContainersView) ForgetThrift() { v.view.Forget(v.slots[:]) }
 
 // ViewShape is for package view.
 func (*ContainersView) ViewShape() *view.Shape { return &containersViewShape }
@@ -3133,6 +3157,9 @@ func (v *NodeView) ReadThrift(r *thrift.Reader, p int) int {
 // BindThrift is for package view: it makes v a view of bytes that were checked.
 func (v *NodeView) BindThrift(b []byte) int { return v.view.Bind(b, v.slots[:], &nodeViewShape) }
 
+// ForgetThrift is for servers: it makes v the zero view.
+func (v *NodeView) ForgetThrift() { v.view.Forget(v.slots[:]) }
+
 // ViewShape is for package view.
 func (*NodeView) ViewShape() *view.Shape { return &nodeViewShape }
 
@@ -3457,6 +3484,9 @@ func (v *NamesView_2) ReadThrift(r *thrift.Reader, p int) int {
 
 // BindThrift is for package view: it makes v a view of bytes that were checked.
 func (v *NamesView_2) BindThrift(b []byte) int { return v.view.Bind(b, v.slots[:], &namesView_2Shape) }
+
+// ForgetThrift is for servers: it makes v the zero view.
+func (v *NamesView_2) ForgetThrift() { v.view.Forget(v.slots[:]) }
 
 // ViewShape is for package view.
 func (*NamesView_2) ViewShape() *view.Shape { return &namesView_2Shape }
@@ -3799,6 +3829,9 @@ func (v *NamesViewView) BindThrift(b []byte) int {
 	return v.view.Bind(b, v.slots[:], &namesViewViewShape)
 }
 
+// ForgetThrift is for servers: it makes v the zero view.
+func (v *NamesViewView) ForgetThrift() { v.view.Forget(v.slots[:]) }
+
 // ViewShape is for package view.
 func (*NamesViewView) ViewShape() *view.Shape { return &namesViewViewShape }
 
@@ -3931,6 +3964,9 @@ func (v *NamesView_View) BindThrift(b []byte) int {
 	return v.view.Bind(b, v.slots[:], &namesView_ViewShape)
 }
 
+// ForgetThrift is for servers: it makes v the zero view.
+func (v *NamesView_View) ForgetThrift() { v.view.Forget(v.slots[:]) }
+
 // ViewShape is for package view.
 func (*NamesView_View) ViewShape() *view.Shape { return &namesView_ViewShape }
 
@@ -4061,6 +4097,9 @@ func (v *InsideView) ReadThrift(r *thrift.Reader, p int) int {
 
 // BindThrift is for package view: it makes v a view of bytes that were checked.
 func (v *InsideView) BindThrift(b []byte) int { return v.view.Bind(b, v.slots[:], &insideViewShape) }
+
+// ForgetThrift is for servers: it makes v the zero view.
+func (v *InsideView) ForgetThrift() { v.view.Forget(v.slots[:]) }
 
 // ViewShape is for package view.
 func (*InsideView) ViewShape() *view.Shape { return &insideViewShape }
@@ -4267,6 +4306,9 @@ func (v *AroundView) ReadThrift(r *thrift.Reader, p int) int {
 
 // BindThrift is for package view: it makes v a view of bytes that were checked.
 func (v *AroundView) BindThrift(b []byte) int { return v.view.Bind(b, v.slots[:], &aroundViewShape) }
+
+// ForgetThrift is for servers: it makes v the zero view.
+func (v *AroundView) ForgetThrift() { v.view.Forget(v.slots[:]) }
 
 // ViewShape is for package view.
 func (*AroundView) ViewShape() *view.Shape { return &aroundViewShape }
@@ -4699,6 +4741,9 @@ func (v *HolderView) ReadThrift(r *thrift.Reader, p int) int {
 // BindThrift is for package view: it makes v a view of bytes that were checked.
 func (v *HolderView) BindThrift(b []byte) int { return v.view.Bind(b, v.slots[:], &holderViewShape) }
 
+// ForgetThrift is for servers: it makes v the zero view.
+func (v *HolderView) ForgetThrift() { v.view.Forget(v.slots[:]) }
+
 // ViewShape is for package view.
 func (*HolderView) ViewShape() *view.Shape { return &holderViewShape }
 
@@ -4854,6 +4899,9 @@ func (v *EmptyView) ReadThrift(r *thrift.Reader, p int) int {
 // BindThrift is for package view: it makes v a view of bytes that were checked.
 func (v *EmptyView) BindThrift(b []byte) int { return v.view.Bind(b, v.slots[:], &emptyViewShape) }
 
+// ForgetThrift is for servers: it makes v the zero view.
+func (v *EmptyView) ForgetThrift() { v.view.Forget(v.slots[:]) }
+
 // ViewShape is for package view.
 func (*EmptyView) ViewShape() *view.Shape { return &emptyViewShape }
 
@@ -4968,6 +5016,9 @@ func (v *TypedView) ReadThrift(r *thrift.Reader, p int) int {
 
 // BindThrift is for package view: it makes v a view of bytes that were checked.
 func (v *TypedView) BindThrift(b []byte) int { return v.view.Bind(b, v.slots[:], &typedViewShape) }
+
+// ForgetThrift is for servers: it makes v the zero view.
+func (v *TypedView) ForgetThrift() { v.view.Forget(v.slots[:]) }
 
 // ViewShape is for package view.
 func (*TypedView) ViewShape() *view.Shape { return &typedViewShape }
@@ -5125,6 +5176,9 @@ func (v *OctetsView) ReadThrift(r *thrift.Reader, p int) int {
 
 // BindThrift is for package view: it makes v a view of bytes that were checked.
 func (v *OctetsView) BindThrift(b []byte) int { return v.view.Bind(b, v.slots[:], &octetsViewShape) }
+
+// ForgetThrift is for servers: it makes v the zero view.
+func (v *OctetsView) ForgetThrift() { v.view.Forget(v.slots[:]) }
 
 // ViewShape is for package view.
 func (*OctetsView) ViewShape() *view.Shape { return &octetsViewShape }
@@ -5374,6 +5428,9 @@ func (v *DigestView) ReadThrift(r *thrift.Reader, p int) int {
 
 // BindThrift is for package view: it makes v a view of bytes that were checked.
 func (v *DigestView) BindThrift(b []byte) int { return v.view.Bind(b, v.slots[:], &digestViewShape) }
+
+// ForgetThrift is for servers: it makes v the zero view.
+func (v *DigestView) ForgetThrift() { v.view.Forget(v.slots[:]) }
 
 // ViewShape is for package view.
 func (*DigestView) ViewShape() *view.Shape { return &digestViewShape }

@@ -89,6 +89,9 @@ func (v *BaseView) ReadThrift(r *thrift.Reader, p int) int {
 // BindThrift is for package view: it makes v a view of bytes that were checked.
 func (v *BaseView) BindThrift(b []byte) int { return v.view.Bind(b, v.slots[:], &baseViewShape) }
 
+// ForgetThrift is for servers: it makes v the zero view.
+func (v *BaseView) ForgetThrift() { v.view.Forget(v.slots[:]) }
+
 // ViewShape is for package view.
 func (*BaseView) ViewShape() *view.Shape { return &baseViewShape }
 

@@ -85,8 +85,9 @@ var depotWeighMethod = &fulmar.MethodDesc{
 		return err
 	},
 	Forget: func(request, reply any) {
-		*request.(*DepotWeighArgs) = DepotWeighArgs{}
-		*reply.(*DepotWeighResult).Success = ParcelView{}
+		args := request.(*DepotWeighArgs)
+		args.Parcel.ForgetThrift()
+		reply.(*DepotWeighResult).Success.ForgetThrift()
 	},
 }
 

@@ -90,6 +90,9 @@ func (v *ParcelView) ReadThrift(r *thrift.Reader, p int) int {
 // BindThrift is for package view: it makes v a view of bytes that were checked.
 func (v *ParcelView) BindThrift(b []byte) int { return v.view.Bind(b, v.slots[:], &parcelViewShape) }
 
+// ForgetThrift is for servers: it makes v the zero view.
+func (v *ParcelView) ForgetThrift() { v.view.Forget(v.slots[:]) }
+
 // ViewShape is for package view.
 func (*ParcelView) ViewShape() *view.Shape { return &parcelViewShape }
 

@@ -89,6 +89,9 @@ func (v *PlaceView) ReadThrift(r *thrift.Reader, p int) int {
 // BindThrift is for package view: it makes v a view of bytes that were checked.
 func (v *PlaceView) BindThrift(b []byte) int { return v.view.Bind(b, v.slots[:], &placeViewShape) }
 
+// ForgetThrift is for servers: it makes v the zero view.
+func (v *PlaceView) ForgetThrift() { v.view.Forget(v.slots[:]) }
+
 // ViewShape is for package view.
 func (*PlaceView) ViewShape() *view.Shape { return &placeViewShape }
 
