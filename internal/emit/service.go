@@ -254,14 +254,12 @@ func (p *printer) userCall(service *schema.Service, method *schema.Method) strin
 func (p *printer) invokeInto(service *schema.Service, method *schema.Method) {
 	result := p.resultType(method)
 	p.P("NewReply: func() any { return &", result, "{Success: new(", p.viewOf(method.Result.Struct), ")} },")
-	p.P("InvokeInto: func(ctx ", p.imports.std("context", "Context"), ", implementation, request, reply any) error {")
+	p.P("InvokeInto: func(ctx ", p.imports.std("context", "Context"), ", implementation, request, reply any) (err error) {")
 	if len(method.Arguments) > 0 {
 		p.P("args := request.(*", p.argumentsType(method), ")")
 	}
-	p.P("success, err := ", p.userCall(service, method))
-	p.P("if err == nil {")
-	p.P("*reply.(*", result, ").Success = success")
-	p.P("}")
+	p.P("result := reply.(*", result, ")")
+	p.P("*result.Success, err = ", p.userCall(service, method))
 	p.P("return err")
 	p.P("},")
 	p.P("Forget: func(request, reply any) {")

@@ -222,12 +222,10 @@ var gateWeighMethod = &fulmar.MethodDesc{
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &parcel.DepotWeighArgs{} },
 	NewReply:   func() any { return &parcel.DepotWeighResult{Success: new(parcel.ParcelView)} },
-	InvokeInto: func(ctx context.Context, implementation, request, reply any) error {
+	InvokeInto: func(ctx context.Context, implementation, request, reply any) (err error) {
 		args := request.(*parcel.DepotWeighArgs)
-		success, err := implementation.(GateServer).Weigh(ctx, args.Parcel)
-		if err == nil {
-			*reply.(*parcel.DepotWeighResult).Success = success
-		}
+		result := reply.(*parcel.DepotWeighResult)
+		*result.Success, err = implementation.(GateServer).Weigh(ctx, args.Parcel)
 		return err
 	},
 	Forget: func(request, reply any) {
@@ -243,12 +241,10 @@ var gatePassMethod = &fulmar.MethodDesc{
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &GatePassArgs{} },
 	NewReply:   func() any { return &GatePassResult{Success: new(OrderView)} },
-	InvokeInto: func(ctx context.Context, implementation, request, reply any) error {
+	InvokeInto: func(ctx context.Context, implementation, request, reply any) (err error) {
 		args := request.(*GatePassArgs)
-		success, err := implementation.(GateServer).Pass(ctx, args.Order)
-		if err == nil {
-			*reply.(*GatePassResult).Success = success
-		}
+		result := reply.(*GatePassResult)
+		*result.Success, err = implementation.(GateServer).Pass(ctx, args.Order)
 		return err
 	},
 	Forget: func(request, reply any) {
@@ -288,12 +284,10 @@ var gateGiveMethod = &fulmar.MethodDesc{
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &GateGiveArgs{} },
 	NewReply:   func() any { return &GateGiveResult{Success: new(OrderView)} },
-	InvokeInto: func(ctx context.Context, implementation, request, reply any) error {
+	InvokeInto: func(ctx context.Context, implementation, request, reply any) (err error) {
 		args := request.(*GateGiveArgs)
-		success, err := implementation.(GateServer).Give(ctx, args.ID)
-		if err == nil {
-			*reply.(*GateGiveResult).Success = success
-		}
+		result := reply.(*GateGiveResult)
+		*result.Success, err = implementation.(GateServer).Give(ctx, args.ID)
 		return err
 	},
 	Forget: func(request, reply any) {

@@ -76,12 +76,10 @@ var depotWeighMethod = &fulmar.MethodDesc{
 	Codec:      thrift.Binary,
 	NewRequest: func() any { return &DepotWeighArgs{} },
 	NewReply:   func() any { return &DepotWeighResult{Success: new(ParcelView)} },
-	InvokeInto: func(ctx context.Context, implementation, request, reply any) error {
+	InvokeInto: func(ctx context.Context, implementation, request, reply any) (err error) {
 		args := request.(*DepotWeighArgs)
-		success, err := implementation.(DepotServer).Weigh(ctx, args.Parcel)
-		if err == nil {
-			*reply.(*DepotWeighResult).Success = success
-		}
+		result := reply.(*DepotWeighResult)
+		*result.Success, err = implementation.(DepotServer).Weigh(ctx, args.Parcel)
 		return err
 	},
 	Forget: func(request, reply any) {
