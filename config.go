@@ -337,7 +337,8 @@ type ClientConfig struct {
 	StreamSendTimeout time.Duration
 	// MaxConnections bounds open connections to one address, and with the protocols that carry
 	// one call at a time also the calls in progress there. Streams over TTHeader have as many
-	// of their own. Default 512 (ClientConnections).
+	// of their own. Connections of gRPC and of such streams that take no more calls, and have
+	// some, do not count, as many of them at most. Default 512 (ClientConnections).
 	MaxConnections int
 	// MaxWaiting bounds the calls that wait for a connection of their own to one
 	// address, and those that wait for their replies on a shared one; more fail at

@@ -342,7 +342,8 @@ const (
 
 	// SilenceTimeout and SilentCalls: a shared connection takes no new calls
 	// after one that timed out and during which no byte arrived for this long, or
-	// after as many that timed out one after the other without any reply.
+	// after as many that timed out one after the other without any reply. In gRPC the
+	// server is asked first whether it lives, and has this long for an answer.
 	SilenceTimeout = time.Second
 	SilentCalls    = 3
 

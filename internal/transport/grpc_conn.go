@@ -40,10 +40,12 @@ type grpcConn struct {
 	answered atomic.Int64
 	silent   atomic.Int32
 
-	mu    sync.Mutex
-	http2 *http2.Conn
-	flow  http2Flow
-	calls map[uint32]*muxCall
+	mu sync.Mutex
+	// suspectedAt is when the server was last asked whether it lives, since base; 0 is never.
+	suspectedAt int64
+	http2       *http2.Conn
+	flow        http2Flow
+	calls       map[uint32]*muxCall
 	// settles is closed when the server's settings have come, which hasSettings says, or the
 	// connection failed before. One that is for a single call waits for settings with room.
 	settles     chan struct{}
@@ -327,19 +329,52 @@ func (c *grpcConn) givenUp(call *muxCall, cause error) error {
 		failed.Phase, failed.Sent = PhaseWrite, false
 	}
 	if errors.Is(cause, context.DeadlineExceeded) && c.isSilent(call) {
-		c.leave()
+		c.suspect()
 	}
 	return failed
 }
 
-// isSilent is muxConn.isSilent.
+// isSilent reports whether a call that timed out asks whether the server is still there, as
+// muxConn.isSilent. Any byte says that: streams may be long, so a connection is not left, as
+// others are, because its server does not answer calls.
 func (c *grpcConn) isSilent(call *muxCall) bool {
 	began := c.since(call.began)
 	if c.answered.Load() >= began {
 		return false
 	}
 	silent := c.silent.Add(1)
-	return silent >= limits.SilentCalls || c.heard.Load() < began && time.Since(call.began) >= limits.SilenceTimeout
+	return c.heard.Load() < began && (silent >= limits.SilentCalls || time.Since(call.began) >= limits.SilenceTimeout)
+}
+
+// suspect asks the server whether it is still there, once in a SilenceTimeout. The connection is
+// left if by then not a byte has come.
+func (c *grpcConn) suspect() {
+	now := time.Now()
+	c.mu.Lock()
+	suspects := !c.leaving && c.err == nil && (c.suspectedAt == 0 || c.since(now) > c.suspectedAt+int64(limits.SilenceTimeout))
+	if suspects {
+		c.suspectedAt = c.since(now)
+		c.http2.Probe()
+		c.wakeLocked(now.Add(limits.SilenceTimeout))
+	}
+	c.mu.Unlock()
+	if suspects {
+		c.flush()
+	}
+}
+
+// isGoneLocked reports whether the server was asked, and has not answered in time. It makes sure
+// that somebody looks when the time is over.
+func (c *grpcConn) isGoneLocked(now time.Time) bool {
+	if c.suspectedAt == 0 || c.leaving || c.heard.Load() >= c.suspectedAt {
+		return false
+	}
+	over := c.base.Add(time.Duration(c.suspectedAt) + limits.SilenceTimeout)
+	if now.Before(over) {
+		c.wakeLocked(over)
+		return false
+	}
+	return true
 }
 
 // wakeLocked is muxConn.wakeLocked.
@@ -390,6 +425,7 @@ func (c *grpcConn) expire() {
 	}
 	c.rests, c.wakeAt = now.Add(time.Duration(looked)*expireSpacing), time.Time{}
 	c.wakeLocked(next)
+	gone := c.isGoneLocked(now)
 	err := c.tickLocked(now)
 	c.mu.Unlock()
 	if err != nil {
@@ -397,6 +433,9 @@ func (c *grpcConn) expire() {
 		return
 	}
 	c.flush()
+	if gone {
+		c.leave()
+	}
 	c.ended(last)
 }
 
@@ -407,6 +446,7 @@ func (c *grpcConn) leave() {
 	c.room.Store(0)
 	idle := len(c.calls) == 0 && c.err == nil
 	c.mu.Unlock()
+	c.lent.pool.leaves(c.lent)
 	c.peer.drop(c)
 	if idle {
 		c.finish()

@@ -79,8 +79,9 @@ type Pool struct {
 	all map[*ClientConn]struct{}
 	// open counts all and connections being dialled.
 	open int
-	// sharing is how many of all Share has taken over.
-	sharing int
+	// sharing is how many of all Share has taken over, leaving how many of these take no more
+	// calls, though streams on them may go on for long.
+	sharing, leaving int
 	// dials are those that go on, the oldest first.
 	dials []*dialling
 	// waiters holds *waiter, the longest waiting first; came counts those that ever were.
@@ -176,7 +177,7 @@ func (p *Pool) take(ctx context.Context) (*ClientConn, *waiter, error) {
 	defer p.mu.Unlock()
 	last := len(p.idle) - 1
 	// As many calls as there is room for connections would not wait for another call.
-	room := p.config.Connections - p.open + len(p.dials)
+	room := p.placesLocked() - p.open + len(p.dials)
 	switch {
 	case p.closed:
 		return nil, nil, ErrClosed
@@ -341,6 +342,23 @@ func (p *Pool) takeOver(conn *ClientConn, shared sharing) (idle []*ClientConn) {
 	return idle
 }
 
+// leaves is told that a shared connection takes no more calls. Another one may be opened in its
+// place at once: with one for all calls, calls would wait for the end of the longest stream.
+func (p *Pool) leaves(conn *ClientConn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, known := p.all[conn]; known && !conn.succeeded {
+		conn.succeeded = true
+		p.leaving++
+		p.dialLocked()
+	}
+}
+
+// placesLocked returns how many connections may be open: as many again if none takes calls.
+func (p *Pool) placesLocked() int {
+	return p.config.Connections + min(p.leaving, p.config.Connections)
+}
+
 // discard closes a connection that cannot be used again.
 func (p *Pool) discard(conn *ClientConn) {
 	if p.forget(conn) {
@@ -357,6 +375,9 @@ func (p *Pool) forget(conn *ClientConn) bool {
 	delete(p.all, conn)
 	if known && conn.shared != nil {
 		p.sharing--
+	}
+	if known && conn.succeeded {
+		p.leaving--
 	}
 	p.mu.Unlock()
 	if !known {
@@ -426,6 +447,7 @@ func (p *Pool) Close() {
 	all := p.all
 	p.all = map[*ClientConn]struct{}{}
 	p.open -= len(all)
+	p.leaving = 0
 	var waitedFor []*ClientConn
 	for conn := range all {
 		if conn.isWaitedFor() && !slices.Contains(idle, conn) {
@@ -462,5 +484,5 @@ func (p *Pool) Open() int {
 func (p *Pool) hasRoom() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.idle) > 0 || p.open < p.config.Connections
+	return len(p.idle) > 0 || p.open < p.placesLocked()
 }

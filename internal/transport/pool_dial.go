@@ -61,7 +61,7 @@ func (p *Pool) newWaiterLocked(ctx context.Context) *waiter {
 // sides time, which calls with short deadlines would not have if all connected at once.
 // It follows every change of who waits, of what is being opened and of the slots.
 func (p *Pool) dialLocked() {
-	for !p.closed && len(p.dials) < min(limits.DialsAtOnce, p.waiters.Len()) && p.open < p.config.Connections {
+	for !p.closed && len(p.dials) < min(limits.DialsAtOnce, p.waiters.Len()) && p.open < p.placesLocked() {
 		p.open++
 		d := &dialling{came: p.came, began: time.Now()}
 		ctx := context.WithValue(p.closing, progressKey{}, &d.progress)

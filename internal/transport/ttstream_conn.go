@@ -102,6 +102,7 @@ func (c *ttstreamConn) leave() {
 	c.leaving = true
 	c.room.Store(0)
 	c.mu.Unlock()
+	c.lent.pool.leaves(c.lent)
 	c.peer.drop(c)
 	c.finishIfOver()
 }

@@ -85,7 +85,7 @@ const (
 	// EventSettings: the peer's limits are others now. A client may have room for more
 	// streams.
 	EventSettings
-	// EventPong answers Ping.
+	// EventPong answers Ping or Probe.
 	EventPong
 	// EventCongested: nothing is read until what waits to be sent was taken away (Swap).
 	EventCongested

@@ -13,6 +13,8 @@ type timing struct {
 	// settingsWait: our settings were sent and not acknowledged.
 	settingsSent Nanoseconds
 	settingsWait bool
+	// probeWait: those of Probe were, which set nothing.
+	probeWait bool
 	// pingWait: the ping with pingNumber is on its way.
 	pingSent   Nanoseconds
 	pingNumber uint64
@@ -37,7 +39,12 @@ type goingAway struct {
 // settings obeys SETTINGS (RFC 9113, 6.5).
 func (c *Conn) settings(f *Frame, now Nanoseconds) (Event, error) {
 	if f.Flags.Has(FlagAck) {
-		if !c.settingsWait {
+		switch {
+		case c.settingsWait:
+		case c.probeWait:
+			c.probeWait = false
+			return Event{Kind: EventPong}, nil
+		default:
 			return Event{}, c.countOther()
 		}
 		c.settingsWait = false
@@ -148,6 +155,18 @@ func (c *Conn) Ping(now Nanoseconds) bool {
 	c.pingWait, c.pingSent = true, now
 	appendPing(c.out, 0, c.pingNumber)
 	return true
+}
+
+// Probe asks the peer for a sign of life, which is EventPong, with SETTINGS that set nothing:
+// everybody has to answer them (RFC 9113, 6.5.3), and nobody takes them for too many pings, as
+// grpc-go does the fourth within five minutes in which it has nothing to say. It does not ask as
+// long as another answer is awaited.
+func (c *Conn) Probe() {
+	if c.settingsWait || c.probeWait || c.pingWait || c.err != nil {
+		return
+	}
+	c.probeWait = true
+	appendSettings(c.out, nil)
 }
 
 // Tick does what is due, and returns when it has to be called again, 0 if nothing is

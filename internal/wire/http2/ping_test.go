@@ -8,6 +8,39 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/wire/http2"
 )
 
+// TestConn_Probe: SETTINGS that set nothing ask for a sign of life, one at a time, and nothing
+// but their answer is it.
+func TestConn_Probe(t *testing.T) {
+	pongs := 0
+	s := newSide(t, http2.Config{Client: true}, func(e http2.Event) {
+		if e.Kind == http2.EventPong {
+			pongs++
+		}
+	})
+	s.arrive(frame(http2.FrameSettings, 0, 0))
+	ack := frame(http2.FrameSettings, http2.FlagAck, 0)
+	s.conn.Probe() // the first settings wait for an answer, which will do
+	s.arrive(ack)
+	s.take()
+	for n := range 3 {
+		s.conn.Probe()
+		s.conn.Probe()
+		if asked := s.take(); len(asked) != http2.FrameHeaderSize || http2.FrameType(asked[3]) != http2.FrameSettings || asked[4] != 0 {
+			t.Errorf("asked with % x", asked)
+		}
+		if s.arrive(ack); s.err != nil || pongs != n+1 {
+			t.Errorf("%d answers to %d questions: %v", pongs, n+1, s.err)
+		}
+	}
+	answers := 0
+	for ; answers < 10*limits.HTTP2OtherFrames && s.err == nil; answers++ {
+		s.arrive(ack)
+	}
+	if codeOf(s.err) != int(http2.EnhanceYourCalm) {
+		t.Errorf("after %d answers to nothing: %v", answers, s.err)
+	}
+}
+
 // TestConn_CountsPings has peers that ping a connection on which nothing else happens: how
 // long they wait decides, give or take some delay, and a few that come early are forgiven.
 func TestConn_CountsPings(t *testing.T) {
