@@ -53,8 +53,7 @@ func notRun() map[string]string {
 	return map[string]string{
 		"compute_engine_creds": cloud, "service_account_creds": cloud, "jwt_token_creds": cloud, "per_rpc_creds": cloud,
 		"oauth2_auth_token": cloud, "google_default_credentials": cloud, "compute_engine_channel_credentials": cloud,
-		"pick_first_unary": "it asks which of several servers the client of grpc-go picks",
-		"orca_per_rpc":     orca, "orca_oob": orca,
+		"orca_per_rpc": orca, "orca_oob": orca,
 	}
 }
 
@@ -77,6 +76,7 @@ func TestServer_InteropCases(t *testing.T) {
 		"status_code_and_message":     func(ctx context.Context) { interop.DoStatusCodeAndMessage(ctx, client) },
 		"special_status_message":      func(ctx context.Context) { interop.DoSpecialStatusMessage(ctx, client) },
 		"custom_metadata":             func(ctx context.Context) { interop.DoCustomMetadata(ctx, client) },
+		"pick_first_unary":            func(ctx context.Context) { interop.DoPickFirstUnary(ctx, client) },
 		"unimplemented_method":        func(ctx context.Context) { interop.DoUnimplementedMethod(ctx, conn) },
 		"unimplemented_service": func(ctx context.Context) {
 			interop.DoUnimplementedService(ctx, testgrpc.NewUnimplementedServiceClient(conn))

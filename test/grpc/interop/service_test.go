@@ -28,6 +28,9 @@ func wantedStatus(status *testpb.EchoStatus) error {
 	return fulmar.NewError(fulmar.Code(status.GetCode()), status.GetMessage())
 }
 
+// serverID is what the server calls itself to who asks.
+const serverID = "the only one"
+
 func (testService) unary(ctx context.Context, request *testpb.SimpleRequest) (*testpb.SimpleResponse, error) {
 	call, _ := fulmar.CallFrom(ctx)
 	if value, ok := call.Metadata().Transient(echoInitial); ok {
@@ -43,7 +46,11 @@ func (testService) unary(ctx context.Context, request *testpb.SimpleRequest) (*t
 	if err := wantedStatus(request.GetResponseStatus()); err != nil {
 		return nil, err
 	}
-	return &testpb.SimpleResponse{Payload: payload(request.GetResponseSize())}, nil
+	response := &testpb.SimpleResponse{Payload: payload(request.GetResponseSize())}
+	if request.GetFillServerId() {
+		response.ServerId = serverID
+	}
+	return response, nil
 }
 
 func (testService) serverStream(request *testpb.StreamingOutputCallRequest, stream fulmar.ServerStreamingServer[testpb.StreamingOutputCallResponse]) error {
