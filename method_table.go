@@ -59,6 +59,13 @@ func (t *methodTable) add(desc *ServiceDesc, implementation any) (ambiguous []st
 	if _, exists := t.services[desc.Name]; exists {
 		return nil, fmt.Errorf("service %s is registered twice", desc.Name)
 	}
+	for _, method := range desc.Methods {
+		// A lease ends with its call, and would begin anew with the next one that is read into
+		// the same arguments.
+		if method.InvokeInto != nil && method.lends(method.NewRequest()) {
+			return nil, fmt.Errorf("method %s of service %s lends its arguments, and has InvokeInto, which uses them again", method.Name, desc.Name)
+		}
+	}
 	service := map[string]*methodEntry{}
 	t.services[desc.Name] = service
 	_, tools := implementation.(servesTools)

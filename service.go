@@ -129,7 +129,8 @@ type ServiceDesc struct {
 // Registrar takes services; a *Server is one. Generated code accepts it.
 type Registrar interface {
 	// RegisterService adds a service. It panics if that cannot be right: a nil
-	// implementation, or a service of that name that exists already.
+	// implementation, a service of that name that exists already, or InvokeInto at a method
+	// that lends its arguments.
 	RegisterService(desc *ServiceDesc, implementation any)
 }
 

@@ -91,6 +91,11 @@ func TestViewMethods_LentEndsWithTheCall(t *testing.T) {
 				for _, parcels := range []int{1, 100, 3000} {
 					c := &call{name: fmt.Sprintf("%s, %s, %d parcels", name, how, parcels), want: orderOf("north", parcels)}
 					g.lend = func(_ context.Context, order viewmethods.OrderView, _ string) (viewmethods.OrderView, error) {
+						if last := len(calls) - 1; last >= 0 {
+							if text := panicOf(func() { calls[last].kept.ID() }); !strings.Contains(text, "request of Gate.lend") {
+								t.Errorf("%s: used by the next call it panics with %q", calls[last].name, text)
+							}
+						}
 						c.kept, c.changed, c.region, c.image = order, order, order.Region(), order.Image()
 						c.changed.SetID(1)
 						return order, end()
@@ -141,5 +146,38 @@ func TestViewMethods_LentAfterAnInterceptor(t *testing.T) {
 	})
 	if text := panicOf(func() { kept.Order.ID() }); !strings.Contains(text, "Gate.lend") {
 		t.Errorf("used too late it panics with %q", text)
+	}
+}
+
+// changed registers services with a method that is not what was generated.
+type changed struct {
+	fulmar.Registrar
+	change func(method *fulmar.MethodDesc)
+}
+
+func (c changed) RegisterService(desc *fulmar.ServiceDesc, implementation any) {
+	altered := &fulmar.ServiceDesc{Name: desc.Name}
+	for _, method := range desc.Methods {
+		copied := *method
+		c.change(&copied)
+		altered.Methods = append(altered.Methods, &copied)
+	}
+	c.Registrar.RegisterService(altered, implementation)
+}
+
+// TestViewMethods_WhatIsLentIsNotUsedAgain: arguments that are lent are not those of another
+// call, for which their lease would begin anew.
+func TestViewMethods_WhatIsLentIsNotUsedAgain(t *testing.T) {
+	server, err := fulmar.NewServer(fulmar.ServerConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	registrar := changed{server, func(method *fulmar.MethodDesc) {
+		if method.Name == "lend" {
+			method.InvokeInto = func(context.Context, any, any, any) error { return nil }
+		}
+	}}
+	if text := panicOf(func() { viewmethods.RegisterGateServer(registrar, &gate{}) }); !strings.Contains(text, "method lend of service Gate lends its arguments") {
+		t.Errorf("registering it: %q", text)
 	}
 }

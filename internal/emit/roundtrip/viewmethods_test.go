@@ -6,7 +6,9 @@ import (
 	"errors"
 	"log/slog"
 	"reflect"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/fulmar-rpc/fulmar"
@@ -21,9 +23,13 @@ type gate struct {
 	orders []viewmethods.OrderView
 	stored string
 	lend   func(ctx context.Context, order viewmethods.OrderView, key string) (viewmethods.OrderView, error)
+	pass   func(order viewmethods.OrderView) (viewmethods.OrderView, error)
 }
 
 func (g *gate) Pass(_ context.Context, order viewmethods.OrderView) (viewmethods.OrderView, error) {
+	if g.pass != nil {
+		return g.pass(order)
+	}
 	g.orders = append(g.orders, order)
 	order.SetRegion("passed " + order.Region())
 	return order, g.closed
@@ -375,6 +381,10 @@ func TestViewMethods_NothingIsLeftOfTheCallBefore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	giveWithout, err := fulmar.RawMethod("Gate", "give", false)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for range 20 {
 		if _, err := api.Pass(t.Context(), viewOf(t, orderOf("north", 3))); err != nil {
 			t.Fatal(err)
@@ -392,10 +402,77 @@ func TestViewMethods_NothingIsLeftOfTheCallBefore(t *testing.T) {
 		if given, err := api.Give(t.Context(), 9); err != nil || given.ID() != 9 || given.Region() != "" {
 			t.Errorf("given: %v, %v", given, err)
 		}
+		var given viewmethods.GateGiveResult
+		if err := client.Call(t.Context(), giveWithout, &request, &reply); err != nil {
+			t.Fatal(err)
+		}
+		if err := thrift.Unmarshal(reply, &given); err != nil || given.Success == nil || given.Success.ID() != 0 {
+			t.Errorf("given without an id: %v, %v", given.Success, err)
+		}
 		g.closed = &viewmethods.Closed{Until: "Monday"}
 		if _, err := api.Give(t.Context(), 1); err == nil {
 			t.Error("no exception")
 		}
 		g.closed = nil
+	}
+}
+
+// TestViewMethods_NoCallSeesAnother has calls at the same time end in every way in which they
+// can, while what they keep of their views is looked at and changed.
+func TestViewMethods_NoCallSeesAnother(t *testing.T) {
+	const callers, each = 4, 60
+	type kept struct {
+		id   int64
+		view viewmethods.OrderView
+	}
+	var mu sync.Mutex
+	var keeps []kept
+	region := func(id int64) string { return strings.Repeat("r", 1+int(id%97)) }
+	g := &gate{pass: func(order viewmethods.OrderView) (viewmethods.OrderView, error) {
+		id := order.ID()
+		mu.Lock()
+		keeps = append(keeps, kept{id, order})
+		mu.Unlock()
+		order.SetRegion("passed " + order.Region())
+		switch id % 7 {
+		case 0:
+			return order, errors.New("no")
+		case 1:
+			return order, &viewmethods.Closed{Until: "noon"}
+		case 2:
+			panic("no")
+		case 3:
+			runtime.Goexit()
+		}
+		return order, nil
+	}}
+	t.Run("calls", func(t *testing.T) { // at the end of which the server stops
+		number := int64(0)
+		for name, api := range gateClients(t, g) {
+			for range callers {
+				number++
+				first := 1000 * number
+				t.Run(name, func(t *testing.T) {
+					t.Parallel()
+					for i := range int64(each) {
+						id := first + i
+						order := orderOf(region(id), int(id%50))
+						order.ID = id
+						answer, err := api.Pass(t.Context(), viewOf(t, order))
+						if (err == nil) != (id%7 > 3) || err == nil && (answer.ID() != id || answer.Region() != "passed "+region(id)) {
+							t.Errorf("call %d: %v, %v", id, answer, err)
+						}
+					}
+				})
+			}
+		}
+	})
+	if calls := 4 * callers * each; len(keeps) != calls {
+		t.Errorf("%d of %d calls have come", len(keeps), calls)
+	}
+	for _, k := range keeps {
+		if k.view.ID() != k.id || k.view.Region() != region(k.id) {
+			t.Errorf("what call %d has kept is %v", k.id, k.view)
+		}
 	}
 }
