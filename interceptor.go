@@ -59,8 +59,8 @@ type unaryState struct {
 	reply     any
 	// observed is for who observes the call; nil if nobody does.
 	observed *observedCall
-	// messages are those of a method with InvokeInto, on the server, and of the calls to it
-	// that the state has been of.
+	// messages are those of a method with InvokeInto, on the server. The state keeps them for
+	// the next call of the method.
 	messages *reusedMessages
 	// On the client: when the last attempt ended, if anybody has looked, which takes 50 ns.
 	endedAt time.Time

@@ -21,3 +21,29 @@ func TestLocal_Allocations(t *testing.T) {
 		t.Errorf("%v allocations a call, budget %d", got, budget)
 	}
 }
+
+// TestUnknown_Allocations: what a server knows of a method that is not registered is made for the
+// call, but not what it needs for any call.
+func TestUnknown_Allocations(t *testing.T) {
+	echo := func(_ context.Context, request fulmar.Raw) (fulmar.Raw, error) { return request, nil }
+	server := localServer(t, fulmar.ServerConfig{UnknownHandler: echo}, adder())
+	client, err := fulmar.NewClient(fulmar.ClientConfig{Local: server.server})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	method, err := fulmar.RawMethod("Elsewhere", "echo", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, reply := fulmar.Raw{0}, fulmar.Raw{}
+	call := func() {
+		if err := client.Call(t.Context(), method, &request, &reply); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const budget = 12 // 14 with a pool of states that is made for the call, too
+	if got := testing.AllocsPerRun(1000, call); got > budget {
+		t.Errorf("%v allocations a call, budget %d", got, budget)
+	}
+}

@@ -39,7 +39,7 @@ type methodEntry struct {
 	// limiter and serviceLimiter are those of policies; nil if it is not registered: then
 	// the governor finds those that a document has by name.
 	limiter, serviceLimiter *policy.Limiter
-	// states holds *unaryState that nobody has seen, of calls that have ended.
+	// states holds *unaryState with messages, of a method with InvokeInto.
 	states sync.Pool
 }
 

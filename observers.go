@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/fulmar-rpc/fulmar/internal/limits"
@@ -351,11 +352,10 @@ type observedCallInProgress struct {
 	observed observedCall
 }
 
-// newCall returns an empty call. The state belongs to the method if there are no
-// interceptors: nobody else sees it.
+// newCall returns an empty call. Without interceptors its state is of statesOf.
 func (s *Server) newCall(in *transport.Inbound, entry *methodEntry) (call *callInProgress, state *unaryState) {
 	if !s.intercepted {
-		state, _ = entry.states.Get().(*unaryState)
+		state, _ = s.statesOf(entry).Get().(*unaryState)
 	}
 	if state == nil {
 		state = new(unaryState)
@@ -367,6 +367,15 @@ func (s *Server) newCall(in *transport.Inbound, entry *methodEntry) (call *callI
 	s.observe(&both.observed, in, entry)
 	state.observed = &both.observed
 	return &both.callInProgress, state
+}
+
+// statesOf holds the states of calls that have ended, if nobody else can have seen them. Entries of
+// methods that are not registered are made for one call, so pools of their own would be, too.
+func (s *Server) statesOf(entry *methodEntry) *sync.Pool {
+	if entry.method.InvokeInto != nil {
+		return &entry.states
+	}
+	return &s.states
 }
 
 // observe fills in what observers see of a call; entry is nil if there is no such

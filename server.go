@@ -43,6 +43,8 @@ type Server struct {
 	// observers is nil if nobody observes calls. intercepted: there are interceptors.
 	observers   *observers
 	intercepted bool
+	// states holds *unaryState that nobody has seen, of methods without InvokeInto.
+	states sync.Pool
 	// namesOf is one more than the version of the policy whose names were looked at last.
 	namesOf atomic.Uint64
 
@@ -334,7 +336,7 @@ func (s *Server) handle(ctx context.Context, in *transport.Inbound) {
 		}
 		// A quarter of the memory that an echo of 1 KB takes.
 		*state = unaryState{messages: state.messages}
-		entry.states.Put(state)
+		s.statesOf(entry).Put(state)
 		in.Forget()
 	}
 }

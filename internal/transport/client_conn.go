@@ -85,8 +85,8 @@ type ClientConn struct {
 	leaving bool
 	// shared is how calls share it, nil if they do not; the pool's lock guards that.
 	shared sharing
-	// succeeded: another may be opened in its place; the pool's lock guards that too.
-	succeeded bool
+	// replaceable: another may be opened in its place; the pool's lock guards that too.
+	replaceable bool
 	// deadline is the call's, armed the socket's for reading. That is not later, zero
 	// if there is none, and often earlier: it is set again when it has passed, not for
 	// every call.

@@ -40,6 +40,14 @@ func (q *quiet) serve(s *grpcScript) {
 	})
 }
 
+// hold makes a call that goes on until end is called.
+func hold(t *testing.T, peer *Peer) (end context.CancelFunc) {
+	ctx, end := context.WithCancel(t.Context())
+	go func() { _, _ = grpcDo(ctx, peer, "held") }()
+	synctest.Wait()
+	return end
+}
+
 // late makes calls that nobody answers, as long as each may take.
 func late(t *testing.T, peer *Peer, calls int, timeout time.Duration) {
 	t.Helper()
@@ -60,9 +68,7 @@ func TestGRPC_SlowCallsKeepTheirConnection(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			q := new(quiet)
 			peer := newScriptedPeer(t, PoolConfig{Connections: 1}, q.serve)
-			held, end := context.WithCancel(t.Context())
-			go func() { _, _ = grpcDo(held, peer, "held") }()
-			synctest.Wait()
+			end := hold(t, peer)
 			began := time.Now()
 			late(t, peer, 20*limits.SilentCalls, timeout)
 			most := int64(time.Since(began)/limits.SilenceTimeout) + 2 // with those of the beginning
@@ -91,9 +97,7 @@ func TestGRPC_LeavesSilentPeers(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				q := new(quiet)
 				peer := newScriptedPeer(t, PoolConfig{Connections: 1}, q.serve)
-				held, end := context.WithCancel(t.Context())
-				go func() { _, _ = grpcDo(held, peer, "held") }()
-				synctest.Wait()
+				end := hold(t, peer)
 				q.mute.Store(true)
 				time.Sleep(time.Millisecond) // the server's settings are older than the calls
 				late(t, peer, test.calls, test.timeout)

@@ -347,8 +347,8 @@ func (p *Pool) takeOver(conn *ClientConn, shared sharing) (idle []*ClientConn) {
 func (p *Pool) leaves(conn *ClientConn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if _, known := p.all[conn]; known && !conn.succeeded {
-		conn.succeeded = true
+	if _, known := p.all[conn]; known && !conn.replaceable {
+		conn.replaceable = true
 		p.leaving++
 		p.dialLocked()
 	}
@@ -376,7 +376,7 @@ func (p *Pool) forget(conn *ClientConn) bool {
 	if known && conn.shared != nil {
 		p.sharing--
 	}
-	if known && conn.succeeded {
+	if known && conn.replaceable {
 		p.leaving--
 	}
 	p.mu.Unlock()
