@@ -37,9 +37,12 @@ func (c Codec) AppendBody(out *linkbuf.Buffer, body any, m limits.Message) error
 		return appendCanonicalBody(out, s, m)
 	}
 	t := takeTools(m)
-	t.writer = newWriter(m)
+	t.writer.begin(m)
 	err := t.writer.writeTo(out, s)
-	t.giveBack(m)
+	if m.Scratch != nil {
+		t.writer = Writer{}
+		m.Scratch.Put(t)
+	}
 	return err
 }
 
@@ -64,16 +67,20 @@ func (c Codec) ReadBody(in []byte, body any, m limits.Message, mayRefer bool) (r
 		lease = lent
 	}
 	t := takeTools(m)
-	t.reader = newReader(in, m, c.Strings, lease)
+	t.reader.begin(in, m, c.Strings, lease)
 	t.reader.views = views
 	err = t.reader.read(s)
 	refers = err == nil && (t.reader.strings.refers || lease == owned)
-	t.giveBack(m)
+	if m.Scratch != nil {
+		t.reader = Reader{}
+		m.Scratch.Put(t)
+	}
 	return refers, err
 }
 
 // tools are what the codec needs while it works on a message. The methods of structs
-// are called through an interface, so each would be allocated for each message.
+// are called through an interface, so each would be allocated for each message. Both are zero
+// between messages, and who has used one makes that one zero again.
 type tools struct {
 	writer Writer
 	reader Reader
@@ -86,13 +93,6 @@ func takeTools(m limits.Message) *tools {
 		}
 	}
 	return new(tools)
-}
-
-func (t *tools) giveBack(m limits.Message) {
-	if m.Scratch != nil {
-		*t = tools{}
-		m.Scratch.Put(t)
-	}
 }
 
 // read reads all there is into s.

@@ -82,7 +82,14 @@ func (r *Reader) UseStrings(policy Strings) (before Strings) {
 		memory.copied, memory.copiedFrom = m.shared, m.from
 	}
 	*m = stringPlaces{policy: policy, lease: m.lease, refers: m.refers}
-	switch {
+	r.placeStrings()
+	return before
+}
+
+// placeStrings finds the places for the policy that there is now; there are none yet.
+func (r *Reader) placeStrings() {
+	m := &r.strings
+	switch policy := m.policy; {
 	case policy == StringsOwn:
 	case policy == StringsAuto && len(r.buf) > sharedMessageBytes:
 		// A piece that is kept has at most sharedPart times the length of its string.
@@ -98,7 +105,6 @@ func (r *Reader) UseStrings(policy Strings) (before Strings) {
 	default:
 		m.copies = true
 	}
-	return before
 }
 
 // wideCopy is how many bytes are copied of a short string, whatever its length, if there
@@ -237,7 +243,9 @@ func (r *Reader) copyRest(p int) bool {
 	if !r.charge(p, int64(len(r.buf)-p)) {
 		return false
 	}
-	m.shared, m.from = append([]byte(nil), r.buf[p:]...), p
+	shared := make([]byte, len(r.buf)-p)
+	copy(shared, r.buf[p:])
+	m.shared, m.from = shared, p
 	m.copies, m.copied = false, true
 	return true
 }

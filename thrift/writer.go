@@ -54,7 +54,14 @@ const (
 )
 
 func newWriter(m limits.Message) Writer {
-	return Writer{bytes: m.Bytes, head: m.HeadBytes, depth: m.Depth, maxDepth: m.Depth, likely: m.LikelyBytes}
+	var w Writer
+	w.begin(m)
+	return w
+}
+
+// begin makes w, which is zero, one that writes within limits.
+func (w *Writer) begin(m limits.Message) {
+	w.bytes, w.head, w.depth, w.maxDepth, w.likely = m.Bytes, m.HeadBytes, m.Depth, m.Depth, m.LikelyBytes
 }
 
 // writeTo appends s to out. On an error out is as it was before.

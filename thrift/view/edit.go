@@ -13,8 +13,10 @@ import (
 	"github.com/fulmar-rpc/fulmar/thrift"
 )
 
-// fewPatches is how many fields of a view can be changed without an allocation.
-const fewPatches = 4
+// fewPatches is how many fields of a view can be changed without an allocation. Each is 32 bytes,
+// and a view is copied six times on its way through a handler (Go passes it in memory, and makes
+// copies of what it evaluates).
+const fewPatches = 2
 
 // viewPatch is the new value of a field, or of an element.
 type viewPatch struct {
@@ -83,7 +85,7 @@ func (patch *viewPatch) nested() viewPart {
 
 func (v *View) patches() []viewPatch {
 	if v.many != nil {
-		return v.many
+		return unsafe.Slice(v.many, v.count)
 	}
 	return v.few[:v.count]
 }
@@ -112,8 +114,7 @@ func (patch *viewPatch) before(other *viewPatch) bool {
 // add adds a patch, or replaces the one for the same field.
 func (v *View) add(patch *viewPatch) {
 	if v.many != nil {
-		v.many = withPatch(v.many, patch)
-		v.count = int32(len(v.many))
+		v.setMany(withPatch(v.patches(), patch))
 		return
 	}
 	at, count := 0, int(v.count)
@@ -123,8 +124,8 @@ func (v *View) add(patch *viewPatch) {
 	switch {
 	case at < count && v.few[at].of == patch.of:
 	case count == len(v.few):
-		v.many = withPatch(v.few[:], patch)
-		v.few, v.count = [fewPatches]viewPatch{}, int32(len(v.many))
+		v.setMany(withPatch(v.few[:], patch))
+		v.few = [fewPatches]viewPatch{}
 		return
 	default:
 		if at < count {
@@ -134,6 +135,9 @@ func (v *View) add(patch *viewPatch) {
 	}
 	v.few[at] = *patch
 }
+
+// setMany makes patches, of which there are some, those of v.
+func (v *View) setMany(patches []viewPatch) { v.many, v.count = &patches[0], int32(len(patches)) }
 
 // withPatch returns a copy of patches with one more, or in place of the one for the same
 // thing.

@@ -25,13 +25,13 @@ type View struct {
 	// lease is how long buf may be used, nil if for ever.
 	lease *thrift.Lease
 	// few are the first patches, of which there are count, in the order of where they
-	// stand; many holds all of them when there are more. It is never changed but copied,
-	// so that copies of the view can share it.
+	// stand; many is the first one of all when there are more. These are never changed but
+	// copied, so that copies of the view can share them.
 	few   [fewPatches]viewPatch
-	many  []viewPatch
+	many  *viewPatch
 	count int32
 	// depth is how many levels the bytes nest at most, 0 if nobody has looked.
-	depth int32
+	depth int16
 	// repeated: a field is there more than once, or in a form that does not count.
 	repeated bool
 	// partly: LoadUntil has not looked at all of buf.
@@ -92,7 +92,7 @@ func (v *View) Load(b []byte, slots []Slot, shape *Shape) error {
 // The bytes are kept as strings are, but never in memory that is only lent.
 func (v *View) Read(r *thrift.Reader, p int, slots []Slot, shape *Shape) int {
 	v.reset()
-	v.depth = int32(max(r.Levels(), 0))
+	v.depth = depthOf(r.Levels())
 	clear(slots)
 	if r.Failed() || p > len(r.Bytes()) {
 		return shape.check(r, p)
@@ -112,6 +112,15 @@ func (v *View) Read(r *thrift.Reader, p int, slots []Slot, shape *Shape) int {
 	}
 	v.repeated, v.lease = repeated, r.Lease()
 	return p + end
+}
+
+// depthOf returns levels as a view's depth. It is looked at again if there are more than any
+// message has.
+func depthOf(levels int) int16 {
+	if levels < 0 || levels > math.MaxInt16 {
+		return 0
+	}
+	return int16(levels)
 }
 
 // disagreement is the error if a message is refused for no reason, which is a defect.
