@@ -17,12 +17,11 @@ type connState struct {
 	toSend, unread, buffered uint8
 	fin                      bool
 
-	// The socket. news: the kernel has something to report. hungUp: it has reported the end.
-	watched, news, hungUp, expired, shut bool
+	// The socket.
+	watched, expired, shut bool
 	// The poller. polls: it has the role and nothing to do. event: it looks at an
-	// event of the socket, eventEnd: which says that the end is there. reported: it is about
-	// to tell the connection.
-	polls, event, eventEnd, reported bool
+	// event of the socket, reported: it is about to tell the connection.
+	polls, event, reported bool
 
 	// expiry: readExpired is about to run; shutting, closing: so are the second
 	// halves of Shutdown and Close.
@@ -42,7 +41,6 @@ type connState struct {
 	leads    bool
 	turn     uint8
 	got      uint8
-	gotAll   bool // less than there was room for
 	gotEnd   bool
 	gotError bool
 	// detached: the handler has let go of the connection. checks: it is about to
@@ -93,6 +91,35 @@ const (
 	outsideRelease // possible after a hold
 )
 
+// connMistake is one that the model can be given.
+type connMistake uint8
+
+const (
+	noConnMistake connMistake = iota
+	// waitsPastDeadline: await does not look at the deadline.
+	waitsPastDeadline
+	// waitsUnwatched: await does not watch what the poller has unwatched.
+	waitsUnwatched
+	// watchesOwned: the poller goes on watching a connection that is owned.
+	watchesOwned
+	// pokesOwned: poke does not look whether somebody owns the connection.
+	pokesOwned
+	// forgetsWakes: Wake during the handler is forgotten.
+	forgetsWakes
+	// keepsUnread: Detach on another goroutine leaves unread bytes to it.
+	keepsUnread
+	// keepsPoked: it leaves what has happened meanwhile to it.
+	keepsPoked
+	// forgetsFull: the end of a call does not tell a connection that waits for it.
+	forgetsFull
+	// leavesReplies: the poller takes a connection that has replies to write.
+	leavesReplies
+	// lingersUnflushed: replies that wait are not written before the end.
+	lingersUnflushed
+	// seizesWhatever: a connection is seized whether its handler has let go or not.
+	seizesWhatever
+)
+
 const (
 	modelBuffered = 2 // ReadBufferBytes, and what is sent in all
 	modelKinds    = 2 // how many kinds of things happen beside
@@ -126,14 +153,6 @@ func (s *connState) next(l *Listener, config *Config) action {
 
 // readable: the kernel would report it.
 func (s *connState) readable() bool { return s.unread > 0 || s.fin }
-
-// arrives: something has come, which is reported if somebody watches.
-func (s *connState) arrives() { s.news = s.news || s.watched }
-
-// watch is socket.watchReads where that asks the kernel: it looks at the socket.
-func (s *connState) watch() { s.watched, s.news = true, s.readable() }
-
-func (s *connState) unwatch() { s.watched, s.news = false, false }
 
 func (s *connState) poke(mistake connMistake) {
 	s.poked = true
@@ -208,10 +227,10 @@ func (m *connModel) outsideSteps(s connState, add addConn) {
 		}
 	}
 	if s.toSend > 0 && !s.fin {
-		add("the peer sends", true, func(s *connState) { s.toSend--; s.unread++; s.arrives() })
+		add("the peer sends", true, func(s *connState) { s.toSend--; s.unread++ })
 	}
 	if !s.fin {
-		may(outsideEnd, "the peer ends", func(s *connState) { s.fin = true; s.arrives() })
+		may(outsideEnd, "the peer ends", func(s *connState) { s.fin = true })
 	}
 	may(outsideDeadline, "the deadline passes", func(s *connState) { s.expired, s.expiry = true, !s.shut })
 	may(outsideWake, "Wake", func(s *connState) { s.wake, s.asked = true, true; s.poke(m.mistake) })
@@ -239,7 +258,7 @@ func (m *connModel) pendingSteps(s connState, add addConn) {
 		add("Shutdown pokes", false, func(s *connState) { s.shutting = false; s.poke(m.mistake) })
 	}
 	if s.closing {
-		add("Close closes the socket", false, func(s *connState) { s.closing, s.shut = false, true; s.unwatch() })
+		add("Close closes the socket", false, func(s *connState) { s.closing, s.shut, s.watched = false, true, false })
 	}
 }
 
@@ -255,7 +274,7 @@ func (m *connModel) detachSteps(s connState, add addConn) {
 	case s.checks:
 		add("it is on another", false, func(s *connState) {
 			s.checks = false
-			if s.lost || s.replies || s.buffered > 0 && m.mistake != keepsUnread || s.poked && m.mistake != keepsPoked || !s.drained && m.mistake != keepsUndrained {
+			if s.lost || s.replies || s.buffered > 0 && m.mistake != keepsUnread || s.poked && m.mistake != keepsPoked {
 				s.seize(false, m.mistake)
 			}
 		})
@@ -295,14 +314,11 @@ func (m *connModel) detachSteps(s connState, add addConn) {
 // pollerSteps are lead, socket.event and epollEngine.readable.
 func (m *connModel) pollerSteps(s connState, add addConn) {
 	switch {
-	case s.polls && s.news && !s.readable():
-		add("the poller has none, since it was read", false, func(s *connState) { s.news = false })
-	case s.polls && s.news:
-		add("the poller has an event", false, func(s *connState) { s.polls, s.news, s.event, s.eventEnd = false, false, true, s.fin })
+	case s.polls && s.watched && s.readable():
+		add("the poller has an event", false, func(s *connState) { s.polls, s.event = false, true })
 	case s.event:
 		add("it looks at it", false, func(s *connState) {
-			s.hungUp = s.hungUp || s.eventEnd && m.mistake != forgetsEnd
-			s.event, s.eventEnd, s.reported = false, false, s.watched
+			s.event, s.reported = false, s.watched
 			s.polls = !s.watched
 		})
 	case s.reported:
@@ -313,9 +329,7 @@ func (m *connModel) pollerSteps(s connState, add addConn) {
 				return
 			}
 			if s.owned {
-				if m.mistake != watchesOwned {
-					s.unwatch()
-				}
+				s.watched = s.watched && m.mistake == watchesOwned
 				s.polls = true
 				return
 			}
@@ -340,7 +354,7 @@ func (m *connModel) ownerSteps(s connState, add addConn) {
 	case ownerReads:
 		read := func(n uint8) func(*connState) {
 			return func(s *connState) {
-				s.at, s.got, s.gotAll, s.unread = ownerRecords, n, n == s.unread, s.unread-n
+				s.at, s.got, s.unread = ownerRecords, n, s.unread-n
 				s.gotEnd, s.gotError = n == 0 && s.fin && !s.shut, s.shut
 			}
 		}
@@ -350,11 +364,11 @@ func (m *connModel) ownerSteps(s connState, add addConn) {
 		}
 	case ownerRecords:
 		add("it has read", false, func(s *connState) {
-			s.drained = s.got == 0 || s.gotAll && !s.hungUp
+			s.drained = s.unread == 0 || s.got == 0
 			s.buffered += s.got
 			s.fresh = s.fresh || s.got > 0
 			s.eof, s.broken = s.eof || s.gotEnd, s.broken || s.gotError
-			s.at, s.got, s.gotAll, s.gotEnd, s.gotError = ownerAwaits, 0, false, false, false
+			s.at, s.got, s.gotEnd, s.gotError = ownerAwaits, 0, false, false
 		})
 	case ownerLooks:
 		add("it looks for bytes", false, func(s *connState) {
@@ -374,8 +388,7 @@ func (m *connModel) ownerSteps(s connState, add addConn) {
 	case ownerFinishes:
 		add("it finishes", false, func(s *connState) {
 			s.finished++
-			s.finishing, s.shut, s.at = true, true, ownerNone
-			s.unwatch()
+			s.finishing, s.shut, s.watched, s.at = true, true, false, ownerNone
 			s.owners--
 			if s.leads {
 				s.leads, s.polls = false, true
@@ -406,12 +419,10 @@ func (m *connModel) awaitSteps(s connState, add addConn) {
 			s.broken = true
 			next = s.next(&m.listener, &m.config)
 		case next == actionRead && (s.drained || turnOver):
-			if !s.shut && (!s.watched && m.mistake != waitsUnwatched || s.watched && !s.drained && m.mistake != leavesUnread) {
-				s.watch()
-			}
+			s.watched = s.watched || !s.shut && m.mistake != waitsUnwatched
 			next = actionWait
 		case next == actionWait:
-			s.unwatch()
+			s.watched = false
 		}
 		switch next {
 		case actionWait:
@@ -559,18 +570,15 @@ func TestConnModel_FindsMistakes(t *testing.T) {
 	}{
 		{waitsPastDeadline, outsideDeadline, "nobody looks at the socket"},
 		{waitsUnwatched, outsideEnd, "nobody looks at the socket"},
-		{watchesOwned, outsideEnd, "nobody looks at the socket"},
+		{watchesOwned, outsideEnd, "it spins"},
 		{pokesOwned, outsideWake, "there are two owners"},
 		{forgetsWakes, outsideWake, "a Wake is lost"},
 		{keepsUnread, outsideDetach, "something is left to do"},
-		{keepsUndrained, outsideDetach, "nobody looks at the socket"},
 		{keepsPoked, outsideDetach, "nobody looks at the socket"},
 		{forgetsFull, outsideDetach, "something is left to do"},
 		{leavesReplies, outsideDetach, "replies are left"},
 		{lingersUnflushed, outsideDetach | outsideFailure, "replies are lost"},
 		{seizesWhatever, outsideWake, "there are two owners"},
-		{leavesUnread, outsideEnd, "nobody looks at the socket"},
-		{forgetsEnd, outsideEnd, "nobody looks at the socket"},
 	} {
 		detached := 2
 		if test.mistake == forgetsFull {

@@ -21,8 +21,7 @@ import (
 //
 // Only its owner uses a connection's Reader and calls its handler. While it is
 // owned its socket is watched still; if bytes arrive the poller stops watching,
-// and the owner starts that again. What has been reported is not reported again, so an owner
-// that lets go has read all of it, or asks for it.
+// and the owner starts that again.
 type epollEngine struct {
 	listener *Listener
 	pollers  []*poller
@@ -204,16 +203,9 @@ func (e *epollEngine) seized(c *Conn) {
 func (e *epollEngine) mustGoOn(c *Conn, more bool) bool {
 	l := c.served.loop.leader.Load()
 	if l == nil {
-		return more || c.served.poked.Load() || e.mayHoldMore(c)
+		return more || c.served.poked.Load()
 	}
 	return c.served.ending.Load() || l.state.Load() == lost
-}
-
-// mayHoldMore is socket.mayHoldMore of the last read.
-func (e *epollEngine) mayHoldMore(c *Conn) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return !c.served.drained
 }
 
 // yields: requests of one connection that take long are shared out to all
@@ -448,7 +440,7 @@ func (e *epollEngine) awaitLocked(c *Conn, turnOver bool) action {
 	}
 	if (next == actionRead || next == actionHandshake) && (c.served.drained || turnOver) {
 		// Whatever makes it unreadable from now on, such as a deadline, pokes.
-		if err := loop.socket.watchReads(!c.served.drained); err != nil {
+		if err := loop.socket.watchReads(); err != nil {
 			c.served.arrived(0, loop.socket.failure("read", err))
 			return c.next()
 		}
@@ -482,7 +474,7 @@ func (e *epollEngine) read(c *Conn, l *leader, leads bool, reads int) action {
 		n, drained, err = e.readSecure(c, t, room)
 	} else {
 		n, err = loop.socket.tryRead(room)
-		drained = !loop.socket.mayHoldMore(n, len(room))
+		drained = n < len(room)
 		err = loop.socket.readFailure(err)
 	}
 	c.reader.end += n

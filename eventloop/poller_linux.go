@@ -17,11 +17,7 @@ import (
 )
 
 // readEvents say that bytes have arrived, or that the peer stopped sending.
-const readEvents = unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLPRI
-
-// readsOnEvents are those behind which a read that gets less than there is room for need not
-// have got all: the end, an error, and urgent data, where reads stop.
-const readsOnEvents = unix.EPOLLRDHUP | unix.EPOLLHUP | unix.EPOLLERR | unix.EPOLLPRI
+const readEvents = unix.EPOLLIN | unix.EPOLLRDHUP
 
 // batchEvents is how many events one look at epoll brings at most: what a
 // leader leaves to its successor has to be copied, and 128 connections with
@@ -160,10 +156,8 @@ func (p *poller) isClosing() bool {
 	}
 }
 
-// watch changes what is reported for a socket from one set of events to another; 0 is
-// none. What is there already is reported, once, and so is what comes later: the kernel does
-// not look at a socket again that it has reported. Where it does, it looks at each twice for
-// an event, which took pingpong-1k-c100 of suite rpc 3 % of the server's time.
+// watch changes what is reported for a socket from one set of events to another;
+// 0 is none.
 func (p *poller) watch(s *socket, from, to uint32) error {
 	operation := unix.EPOLL_CTL_MOD
 	switch {
@@ -172,7 +166,7 @@ func (p *poller) watch(s *socket, from, to uint32) error {
 	case to == 0:
 		operation = unix.EPOLL_CTL_DEL
 	}
-	event := unix.EpollEvent{Events: to | unix.EPOLLET, Fd: int32(s.token.slot), Pad: int32(s.token.generation)}
+	event := unix.EpollEvent{Events: to, Fd: int32(s.token.slot), Pad: int32(s.token.generation)}
 	return unix.EpollCtl(p.epoll, operation, s.fd, &event)
 }
 

@@ -35,7 +35,7 @@ type socket struct {
 
 	// state counts those who use fd; closedSocket is added once it is closed. The
 	// last of them closes fd: before that its number could name another socket. It
-	// has inExpired and outExpired as well, which are set with mu held, and readsOn.
+	// has inExpired and outExpired as well, which are set with mu held.
 	state atomic.Int64
 
 	// mu guards what follows.
@@ -50,12 +50,10 @@ type socket struct {
 
 type unixAddresses struct{ local, remote *net.UnixAddr }
 
-// Parts of socket.state. closedSocket is negative, whatever is added to it. Two others say
-// that the deadline of a direction has passed, and readsOn that the poller has reported
-// something of readsOnEvents: what a read has not got may have been reported too.
+// Parts of socket.state. closedSocket is negative, whatever is added to it. The
+// others say that the deadline of a direction has passed.
 const (
 	closedSocket = math.MinInt64
-	readsOn      = 1 << 60
 	inExpired    = 1 << 61
 	outExpired   = 1 << 62
 )
@@ -115,7 +113,7 @@ func unusable(state, expired int64) error {
 }
 
 func (s *socket) release() {
-	if s.state.Add(-1)&^(readsOn|inExpired|outExpired) == closedSocket {
+	if s.state.Add(-1)&^(inExpired|outExpired) == closedSocket {
 		s.destroy()
 	}
 }
@@ -152,34 +150,34 @@ func (s *socket) destroy() {
 
 // --- waiting ---
 
-// watchLocked makes the poller report these events also, those that it has reported before
-// as well. The error means that the kernel has no memory for it, or that the limit of the
-// user's watches is reached: then they are not reported.
+// watchLocked makes the poller report these events also. The error means that
+// the kernel has no memory for it, or that the limit of the user's watches is
+// reached: then they are not reported.
 func (s *socket) watchLocked(events uint32) error {
 	return s.setWatchedLocked(s.watched | events)
 }
 
 // unwatchLocked makes the poller not report these events any more.
 func (s *socket) unwatchLocked(events uint32) {
-	if s.watched&events != 0 {
-		// The socket is watched, and this needs no memory.
-		_ = s.setWatchedLocked(s.watched &^ events)
-	}
+	// The socket is watched, and this needs no memory.
+	_ = s.setWatchedLocked(s.watched &^ events)
 }
 
 func (s *socket) setWatchedLocked(events uint32) error {
-	if err := s.poller.watch(s, s.watched, events); err != nil && events&^s.watched != 0 {
-		return os.NewSyscallError("epoll_ctl", err)
+	if s.watched != events {
+		if err := s.poller.watch(s, s.watched, events); err != nil && events&^s.watched != 0 {
+			return os.NewSyscallError("epoll_ctl", err)
+		}
+		s.watched = events
 	}
-	s.watched = events
 	s.reported.Store(events&readEvents != 0 && s.in.changed == nil)
 	return nil
 }
 
-// watchReads makes the poller report that bytes have arrived. unread: some may be there that
-// it has reported before. The error is why nothing will be reported, or not to be waited for.
-func (s *socket) watchReads(unread bool) error {
-	if err := s.unusable(&s.in); err != nil || s.reported.Load() && !unread {
+// watchReads makes the poller report that bytes have arrived. The error is why
+// nothing will be reported, or not to be waited for.
+func (s *socket) watchReads() error {
+	if err := s.unusable(&s.in); err != nil || s.reported.Load() {
 		return err
 	}
 	s.mu.Lock()
@@ -202,15 +200,12 @@ func (s *socket) unwatchReads() {
 // event takes a report of the poller. It returns true if bytes, or the end, are
 // there for whoever serves the connection.
 func (s *socket) event(events uint32) bool {
-	const ended = unix.EPOLLERR | unix.EPOLLHUP
-	if events&readsOnEvents != 0 {
-		s.state.Or(readsOn)
-	}
 	if events&^readEvents == 0 && s.reported.Load() {
 		return true
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	const ended = unix.EPOLLERR | unix.EPOLLHUP
 	if events&(unix.EPOLLOUT|ended) != 0 && s.watched&unix.EPOLLOUT != 0 {
 		s.out.wakeLocked()
 		s.unwatchLocked(unix.EPOLLOUT)
@@ -226,15 +221,13 @@ func (s *socket) event(events uint32) bool {
 		s.unwatchLocked(readEvents)
 		return s.conn != nil
 	}
-	return s.watched&readEvents != 0 // else it is an error that nobody asked for
-}
-
-// mayHoldMore reports whether there may be something in the socket that will not be reported
-// again, when n bytes were read of the room there was. Less than there was room for was all,
-// but behind readsOnEvents. (A local peer that passes descriptors, which nobody takes, ends
-// reads as well: what it sends behind one is read when more comes.)
-func (s *socket) mayHoldMore(n, room int) bool {
-	return n == room || n > 0 && s.state.Load()&readsOn != 0
+	if s.watched&readEvents == 0 {
+		// An error that nobody asked for is reported as long as the socket is
+		// watched at all.
+		s.unwatchLocked(s.watched)
+		return false
+	}
+	return true
 }
 
 func (d *direction) wakeLocked() {

@@ -89,6 +89,16 @@ type tlsConn struct {
 	closing func()
 }
 
+// watchedSocket is a polledSocket that is also read.
+type watchedSocket interface {
+	net.Conn
+	polledSocket
+	tryRead(p []byte) (int, error)
+	awaitRead() error
+	forgetDeadlines()
+	CheckIdle() error
+}
+
 // wouldBlock is the error of a read that would have to wait. It is temporary: package
 // crypto/tls goes on with the record when it is asked again. Any other error stays.
 type wouldBlock struct{}
@@ -175,7 +185,7 @@ func (c cipherText) Read(p []byte) (n int, err error) {
 		if errors.Is(err, syscall.EAGAIN) {
 			err = wouldBlock{}
 		}
-		t.dry = !t.watched.mayHoldMore(n, len(p))
+		t.dry = n < len(p)
 	}
 	t.records.passed(p[:n])
 	t.ended = t.ended || errors.Is(err, io.EOF)
@@ -256,7 +266,7 @@ func (t *tlsConn) tryRead(p []byte) (n int, drained bool, err error) {
 		if errors.Is(err, syscall.EAGAIN) {
 			err = nil
 		}
-		return n, !t.watched.mayHoldMore(n, len(p)), err
+		return n, n < len(p), err
 	}
 	t.dry = false
 	for n < len(p) && err == nil {

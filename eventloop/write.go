@@ -83,19 +83,6 @@ type polledSocket interface {
 	waits()
 }
 
-// watchedSocket is a polledSocket that is also read.
-type watchedSocket interface {
-	net.Conn
-	polledSocket
-	tryRead(p []byte) (int, error)
-	// mayHoldMore reports whether there may be something left that will not be reported, when
-	// n bytes were read of the room there was.
-	mayHoldMore(n, room int) bool
-	awaitRead() error
-	forgetDeadlines()
-	CheckIdle() error
-}
-
 func (o *outbound) init(conn *Conn) {
 	o.conn = conn
 	switch socket := conn.socket.(type) {
