@@ -51,7 +51,7 @@ func serveInside(t *testing.T, config Config, handler Handler) (*Listener, *epol
 
 // unserved returns a listener on EngineEpoll that accepts nothing, for tests that
 // make its sockets.
-func unserved(t *testing.T, config Config) (*Listener, *epollEngine) {
+func unserved(t testing.TB, config Config) (*Listener, *epollEngine) {
 	t.Helper()
 	config.Engine = EngineEpoll
 	l, err := Listen("tcp", "127.0.0.1:0", config)
@@ -78,7 +78,7 @@ func busyConn(l *Listener, s *socket) *Conn {
 }
 
 // socketPair returns two connected sockets of the engine.
-func socketPair(t *testing.T, l *Listener) (a, b *socket) {
+func socketPair(t testing.TB, l *Listener) (a, b *socket) {
 	t.Helper()
 	a, b, err := newSocketPair(l)
 	if err != nil {
