@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/fulmar-rpc/fulmar"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/viewmethods/golden/viewmethods"
@@ -91,7 +93,12 @@ func TestViewMethods_LongRequestsAreBounded(t *testing.T) {
 			api, v := viewmethods.NewGateClient(client), viewOf(t, order)
 			held.holds.Store(false)
 			for round := range 3 * calls {
-				if _, err := api.Take(t.Context(), v); err != nil {
+				_, err := api.Take(t.Context(), v)
+				// Calls count until they have ended, which is after their replies have left.
+				for began := time.Now(); isOverloaded(err) && time.Since(began) < 10*time.Second; runtime.Gosched() {
+					_, err = api.Take(t.Context(), v)
+				}
+				if err != nil {
 					t.Fatalf("call %d: %v", round, err)
 				}
 			}
@@ -108,7 +115,7 @@ func TestViewMethods_LongRequestsAreBounded(t *testing.T) {
 				select {
 				case <-held.entered:
 				case err := <-ended:
-					if e, ok := errors.AsType[*fulmar.Error](err); !ok || !strings.Contains(e.Error(), "overloaded") {
+					if !isOverloaded(err) {
 						t.Errorf("a call too many: %v", err)
 					}
 					refused++
@@ -128,6 +135,11 @@ func TestViewMethods_LongRequestsAreBounded(t *testing.T) {
 			}
 		})
 	}
+}
+
+func isOverloaded(err error) bool {
+	e, ok := errors.AsType[*fulmar.Error](err)
+	return ok && strings.Contains(e.Error(), "overloaded")
 }
 
 // holding is a gate of which calls wait once their views are read.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/fulmar-rpc/fulmar"
 	"github.com/fulmar-rpc/fulmar/internal/emit/testdata/viewmethods/golden/viewmethods"
@@ -92,9 +93,7 @@ func TestViewMethods_LentEndsWithTheCall(t *testing.T) {
 					c := &call{name: fmt.Sprintf("%s, %s, %d parcels", name, how, parcels), want: orderOf("north", parcels)}
 					g.lend = func(_ context.Context, order viewmethods.OrderView, _ string) (viewmethods.OrderView, error) {
 						if last := len(calls) - 1; last >= 0 {
-							if text := panicOf(func() { calls[last].kept.ID() }); !strings.Contains(text, "request of Gate.lend") {
-								t.Errorf("%s: used by the next call it panics with %q", calls[last].name, text)
-							}
+							expectEnded(t, calls[last].name, func() { calls[last].kept.ID() })
 						}
 						c.kept, c.changed, c.region, c.image = order, order, order.Region(), order.Image()
 						c.changed.SetID(1)
@@ -116,6 +115,22 @@ func TestViewMethods_LentEndsWithTheCall(t *testing.T) {
 		}
 		if c.region != c.want.Region || string(c.image) != string(c.want.Image) {
 			t.Errorf("%s: what the view returned is %q and %q now", c.name, c.region, c.image)
+		}
+	}
+}
+
+// expectEnded waits until use panics because of the end of the call before. The server sends the
+// reply first, and so the next call may be there before that end.
+func expectEnded(t *testing.T, name string, use func()) {
+	t.Helper()
+	for began := time.Now(); ; runtime.Gosched() {
+		text := panicOf(use)
+		if strings.Contains(text, "request of Gate.lend") {
+			return
+		}
+		if text != "" || time.Since(began) > 10*time.Second {
+			t.Errorf("%s: used by the next call it panics with %q", name, text)
+			return
 		}
 	}
 }
