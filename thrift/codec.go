@@ -39,10 +39,8 @@ func (c Codec) AppendBody(out *linkbuf.Buffer, body any, m limits.Message) error
 	t := takeTools(m)
 	t.writer.begin(m)
 	err := t.writer.writeTo(out, s)
-	if m.Scratch != nil {
-		t.writer = Writer{}
-		m.Scratch.Put(t)
-	}
+	t.writer = Writer{}
+	t.giveBack(m)
 	return err
 }
 
@@ -71,10 +69,8 @@ func (c Codec) ReadBody(in []byte, body any, m limits.Message, mayRefer bool) (r
 	t.reader.views = views
 	err = t.reader.read(s)
 	refers = err == nil && (t.reader.strings.refers || lease == owned)
-	if m.Scratch != nil {
-		t.reader = Reader{}
-		m.Scratch.Put(t)
-	}
+	t.reader = Reader{}
+	t.giveBack(m)
 	return refers, err
 }
 
@@ -93,6 +89,12 @@ func takeTools(m limits.Message) *tools {
 		}
 	}
 	return new(tools)
+}
+
+func (t *tools) giveBack(m limits.Message) {
+	if m.Scratch != nil {
+		m.Scratch.Put(t)
+	}
 }
 
 // read reads all there is into s.

@@ -419,7 +419,7 @@ func unsafeExceptions() []exception {
 			reason: "a value of a type of one to 16 bytes without pointers, as its constraint says, is written as one of the same size; lists of those are written as lists of numbers of that size",
 		},
 		{rule: "unsafe", file: "thrift/view/pass.go", what: "unsafe", reason: "four bytes at a place that the callers have compared with the length; see wordAt for what a slice costs there"},
-		{rule: "unsafe", file: "thrift/view/edit.go", what: "unsafe", reason: "a pointer to bytes of a string, or to an interface, is read as what the form beside it says; both are set together"},
+		{rule: "unsafe", file: "thrift/view/edit.go", what: "unsafe", reason: "a pointer to bytes of a string, or to an interface, is read as what the form beside it says; both are set together; a pointer to the first of patches and their number, set together as well, are a slice in half the space"},
 		{rule: "unsafe", file: "thrift/view/view.go", what: "unsafe", reason: "bytes that nobody changes, as a string and the other way round"},
 		{rule: "unsafe", file: "thrift/small_map.go", what: "unsafe", reason: "a Go map is a pointer to its header: memory that is laid out as the runtime's is one, where the version and a map of the runtime's say that it is (docs/adr/0075-small-maps-in-pieces.md)"},
 		{rule: "unsafe", file: "thrift/map_bytes.go", what: "unsafe", reason: "Sizeof only"},

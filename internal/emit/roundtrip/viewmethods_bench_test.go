@@ -26,18 +26,7 @@ func (*echoing) Plain(_ context.Context, order *viewmethods.Order) (*viewmethods
 // structs. In the cases echo-* of suite view the kernel has two thirds of what a server does, and
 // hides the difference. Compare the least of many short runs.
 func BenchmarkViewMethods(b *testing.B) {
-	server, err := fulmar.NewServer(fulmar.ServerConfig{Address: "127.0.0.1:0"})
-	if err != nil {
-		b.Fatal(err)
-	}
-	viewmethods.RegisterGateServer(server, &echoing{})
-	if _, err := server.Listen(); err != nil {
-		b.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(ctx) }()
-	b.Cleanup(func() { stop(); <-served })
+	server, _ := serveGate(b, &echoing{}, fulmar.ServerConfig{})
 	client, err := fulmar.NewClient(fulmar.ClientConfig{Local: server})
 	if err != nil {
 		b.Fatal(err)

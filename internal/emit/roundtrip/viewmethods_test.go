@@ -233,7 +233,7 @@ func TestViewMethods_RefuseWhatStructsRefuse(t *testing.T) {
 }
 
 // serveGate serves g, on a port and in the process.
-func serveGate(t *testing.T, g *gate, config fulmar.ServerConfig) (server *fulmar.Server, address string) {
+func serveGate(t testing.TB, g viewmethods.GateServer, config fulmar.ServerConfig) (server *fulmar.Server, address string) {
 	t.Helper()
 	config.Address = "127.0.0.1:0"
 	server, err := fulmar.NewServer(config)
