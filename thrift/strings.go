@@ -243,8 +243,9 @@ func (r *Reader) copyRest(p int) bool {
 	if !r.charge(p, int64(len(r.buf)-p)) {
 		return false
 	}
-	shared := make([]byte, len(r.buf)-p)
-	copy(shared, r.buf[p:])
+	rest := r.buf[p:] // named, so that the compiler makes memory that need not be cleared
+	shared := make([]byte, len(rest))
+	copy(shared, rest)
 	m.shared, m.from = shared, p
 	m.copies, m.copied = false, true
 	return true
