@@ -218,3 +218,41 @@ func TestServer_MetadataOfCallsThatAreRefusedTakesNoRoom(t *testing.T) {
 		})
 	}
 }
+
+// TestServer_RefusedArrivalCostsNoOtherCall: a message for which there is no room while it
+// arrives is refused at once, and what is still to come of it is thrown away. Calls of the
+// same connection go on, those that run and those behind it.
+func TestServer_RefusedArrivalCostsNoOtherCall(t *testing.T) {
+	const budget = 256 << 10
+	for protocol, form := range payloadForms() {
+		simulate(t, simnet.Config{}, fulmar.ServerConfig{MaxBufferedBytes: budget}, fulmar.ClientConfig{}, napper(), func(s *simulation) {
+			conn := s.connect()
+			start := time.Now()
+			write(t, conn, headed(t, flagged(1), form(addCall(t, 1, 1000, 0))))
+			long := headed(t, flagged(2), form(message(thriftwire.Call, "echo", 2, body(t, &testservice.EchoEchoArgs{
+				Message: &testservice.Message{Text: strings.Repeat("x", budget+1000)}}))))
+			write(t, conn, long[:budget])
+			refusal := readMessage(t, conn)
+			if refusal.HeaderSequence != 2 || refusal.Type != thriftwire.Exception || !strings.Contains(string(refusal.Body), "overloaded") {
+				t.Errorf("%v: what is too much while it arrives was answered by %+v", protocol, refusal)
+			}
+			for sequence := int32(3); sequence < 6; sequence++ { // the next one is refused as well
+				write(t, conn, long[budget:], headed(t, flagged(sequence), form(addCall(t, sequence, 0, sequence))))
+				wantHeadedSum(t, conn, sequence, sequence)
+				write(t, conn, long[:budget])
+				if again := readMessage(t, conn); again.HeaderSequence != 2 {
+					t.Errorf("%v: the long message was answered by %+v", protocol, again)
+				}
+			}
+			if took := time.Since(start); took != 0 {
+				t.Errorf("%v: calls behind a refused message were answered after %v", protocol, took)
+			}
+			wantHeadedSum(t, conn, 1, 1000)
+			synctest.Wait()
+			if left := s.server.Stats(); left.BufferedBytes != 0 || left.Calls != 0 || left.Network.Open != 1 {
+				t.Errorf("%v: afterwards: %+v", protocol, left)
+			}
+			_ = conn.Close()
+		})
+	}
+}

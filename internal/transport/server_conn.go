@@ -406,12 +406,13 @@ func (c *serverConn) serve(call *Inbound) {
 	c.server.run(c.context(), call)
 }
 
-// overloaded refuses the message in progress, and gives up the connection: what
-// is still to come of it would have to be read.
+// overloaded refuses the message in progress. What is still to come of it is thrown away,
+// for the sake of the calls behind it: they would hear nothing until those that run have
+// ended, and then lose their connection. Only where its end is not known is that given up.
 func (c *serverConn) overloaded(arrived []byte, err error) error {
-	message := c.decoder.Refuse(arrived, err)
+	message, used := c.decoder.Refuse(arrived, err)
 	c.uncharge()
-	call := c.inbound(message, 0, len(arrived))
+	call := c.inbound(message, used-len(arrived), len(arrived))
 	c.server.log.Warn("message refused", "peer", c.peer, "reason", err.Error())
 	if err := c.conn.Reader().Skip(len(arrived)); err != nil {
 		return err

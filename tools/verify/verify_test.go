@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -280,6 +281,29 @@ func TestFuzz_TimeIsAddedToTheLedger(t *testing.T) {
 	for _, broken := range []string{"", "| `FuzzA` | b | it", "| `FuzzA` | b | it | soon | none |", ledger[:20]} {
 		if got, err := addTime(broken, "FuzzA", "b", time.Hour); err == nil {
 			t.Errorf("%q became %q", broken, got)
+		}
+	}
+}
+
+// TestFuzz_SlowMachinesHaveLonger: a target that did not come to the end of its corpus is
+// run once more, for longer, and only then fails.
+func TestFuzz_SlowMachinesHaveLonger(t *testing.T) {
+	for within, want := range map[string]string{"5s": "5s ", "1m0s": "5s 1m0s ", "never": "5s 1m0s "} {
+		root := writeTree(t, map[string]string{"slow": fmt.Sprintf(`#!/bin/sh
+for flag; do case $flag in -test.fuzztime=*) time=${flag#*=};; esac; done
+printf '%%s ' "$time" >> times
+[ "$time" != %s ] || echo 'fuzz: elapsed: 1s, gathering baseline coverage: 3/3 completed, now fuzzing with 1 workers'
+echo PASS
+`, within)})
+		slow := filepath.Join(root, "slow")
+		if err := os.Chmod(slow, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		v := &verifier{root: root, tally: newTally(), out: io.Discard, fuzzTime: 5 * time.Second}
+		_, err := v.fuzzOne(t.Context(), &log{}, fuzzTarget{name: "FuzzSlow", path: "slow", folder: root, binary: slow})
+		times, _ := os.ReadFile(filepath.Join(root, "times"))
+		if (err != nil) != (within == "never") || string(times) != want {
+			t.Errorf("a corpus that is run within %s: runs of %q, %v; want %q", within, times, err, want)
 		}
 	}
 }

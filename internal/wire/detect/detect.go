@@ -77,23 +77,27 @@ func (d *Decoder) Next(b []byte) (message wire.Message, used, need int, err erro
 
 // Refuse returns the message in progress, which b starts with, as one that
 // cannot be served for reason, and starts anew. It has what of its header has
-// arrived.
-func (d *Decoder) Refuse(b []byte, reason error) wire.Message {
-	message := wire.Message{Protocol: d.protocol}
+// arrived. used is how long it is, with what is still to come and is to be
+// thrown away: the messages behind it can be served. Where that is not known
+// yet, or never is (bare), used is 0 and the message Last.
+func (d *Decoder) Refuse(b []byte, reason error) (message wire.Message, used int) {
+	m := d.limits
+	m.Bytes = 0
 	switch d.protocol {
 	case wire.TTHeader:
-		m := d.limits
-		m.Bytes = 0 // as if the message were too long
-		message, _, _, _ = ttheader.Next(b, m)
+		message, used, _, _ = ttheader.Next(b, m)
 	case wire.Framed, wire.KitexProtobuf:
-		d.protocol, message.Protocol = wire.Framed, wire.Framed
-		message.Header, message.Payload, _, _, _ = kitexprotobuf.ParseEither(b[min(len(b), framed.HeaderSize):])
+		d.protocol = wire.Framed
+		message, used, _, _ = framed.Next(b, m)
 	default:
 		message.Header, _, _, _ = thriftwire.ParseHeader(b)
 	}
-	message.Protocol, message.Invalid, message.Last = max(message.Protocol, d.protocol), reason, true
+	message.Protocol, message.Invalid = max(message.Protocol, d.protocol), reason
+	if message.Last = message.Last || used == 0; message.Last {
+		used = 0
+	}
 	d.protocol, d.bare = wire.Unknown, bare.Decoder{}
-	return message
+	return message, used
 }
 
 // Detect returns the protocol of the message that b starts with, or how many

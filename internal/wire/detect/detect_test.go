@@ -195,11 +195,14 @@ func TestDecoder_RefusesWithWhatHasArrived(t *testing.T) {
 			if _, used, need, err := decoder.Next(test.whole[:have]); used != 0 || need == 0 || err != nil {
 				t.Fatalf("%s: %d bytes: used %d, need %d, %v", name, have, used, need, err)
 			}
-			message := decoder.Refuse(test.whole[:have], reason)
+			message, used := decoder.Refuse(test.whole[:have], reason)
 			known := have >= test.method
+			goesOn := known && test.protocol != wire.Bare
 			switch {
-			case message.Invalid != reason || !message.Last || message.Body != nil:
+			case message.Invalid != reason || message.Body != nil:
 				t.Errorf("%s: %d bytes: %+v", name, have, message)
+			case message.Last == goesOn || (used == len(test.whole)) != goesOn || (used == 0) == goesOn:
+				t.Errorf("%s: %d bytes: last %v, %d bytes of %d used; the connection goes on: %v", name, have, message.Last, used, len(test.whole), goesOn)
 			case (string(message.Name) == "Echo") != known || (message.Sequence == 7) != known:
 				t.Errorf("%s: %d bytes: %q, sequence id %d", name, have, message.Name, message.Sequence)
 			case known && message.Protocol != test.protocol:

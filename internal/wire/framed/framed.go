@@ -22,6 +22,12 @@ const HeaderSize = 4
 // they arrive, a longer one costs the peer its connection.
 const DiscardFactor = 4
 
+// GivesUp reports whether a refused message of length bytes costs the peer its
+// connection. None does with a limit of 0, with which every message is refused.
+func GivesUp(length int, m limits.Message) bool {
+	return m.Bytes > 0 && int64(length) > DiscardFactor*int64(m.Bytes)
+}
+
 // PutHeader writes the length of a message to b.
 func PutHeader(b []byte, length int) { binary.BigEndian.PutUint32(b, uint32(length)) }
 
@@ -43,7 +49,7 @@ func Matches(b []byte) (match bool, need int) {
 //
 // A message above the limit is returned as Invalid as soon as its header is
 // there; used then counts bytes that may not have arrived, which the caller
-// throws away.
+// throws away. With a limit of 0 every message is above it.
 func Next(b []byte, m limits.Message) (message wire.Message, used, need int, err error) {
 	if len(b) < HeaderSize {
 		return message, 0, HeaderSize, nil
@@ -87,7 +93,7 @@ func tooLong(b []byte, length int, m limits.Message) (message wire.Message, used
 		return message, 0, HeaderSize + headerNeed, nil
 	}
 	message.Header, message.Payload = header, codec
-	message.Last = int64(length) > DiscardFactor*int64(m.Bytes)
+	message.Last = GivesUp(length, m)
 	message.Invalid = &thriftwire.Error{Kind: thriftwire.LimitExceeded, Offset: -1, Detail: fmt.Sprintf(
 		"message of %d bytes (limit %d)", length, m.Bytes)}
 	return message, HeaderSize + length, 0, nil

@@ -7,6 +7,7 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/limits"
 	"github.com/fulmar-rpc/fulmar/internal/thriftwire"
 	"github.com/fulmar-rpc/fulmar/internal/wire"
+	"github.com/fulmar-rpc/fulmar/internal/wire/framed"
 )
 
 // ProtocolStruct is the PROTOCOL ID of frames of streams, whose payload is a struct
@@ -59,7 +60,7 @@ func nextFrame(b []byte, most, kept int) (frame Frame, used, need int, err error
 	start := FixedSize + head.info
 	enough := head.used()
 	if head.payload > kept {
-		if tooLong(head.payload, limits.Message{Bytes: most}) {
+		if framed.GivesUp(head.payload, limits.Message{Bytes: most}) {
 			return frame, 0, 0, &thriftwire.Error{Kind: thriftwire.LimitExceeded, Offset: offsetLength, Detail: fmt.Sprintf(
 				"frame with a payload of %d bytes (limit %d)", head.payload, most)}
 		}

@@ -72,9 +72,10 @@ func Matches(b []byte) (match bool, need int) {
 //
 // A message above a limit is returned as Invalid as soon as what is needed to
 // answer it is there; used then counts bytes that may not have arrived, which
-// the caller throws away. A header that cannot be read makes the message
-// Invalid and Last, with the HeaderSequence that an exception can carry. An
-// error means that the connection cannot go on.
+// the caller throws away. With a limit of 0 every message is above it. A header
+// that cannot be read makes the message Invalid and Last, with the
+// HeaderSequence that an exception can carry. An error means that the
+// connection cannot go on.
 func Next(b []byte, m limits.Message) (message wire.Message, used, need int, err error) {
 	head, need, err := parseFixed(b, false)
 	if need > 0 || err != nil {
@@ -83,7 +84,7 @@ func Next(b []byte, m limits.Message) (message wire.Message, used, need int, err
 	message.Protocol = wire.TTHeader
 	message.Flags, message.HeaderSequence = head.flags, head.sequence
 	if head.info > limits.HeaderInfoBytes {
-		message.Last = tooLong(head.payload, m)
+		message.Last = framed.GivesUp(head.payload, m)
 		message.Invalid = &thriftwire.Error{Kind: thriftwire.LimitExceeded, Offset: offsetHeaderSize, Detail: fmt.Sprintf(
 			"TTHeader with header info of %d bytes (limit %d)", head.info, limits.HeaderInfoBytes)}
 		return message, head.used(), 0, nil
@@ -231,7 +232,7 @@ func readPayload(message *wire.Message, payload []byte, length int, m limits.Mes
 		// much more has arrived.
 		invalid(message, malformed(-1, "payload behind TTHeader starts with % x%s: no strict Binary message, bare or framed",
 			payload[:shortest], known(payload[:shortest])))
-		message.Last = message.Last || tooLong(length, m)
+		message.Last = message.Last || framed.GivesUp(length, m)
 		return 0, nil
 	}
 	header, codec, size, headerNeed, err := kitexprotobuf.ParseEither(payload[prefix:])
@@ -246,7 +247,7 @@ func readPayload(message *wire.Message, payload []byte, length int, m limits.Mes
 	}
 	switch {
 	case inner > m.Bytes:
-		message.Last = message.Last || tooLong(inner, m)
+		message.Last = message.Last || framed.GivesUp(inner, m)
 		invalid(message, &thriftwire.Error{Kind: thriftwire.LimitExceeded, Offset: -1, Detail: fmt.Sprintf(
 			"message of %d bytes (limit %d)", inner, m.Bytes)})
 	case declared != uint32(inner):
@@ -275,12 +276,6 @@ func known(payload []byte) string {
 		return " (" + name + ")"
 	}
 	return ""
-}
-
-// tooLong reports whether a refused message of length bytes costs the peer its
-// connection.
-func tooLong(length int, m limits.Message) bool {
-	return int64(length) > framed.DiscardFactor*int64(m.Bytes)
 }
 
 // invalid records why a message cannot be served, unless that is known.
