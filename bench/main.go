@@ -96,6 +96,7 @@ func parseRequest(arguments []string) (*request, error) {
 	before := flags.String("before", "", "the root of another tree of this repository, generated: contestants of ours meet themselves as built from there, and nobody else")
 	rounds := flags.Int("rounds", 0, "rounds (default 5)")
 	duration := flags.Duration("duration", 0, "length of a window (default 2s, or less in quick runs of some suites)")
+	slice := flags.Duration("slice", 0, "contestants take turns of this length within one window, which is for machines that are not quiet; without latencies (default: windows one after the other)")
 	output := flags.String("o", "", "file for the results (default bench/results/<suite>.json, with -before <suite>-before.json)")
 	congestion := flags.String("congestion", "cubic,reno", "congestion control: the first that the kernel allows")
 	plain := flags.Bool("plain", false, "run on the loopback device of the machine, not in a network namespace")
@@ -134,6 +135,7 @@ func parseRequest(arguments []string) (*request, error) {
 	}
 	asked.options.Settings.Rounds = cmp.Or(*rounds, asked.options.Settings.Rounds)
 	asked.options.Settings.Duration = cmp.Or(*duration, asked.options.Settings.Duration)
+	asked.options.Settings.Slice = *slice
 	if *only != "" {
 		asked.options.Only = strings.Split(*only, ",")
 	}

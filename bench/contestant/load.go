@@ -60,7 +60,7 @@ func calls(ctx context.Context, client Load, o loadOptions, server *control) (Re
 	measured := window{process: o.server, alone: o.alone, control: server, oneway: oneway}
 	config := loadgen.Config{
 		Callers: measured.counted(client.Calls), Rate: o.rate, Start: time.Now().Add(startDelay), Ramp: o.warmUp / rampShare, WarmUp: o.warmUp, Duration: o.duration,
-		Latency: latencies.add, Refused: refused.add, OnWindow: measured.read,
+		Latency: latencies.add, Refused: refused.add, OnWindow: measured.read, Turns: o.turns,
 	}
 	if o.rate > 0 {
 		stop, err := machine.KeepAwake(config.Start, time.Duration(float64(time.Second)/o.rate))
@@ -79,6 +79,7 @@ func calls(ctx context.Context, client Load, o loadOptions, server *control) (Re
 		CallMessages: client.Messages,
 	}
 	measured.fill(&report)
+	report.Seconds /= float64(max(o.turns.Of, 1)) // The others had the rest.
 	if result.First == nil && oneway {
 		result.First = arrived(server, client.Sent())
 		if result.First != nil {

@@ -269,12 +269,17 @@ type loadOptions struct {
 	warmUp, duration time.Duration
 	server           int
 	alone            bool // there is no server's process
+	// turns are those of a closed loop.
+	turns loadgen.Turns
 }
 
 func (o *loadOptions) flags(flags *flag.FlagSet) {
 	flags.Float64Var(&o.rate, "rate", 0, "calls a second of an open loop; 0 is the closed loop")
 	flags.DurationVar(&o.warmUp, "warm-up", 500*time.Millisecond, "time before the window")
 	flags.DurationVar(&o.duration, "duration", time.Second, "length of the window")
+	flags.DurationVar(&o.turns.Slice, "slice", 0, "how long a turn of a closed loop is that takes turns with others")
+	flags.IntVar(&o.turns.Index, "turn", 0, "which of the turns is its own, from 0")
+	flags.IntVar(&o.turns.Of, "turns", 0, "how many take turns (default: nobody)")
 	flags.IntVar(&o.server, "server", 0, "process id of the server, whose processor time is read (default: this process)")
 }
 

@@ -121,6 +121,15 @@ func TestRun_MeasuresClosedAndOpenLoops(t *testing.T) {
 	}
 }
 
+// TestRun_TakesTurns: what is reported of the time is the part that was its own.
+func TestRun_TakesTurns(t *testing.T) {
+	report := loadOnce(t, mirror("mirror", true), "-slice", "10ms", "-turn", "2", "-turns", "4")
+	// 100 ms are made three rounds of four turns, of which one is its own.
+	if report.Calls == 0 || report.Failed != 0 || report.Seconds < 0.03 || report.Seconds >= 0.1 {
+		t.Errorf("%d calls in %v s, %d failed (%s), want 30 ms", report.Calls, report.Seconds, report.Failed, report.Failure)
+	}
+}
+
 func TestRun_ReportsWrongReplies(t *testing.T) {
 	report := loadOnce(t, mirror("mirror", false))
 	if report.Failed == 0 || report.Failure != "wrong reply" {
@@ -186,6 +195,7 @@ func TestRun_RefusesWhatItDoesNotKnow(t *testing.T) {
 		"bad address":        {"serve", "-contestant", "mirror", "-address", "nowhere"},
 		"bad network":        {"serve", "-contestant", "mirror", "-network", "udp"},
 		"no client":          {"load", "-contestant", "own"},
+		"turns of no length": {"load", "-contestant", "mirror", "-address", "127.0.0.1:1", "-turns", "2"},
 	} {
 		var out strings.Builder
 		if err := run(t.Context(), []Contestant{mirror("mirror", true), gone, own}, arguments, strings.NewReader(""), &out); err == nil {

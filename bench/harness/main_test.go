@@ -74,6 +74,15 @@ func playFake(kind, command string) {
 				return
 			}
 			fmt.Printf(report, 300, 0, "")
+		case "first", "second":
+			// Both are told of turns, and of a window for both.
+			arguments := strings.Join(os.Args, " ")
+			both := strings.Contains(arguments, " -duration 40ms -slice 10ms -turn ") && strings.HasSuffix(arguments, " -turns 2")
+			if !both && !strings.HasSuffix(arguments, " -duration 20ms -slice 10ms -turn 0 -turns 1") {
+				fmt.Printf(report, 100, 1, arguments)
+				return
+			}
+			fmt.Printf(report, 100, 0, "")
 		case "alone":
 			if strings.Contains(strings.Join(os.Args, " "), "-server") || strings.Contains(strings.Join(os.Args, " "), "-control") {
 				fmt.Printf(report, 100, 1, "it was told of a server")

@@ -179,12 +179,21 @@ func (s Suite) placements(quick bool) []Placement {
 	}
 }
 
+// takesTurns reports whether contestants make the calls of a case in turns within one window.
+func (c Case) takesTurns(settings Settings) bool {
+	return settings.Slice > 0 && c.Kind == "" && !c.Repeats && !c.Local
+}
+
 // Settings are how a suite is run. They stand in the result.
 type Settings struct {
 	Quick    bool          `json:"quick"`
 	Rounds   int           `json:"rounds"`
 	WarmUp   time.Duration `json:"warm_up_ns"`
 	Duration time.Duration `json:"duration_ns"`
+	// Slice is how long turns are in which the contestants of a case make their calls within
+	// one window that is all of theirs, so that everything that the machine does meets all;
+	// 0 for windows one after the other. Open loops, and with them latencies, are left out.
+	Slice time.Duration `json:"slice_ns,omitempty"`
 	// LoadShare of the slower contestant's peak is offered in open loops.
 	LoadShare float64 `json:"load_share"`
 	// Seed decides who begins.
@@ -199,6 +208,8 @@ const loadShare = 0.7
 const (
 	roundsMax   = 100
 	durationMax = time.Minute
+	// sliceMin is much longer than the calls in flight take, at the end of a turn.
+	sliceMin = 10 * time.Millisecond
 )
 
 // DefaultSettings are those of a full run, or of a quick one.
@@ -222,6 +233,8 @@ func (s Settings) Validate() error {
 		return fmt.Errorf("%d rounds (limits 1 and %d)", s.Rounds, roundsMax)
 	case s.Duration <= 0 || s.Duration > durationMax || s.WarmUp < 0 || s.WarmUp > durationMax:
 		return fmt.Errorf("duration %v, warm-up %v (limit %v)", s.Duration, s.WarmUp, durationMax)
+	case s.Slice != 0 && (s.Slice < sliceMin || s.Slice > s.Duration):
+		return fmt.Errorf("turns of %v (limits %v and the length of a window, %v)", s.Slice, sliceMin, s.Duration)
 	case !(s.LoadShare > 0 && s.LoadShare <= 1):
 		return fmt.Errorf("load share %v (limits 0 and 1)", s.LoadShare)
 	}

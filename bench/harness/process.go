@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/fulmar-rpc/fulmar/bench/contestant"
@@ -43,25 +44,44 @@ type turn struct {
 	placement  Placement
 	rate       float64
 	settings   Settings
+	// index of so many contestants that take turns within one window; of is 0 without.
+	index, of int
 }
 
-// play starts a server and a client that calls it, and returns what the client
-// reports, and how many processors others have kept busy meanwhile.
-func (r *runner) play(ctx context.Context, t turn) (report contestant.Report, others float64, err error) {
+// length is how long a run takes at most.
+func (t turn) length() time.Duration {
+	return time.Duration(max(t.of, 1))*(t.settings.WarmUp+2*t.settings.Duration+2*t.settings.Slice) + overtime
+}
+
+// outcome is what came of one turn.
+type outcome struct {
+	report contestant.Report
+	err    error
+}
+
+// play starts a server and a client that calls it for each turn, all at the same time, and
+// returns what the clients report, and how many processors others have kept busy meanwhile.
+func (r *runner) play(ctx context.Context, turns ...turn) (outcomes []outcome, others float64, err error) {
 	begun := time.Now()
 	before, err := machine.Busy()
 	if err != nil {
-		return report, 0, err
+		return nil, 0, err
 	}
-	report, used, err := r.playPair(ctx, t)
-	if err != nil {
-		return report, 0, err
+	outcomes = make([]outcome, len(turns))
+	used := make([]time.Duration, len(turns))
+	var group sync.WaitGroup
+	for i, t := range turns {
+		group.Go(func() { outcomes[i].report, used[i], outcomes[i].err = r.playPair(ctx, t) })
 	}
+	group.Wait()
 	after, err := machine.Busy()
 	if err != nil {
-		return report, 0, err
+		return nil, 0, err
 	}
-	return report, max((after-before-used).Seconds()/time.Since(begun).Seconds(), 0), nil
+	for _, own := range used {
+		after -= own
+	}
+	return outcomes, max((after-before).Seconds()/time.Since(begun).Seconds(), 0), nil
 }
 
 // playPair also returns the processor time of both processes over their lives.
@@ -80,6 +100,12 @@ func (r *runner) playPair(ctx context.Context, t turn) (report contestant.Report
 		common = append(common, "-certificate", r.certificate)
 	}
 	window := []string{"-warm-up", t.settings.WarmUp.String(), "-duration", t.settings.Duration.String()}
+	if t.of > 0 {
+		// Each has as much time of its own as it would have alone.
+		all := time.Duration(t.of)
+		window = []string{"-warm-up", (all * t.settings.WarmUp).String(), "-duration", (all * t.settings.Duration).String(),
+			"-slice", t.settings.Slice.String(), "-turn", strconv.Itoa(t.index), "-turns", strconv.Itoa(t.of)}
+	}
 	if t.played.Repeats {
 		return r.playAlone(ctx, t, binary, slices.Concat([]string{"repeat"}, common, window))
 	}
@@ -116,7 +142,7 @@ func (r *runner) playPair(ctx context.Context, t turn) (report contestant.Report
 		return report, 0, fmt.Errorf("client of %s: %w", t.contestant, err)
 	}
 	defer func() { used += client.stop() }()
-	reported, err := client.event(ctx, t.settings.WarmUp+2*t.settings.Duration+overtime)
+	reported, err := client.event(ctx, t.length())
 	if err != nil || reported.Report == nil {
 		return report, 0, fmt.Errorf("client of %s: %w", t.contestant, unexpected(err))
 	}
@@ -131,7 +157,7 @@ func (r *runner) playAlone(ctx context.Context, t turn, binary string, arguments
 		return report, 0, fmt.Errorf("%s: %w", t.contestant, err)
 	}
 	defer func() { used += alone.stop() }()
-	reported, err := alone.event(ctx, t.settings.WarmUp+2*t.settings.Duration+overtime)
+	reported, err := alone.event(ctx, t.length())
 	if err != nil || reported.Report == nil {
 		return report, 0, fmt.Errorf("%s: %w", t.contestant, unexpected(err))
 	}

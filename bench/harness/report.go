@@ -16,8 +16,12 @@ import (
 func (r *Results) Print(out io.Writer) error {
 	text := &strings.Builder{}
 	fmt.Fprintf(text, "\nsuite %s, %s, commit %s\n%s\n", r.Suite, r.Date.UTC().Format(time.DateTime), r.Commit, r.Machine)
-	fmt.Fprintf(text, "%d rounds of %v after %v of warm-up; load average %.2f before; others kept %s processors busy; congestion control %s\n",
-		r.Settings.Rounds, r.Settings.Duration, r.Settings.WarmUp, r.LoadBefore, hundredths(r.others()), r.Network.CongestionControl)
+	turns := ""
+	if r.Settings.Slice > 0 {
+		turns = fmt.Sprintf(" in turns of %v", r.Settings.Slice)
+	}
+	fmt.Fprintf(text, "%d rounds of %v%s after %v of warm-up; load average %.2f before; others kept %s processors busy; congestion control %s\n",
+		r.Settings.Rounds, r.Settings.Duration, turns, r.Settings.WarmUp, r.LoadBefore, hundredths(r.others()), r.Network.CongestionControl)
 	for _, info := range r.Contestants {
 		if info.Unavailable != "" {
 			fmt.Fprintf(text, "%s is not available: %s\n", info.Name, info.Unavailable)

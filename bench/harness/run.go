@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,6 +83,9 @@ const movedFactor = 2
 func Run(ctx context.Context, suite Suite, options Options) (*Results, error) {
 	if err := options.Settings.Validate(); err != nil {
 		return nil, fmt.Errorf("settings: %w", err)
+	}
+	if options.Settings.Slice > 0 && suite.Client.Package != "" {
+		return nil, fmt.Errorf("suite %s: its client makes the calls of all contestants and takes no turns", suite.Name)
 	}
 	r := &runner{
 		suite: suite, options: options, progress: options.Progress, log: options.Log,
@@ -237,7 +241,7 @@ func (r *runner) runCase(ctx context.Context, c Case, placement Placement) error
 		state.closed(ctx, round, contestants)
 	}
 	for round := range r.options.Settings.Rounds {
-		if c.Open.wanted(r.options.Settings.Quick) && !c.Repeats {
+		if c.Open.wanted(r.options.Settings.Quick) && !c.Repeats && !c.takesTurns(r.options.Settings) {
 			state.open(ctx, round)
 		}
 	}
@@ -260,8 +264,16 @@ type caseRun struct {
 
 // closed plays one round of closed loops.
 func (c *caseRun) closed(ctx context.Context, round int, contestants []string) {
+	var runs []Sample
 	for turn, at := range order(c.options.Settings.Seed, round, len(contestants)) {
-		c.play(ctx, Sample{Round: round, Turn: turn, Contestant: contestants[at]}, 0)
+		runs = append(runs, Sample{Round: round, Turn: turn, Contestant: contestants[at]})
+	}
+	if c.takesTurns(c.options.Settings) {
+		c.play(ctx, runs, 0)
+		return
+	}
+	for i := range runs {
+		c.play(ctx, runs[i:i+1], 0)
 	}
 }
 
@@ -275,7 +287,7 @@ func (c *caseRun) open(ctx context.Context, round int) {
 		both := []string{pair.Ours, pair.Peer}
 		for _, side := range order(c.options.Settings.Seed, round, len(both)) {
 			if c.dropped[pair.Ours] == nil && c.dropped[pair.Peer] == nil && rate > 0 {
-				c.play(ctx, Sample{Round: round, Turn: next, Contestant: both[side], Pair: &pair}, rate)
+				c.play(ctx, []Sample{{Round: round, Turn: next, Contestant: both[side], Pair: &pair}}, rate)
 			}
 			next++
 		}
@@ -300,41 +312,71 @@ func (c *caseRun) peak(name string) float64 {
 // disturbance of the machine; two in a row have not.
 const attemptsMax = 2
 
-// play makes one run and keeps its figures. Whoever fails again is not run any
-// more in this case: figures of a contestant that loses calls are worth nothing.
-func (c *caseRun) play(ctx context.Context, run Sample, rate float64) {
-	for attempt := 1; c.dropped[run.Contestant] == nil && ctx.Err() == nil; attempt++ {
-		err := c.try(ctx, run, rate)
-		if err == nil {
+// play makes runs, which take turns if there are several, and keeps their figures. Whoever
+// fails again is not run any more in this case: figures of a contestant that loses calls
+// are worth nothing.
+func (c *caseRun) play(ctx context.Context, runs []Sample, rate float64) {
+	runs = slices.DeleteFunc(slices.Clone(runs), func(s Sample) bool { return c.dropped[s.Contestant] != nil })
+	for attempt := 1; len(runs) > 0 && ctx.Err() == nil; attempt++ {
+		failures := c.try(ctx, runs, rate, attempt == attemptsMax)
+		if len(failures) == 0 {
 			return
 		}
 		fmt.Fprint(c.progress, "!")
+		for _, name := range slices.Sorted(maps.Keys(failures)) {
+			err := failures[name]
+			if attempt == attemptsMax {
+				c.dropped[name] = fmt.Errorf("round %d: %w", runs[0].Round, err)
+				continue
+			}
+			c.results.Warnings = append(c.results.Warnings, oneLine(fmt.Errorf("%s/%s: %s is tried again in round %d: %w",
+				c.suite.Name, c.result.Name, name, runs[0].Round, err)))
+		}
 		if attempt == attemptsMax {
-			c.dropped[run.Contestant] = fmt.Errorf("round %d: %w", run.Round, err)
 			return
 		}
-		c.results.Warnings = append(c.results.Warnings, oneLine(fmt.Errorf("%s/%s: %s is tried again in round %d: %w",
-			c.suite.Name, c.result.Name, run.Contestant, run.Round, err)))
 	}
 }
 
-// try makes one run. A failed one is kept as well, if there is a report; its
-// figures do not count.
-func (c *caseRun) try(ctx context.Context, run Sample, rate float64) error {
+// try makes runs, and returns what failed, by contestant. A failed run is kept as well, if
+// there is a report; its figures do not count. The others are if none failed, or for good.
+func (c *caseRun) try(ctx context.Context, runs []Sample, rate float64, forGood bool) (failures map[string]error) {
+	var apart time.Duration
 	if c.result.Placement == Pinned && !c.Repeats {
 		// An error means that others have the processors, which Others shows.
-		distance, _ := machine.Distance(c.runner.processors[0], c.runner.processors[1])
-		run.DistanceNS = distance.Nanoseconds()
+		apart, _ = machine.Distance(c.runner.processors[0], c.runner.processors[1])
 	}
-	report, others, err := c.runner.play(ctx, turn{
-		contestant: run.Contestant, played: c.Case, placement: c.result.Placement, rate: rate, settings: c.options.Settings,
-	})
-	if err != nil {
-		return err
+	var turns []turn
+	for i, run := range runs {
+		asked := turn{contestant: run.Contestant, played: c.Case, placement: c.result.Placement, rate: rate, settings: c.options.Settings}
+		if rate == 0 && c.takesTurns(c.options.Settings) {
+			asked.index, asked.of = i, len(runs)
+		}
+		turns = append(turns, asked)
 	}
-	run.Report, run.Others = report, others
-	c.result.Runs = append(c.result.Runs, run)
-	fmt.Fprint(c.progress, ".")
+	outcomes, others, err := c.runner.play(ctx, turns...)
+	failures = map[string]error{}
+	for i, run := range runs {
+		if err != nil {
+			failures[run.Contestant] = err
+		} else if failed := cmp.Or(outcomes[i].err, c.wrong(outcomes[i].report, rate)); failed != nil {
+			failures[run.Contestant] = failed
+		}
+	}
+	for i, run := range runs {
+		failed := failures[run.Contestant] != nil
+		if err != nil || outcomes[i].err != nil || !failed && len(failures) > 0 && !forGood {
+			continue
+		}
+		run.DistanceNS, run.Report, run.Others = apart.Nanoseconds(), outcomes[i].report, others
+		c.result.Runs = append(c.result.Runs, run)
+		fmt.Fprint(c.progress, ".")
+	}
+	return failures
+}
+
+// wrong returns what makes a run a failed one, or nil.
+func (c *caseRun) wrong(report contestant.Report, rate float64) error {
 	switch {
 	case report.Failed > 0:
 		return fmt.Errorf("%d calls failed: %s", report.Failed, report.Failure)

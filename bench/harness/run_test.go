@@ -273,10 +273,46 @@ func TestRun_LeavesOutWhoFails(t *testing.T) {
 	}
 }
 
+// TestRun_ContestantsTakeTurns within one window, where the case is about calls, and without
+// open loops. If one fails, the figures of the other are there once.
+func TestRun_ContestantsTakeTurns(t *testing.T) {
+	for _, second := range []string{"second", "liar", "crash"} {
+		suite, options := fakeSuite(t, "first", second, "good", "alone")
+		options.Settings.Duration, options.Settings.Slice = 20*time.Millisecond, 10*time.Millisecond
+		suite.Cases = []Case{{Name: "a", Pairs: Against("first", second)}, {Name: "b", Pairs: Against("good", "good"), Repeats: true}, {Name: "c", Pairs: Against("alone", "alone"), Local: true, Open: OpenNever}}
+		results, err := Run(t.Context(), suite, options)
+		if (err != nil) != (second != "second") {
+			t.Fatalf("%s: %v", second, err)
+		}
+		for _, want := range []string{"VALUE fakes/a calls_per_s first 50", "VALUE fakes/b ns_op good 250.0", "VALUE fakes/c calls_per_s alone 200"} {
+			if !slices.Contains(results.Lines, want) {
+				t.Errorf("%s: no line %q in\n%s", second, want, strings.Join(results.Lines, "\n"))
+			}
+		}
+		firsts := 0
+		for _, run := range results.Cases[0].Runs {
+			if run.Contestant == "first" && run.Failed == 0 {
+				firsts++
+			}
+		}
+		if firsts != 3 {
+			t.Errorf("%s: %d runs of its partner, want one for each of 3 rounds", second, firsts)
+		}
+		if err := results.validate(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestRun_RefusesWrongOptions(t *testing.T) {
 	for name, change := range map[string]func(*Suite, *Options){
-		"unknown case":       func(_ *Suite, o *Options) { o.Only = []string{"b"} },
-		"no rounds":          func(_ *Suite, o *Options) { o.Settings.Rounds = 0 },
+		"unknown case": func(_ *Suite, o *Options) { o.Only = []string{"b"} },
+		"no rounds":    func(_ *Suite, o *Options) { o.Settings.Rounds = 0 },
+		"short turns":  func(_ *Suite, o *Options) { o.Settings.Duration, o.Settings.Slice = time.Second, time.Millisecond },
+		"long turns":   func(_ *Suite, o *Options) { o.Settings.Slice = time.Second },
+		"turns of one client": func(s *Suite, o *Options) {
+			o.Settings.Duration, o.Settings.Slice, s.Client.Package = time.Second, 10*time.Millisecond, "client"
+		},
 		"no programs":        func(_ *Suite, o *Options) { o.Binaries = filepath.Join(o.Binaries, "none") },
 		"unknown contestant": func(s *Suite, _ *Options) { s.Programs[0].Contestants = []string{"other"} },
 	} {

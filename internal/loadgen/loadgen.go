@@ -44,6 +44,9 @@ type Config struct {
 	// that fell due inside. Default: as long as the window.
 	Grace time.Duration
 
+	// Turns are those of a closed loop that shares the machine with others.
+	Turns Turns
+
 	// Latency is told how long a call of the window took: in the closed loop
 	// from its start, in the open loop from when it fell due, so that a call
 	// that waits for a slow one before it counts the wait. Callers use it
@@ -54,6 +57,32 @@ type Config struct {
 	// OnWindow is called when the window opens and when it closes, with all
 	// callers at work: the place to read clocks. Nil: nobody asks.
 	OnWindow func(opens bool)
+}
+
+// Turns let closed loops of several processes share a machine by the clock: number Index
+// of Of begins calls in its turn only, which lasts Slice. Whatever else the machine does
+// meets all of them. The warm-up begins with the next round of turns, and it and the window
+// are made longer until they are whole rounds. The zero value is for whoever is alone.
+type Turns struct {
+	Slice     time.Duration
+	Index, Of int
+}
+
+// round is how long it takes until everybody had a turn.
+func (t Turns) round() time.Duration { return time.Duration(t.Of) * t.Slice }
+
+// wait returns for how long from now on the turn lasts, or else how long it takes to come.
+func (t Turns) wait(now time.Time) (mine bool, left time.Duration) {
+	at := time.Duration((now.UnixNano() - int64(t.Index)*int64(t.Slice)) % int64(t.round()))
+	if at < t.Slice {
+		return true, t.Slice - at
+	}
+	return false, t.round() - at
+}
+
+// whole returns the least number of whole rounds that is at least d.
+func (t Turns) whole(d time.Duration) time.Duration {
+	return (d + t.round() - 1) / t.round() * t.round()
 }
 
 // Result is what a run came to.
@@ -89,6 +118,7 @@ const failuresMax = 100
 const (
 	callersMax = 1 << 20
 	rateMax    = 1e9
+	turnsMax   = 100
 )
 
 func (c Config) validate() error {
@@ -99,6 +129,10 @@ func (c Config) validate() error {
 		return fmt.Errorf("loadgen: a rate of %v calls a second (limit %v)", c.Rate, float64(rateMax))
 	case c.Ramp < 0 || c.Ramp > c.WarmUp:
 		return fmt.Errorf("loadgen: callers begin within %v, the warm-up is %v", c.Ramp, c.WarmUp)
+	case c.Turns != (Turns{}) && (c.Rate != 0 || c.Turns.Of < 1 || c.Turns.Of > turnsMax || c.Turns.Index < 0 || c.Turns.Index >= c.Turns.Of ||
+		c.Turns.Slice < time.Millisecond || c.Turns.Slice > time.Minute):
+		return fmt.Errorf("loadgen: turn %d of %d of %v, at %v calls a second (want at most %d turns of %v to %v, in a closed loop)",
+			c.Turns.Index, c.Turns.Of, c.Turns.Slice, c.Rate, turnsMax, time.Millisecond, time.Minute)
 	case c.WarmUp < 0 || c.Duration <= 0 || c.Grace < 0:
 		return fmt.Errorf("loadgen: warm-up %v, duration %v, grace %v: the duration must be positive, the others not negative", c.WarmUp, c.Duration, c.Grace)
 	}
@@ -114,6 +148,8 @@ type run struct {
 	taken   atomic.Uint64 // calls of the open loop that somebody has taken on
 	stopped atomic.Bool   // no call is begun any more
 	inside  atomic.Bool   // the window is open
+	// turn is closed when the turn of this closed loop comes; nil while it lasts.
+	turn    atomic.Pointer[chan struct{}]
 	callers []caller
 
 	failed atomic.Uint64
@@ -149,12 +185,21 @@ func Run(ctx context.Context, config Config) (Result, error) {
 	if config.Start.IsZero() {
 		config.Start = time.Now()
 	}
+	if turns := config.Turns; turns.Of > 0 {
+		config.Start = config.Start.Add(time.Duration(int64(turns.round()) - config.Start.UnixNano()%int64(turns.round())))
+		config.WarmUp, config.Duration = turns.whole(config.WarmUp), turns.whole(config.Duration)
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	r := &run{config: config, callers: make([]caller, len(config.Callers)), start: config.Start}
 	r.finish = r.start.Add(config.WarmUp + config.Duration)
 	r.giveUp = r.finish.Add(config.Grace)
 	var group sync.WaitGroup
+	ended := make(chan struct{})
+	if config.Turns.Of > 0 {
+		left := r.look()
+		group.Go(func() { r.takeTurns(ended, left) })
+	}
 	for i, call := range config.Callers {
 		group.Go(func() {
 			if config.Rate > 0 {
@@ -165,6 +210,7 @@ func Run(ctx context.Context, config Config) (Result, error) {
 		})
 	}
 	result := r.watch(ctx)
+	close(ended)
 	group.Wait()
 	result.Failed, result.First = r.failed.Load(), r.first
 	if err := context.Cause(ctx); err != nil {
@@ -216,12 +262,50 @@ func (r *run) countRefused() uint64 {
 	return calls
 }
 
+// takeTurns lets callers begin calls in their turns, the first of which, or the time
+// until then, has left to go.
+func (r *run) takeTurns(ended <-chan struct{}, left time.Duration) {
+	for timer := time.NewTimer(left); ; timer.Reset(r.look()) {
+		select {
+		case <-timer.C:
+		case <-ended:
+			timer.Stop()
+			r.let()
+			return
+		}
+	}
+}
+
+// look opens or closes the turn, as the clock says, and returns for how long.
+func (r *run) look() time.Duration {
+	mine, left := r.config.Turns.wait(time.Now())
+	if mine {
+		r.let()
+	} else if r.turn.Load() == nil {
+		waits := make(chan struct{})
+		r.turn.Store(&waits)
+	}
+	return left
+}
+
+// let opens the turn.
+func (r *run) let() {
+	if waits := r.turn.Swap(nil); waits != nil {
+		close(*waits)
+	}
+}
+
 func (r *run) closedLoop(ctx context.Context, cancel context.CancelCauseFunc, id int, call Call) {
 	self := &r.callers[id]
 	turn := time.Duration(float64(r.config.Ramp) * float64(id) / float64(len(r.callers)))
 	sleepUntil(ctx, r.start.Add(turn))
 	begun := time.Now()
 	for !r.stopped.Load() && ctx.Err() == nil {
+		if waits := r.turn.Load(); waits != nil {
+			<-*waits
+			begun = time.Now()
+			continue
+		}
 		err := call()
 		ended := time.Now()
 		if told := r.ended(self, err, cancel); told != nil && r.inside.Load() {

@@ -118,6 +118,53 @@ func TestRun_CallersBeginInTurn(t *testing.T) {
 	})
 }
 
+// TestRun_TakesTurns: of closed loops that share a machine one makes calls at a time, each
+// in turns of its own, and each has the same part of its window.
+func TestRun_TakesTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const of, slice, calls = 3, 50 * time.Millisecond, 2
+		var results [of]loadgen.Result
+		var begun [of][]time.Time
+		var group sync.WaitGroup
+		for i := range of {
+			group.Go(func() {
+				time.Sleep(time.Duration(i) * 17 * time.Millisecond) // processes do not start at the same time
+				var mu sync.Mutex
+				call := func() error {
+					mu.Lock()
+					begun[i] = append(begun[i], time.Now())
+					mu.Unlock()
+					time.Sleep(9 * time.Millisecond)
+					return nil
+				}
+				var seen latencies
+				var err error
+				results[i], err = loadgen.Run(t.Context(), loadgen.Config{
+					Callers: slices.Repeat([]loadgen.Call{call}, calls), WarmUp: 400 * time.Millisecond, Duration: time.Second,
+					Turns: loadgen.Turns{Slice: slice, Index: i, Of: of}, Latency: seen.add,
+				})
+				if slow := slices.Max(seen.values); err != nil || slow != 9*time.Millisecond {
+					t.Errorf("%v; a call of 9 ms took %v", err, slow)
+				}
+			})
+		}
+		group.Wait()
+		for i, result := range results {
+			// 7 rounds of 150 ms are the first whole ones with a second in them, and 6 calls of 9 ms
+			// begin within 50 ms.
+			if want := uint64(7 * 6 * calls); result.Elapsed != 7*of*slice || result.Calls != want || result.Failed != 0 {
+				t.Errorf("turns %d: %d calls within %v, want %d within %v", i, result.Calls, result.Elapsed, want, 7*of*slice)
+			}
+			for _, at := range begun[i] {
+				// What ends at the very moment when a turn does may begin once more.
+				if turn := int(at.UnixNano() / int64(slice) % of); turn != i && at.UnixNano()%int64(slice) != 0 {
+					t.Errorf("turns %d: a call began in those of %d", i, turn)
+				}
+			}
+		}
+	})
+}
+
 func TestRun_OpenLoopKeepsItsRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen latencies
@@ -297,6 +344,11 @@ func TestRun_RefusesWrongConfigurations(t *testing.T) {
 		"negative rate":     {Callers: good, Duration: time.Second, Rate: -1},
 		"rate not a number": {Callers: good, Duration: time.Second, Rate: math.NaN()},
 		"endless rate":      {Callers: good, Duration: time.Second, Rate: math.Inf(1)},
+		"turns at a rate":   {Callers: good, Duration: time.Second, Rate: 1, Turns: loadgen.Turns{Slice: time.Second, Of: 1}},
+		"turns of nobody":   {Callers: good, Duration: time.Second, Turns: loadgen.Turns{Slice: time.Second}},
+		"a turn too many":   {Callers: good, Duration: time.Second, Turns: loadgen.Turns{Slice: time.Second, Index: 2, Of: 2}},
+		"a negative turn":   {Callers: good, Duration: time.Second, Turns: loadgen.Turns{Slice: time.Second, Index: -1, Of: 2}},
+		"no time for turns": {Callers: good, Duration: time.Second, Turns: loadgen.Turns{Of: 2}},
 	} {
 		if _, err := loadgen.Run(t.Context(), config); err == nil {
 			t.Errorf("%s: no error", name)
