@@ -35,6 +35,9 @@ func (m *MethodDesc) lends(request any) bool {
 // endLease is called when the bytes that request was read from are about to become
 // something else.
 func (m *MethodDesc) endLease(request any) {
+	if m.InvokeInto != nil {
+		return // it lends nothing, see methodTable.add
+	}
 	if codec, ok := m.Codec.(lender); ok {
 		codec.EndLease(request)
 	}
@@ -51,17 +54,17 @@ func (m *MethodDesc) refers() bool {
 }
 
 // requestBody returns the body of a request, and whether what is read from it may refer to
-// it.
+// it. keeps is what m.keeps says of the request.
 //
 // From LinkedStringBytes on strings are sent from where they are, and may be in use when
 // the call has ended: nothing refers to a body as long, unless it is kept. A shorter one
 // is lent, but not to a view, which is the handler's for ever unless its method lends it: a
 // copy takes as much memory as there are bytes, what is kept as much as was made for it. Nor
 // is one lent that still lies where the connection reads: fields can be scoped by themselves.
-func (m *MethodDesc) requestBody(in *transport.Inbound, request any) (body []byte, mayRefer bool) {
+func (m *MethodDesc) requestBody(in *transport.Inbound, request any, keeps bool) (body []byte, mayRefer bool) {
 	long := len(in.Body) >= limits.LinkedStringBytes
 	switch {
-	case !m.keeps(request):
+	case !keeps:
 		return in.Body, !long && !in.Short()
 	case long:
 		return in.KeepBody(), true

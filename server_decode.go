@@ -38,15 +38,18 @@ func invalid(err error) *Error {
 func (s *Server) decode(state *unaryState, in *transport.Inbound) (any, error) {
 	method := state.method
 	var request any
+	var keeps bool
 	if method.InvokeInto == nil {
 		request = method.NewRequest()
+		keeps = method.keeps(request)
 	} else {
 		if state.messages == nil {
-			state.messages = &reusedMessages{method.NewRequest(), method.NewReply()}
+			request = method.NewRequest()
+			state.messages = &reusedMessages{request, method.NewReply(), method.keeps(request)}
 		}
-		request = state.messages.request
+		request, keeps = state.messages.request, state.messages.keeps
 	}
-	body, mayRefer := method.requestBody(in, request)
+	body, mayRefer := method.requestBody(in, request, keeps)
 	refers, err := method.Codec.ReadBody(body, request, s.limits, mayRefer)
 	if err != nil {
 		s.transport.Log().Warn("call refused", "peer", in.Peer, "method", method.Name, "reason", err.Error())
@@ -61,4 +64,9 @@ func (s *Server) decode(state *unaryState, in *transport.Inbound) (any, error) {
 // reusedMessages are request and reply of a method with InvokeInto, which serve for one
 // call after another: two views of two fields are 256 bytes, beside the 1,152 that a request of
 // 1 KB is copied to. Between calls they are empty.
-type reusedMessages struct{ request, reply any }
+type reusedMessages struct {
+	request, reply any
+	// keeps is what MethodDesc.keeps says about the request. Asking for each call was 0.6 % of
+	// a server's time (echo-2k of suite view).
+	keeps bool
+}
