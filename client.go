@@ -434,7 +434,8 @@ func (c *Client) attempt(ctx context.Context, peer *transport.Peer, state *unary
 	if err := errAt(ctx, now); err != nil {
 		return callFailure(err, limit)
 	}
-	method := transport.Method{Name: state.method.Name, Qualified: c.nameOf(state.method), Oneway: state.method.Oneway, Path: c.pathOf(state.method), Payload: wire.Payload(state.method.payload()), KeepsReply: state.method.keeps(state.reply)}
+	method := transport.Method{Name: state.method.Name, Qualified: c.nameOf(state.method), Oneway: state.method.Oneway, Path: c.pathOf(state.method), Payload: wire.Payload(state.method.payload()), KeepsReply: state.method.keeps(state.reply),
+		LikelyBytes: state.method.requests.get()}
 	request, err := peer.NewRequest(method, c.requestHead(ctx, state.method, now, state.chosen.compression))
 	if err != nil {
 		return &Error{code: encodeCode(err), message: err.Error(), phase: PhaseEncode, executed: ExecutedNo, cause: err}

@@ -514,13 +514,15 @@ func (s *Server) answer(in *transport.Inbound, state *unaryState, call *servedCa
 		s.fail(in, state, call, err)
 		return
 	}
-	reply, err := in.NewReply(method.Name, call.reply.take())
+	head := call.reply.take()
+	head.LikelyBytes = method.replies.get()
+	reply, err := in.NewReply(method.Name, head)
 	if err != nil {
 		s.unencodable(in, state, err)
 		return
 	}
 	defer reply.Release()
-	head := reply.Body().Len()
+	before := reply.Body().Len()
 	err = checkUnframed(Protocol(in.Protocol), state.reply, s.sends)
 	if err == nil {
 		err = method.encode(reply.Body(), state.reply, s.sends, method.Name, &method.replies)
@@ -529,7 +531,7 @@ func (s *Server) answer(in *transport.Inbound, state *unaryState, call *servedCa
 		s.unencodable(in, state, err)
 		return
 	}
-	state.tell(observe.PhaseEncoded, reply.Body().Len()-head)
+	state.tell(observe.PhaseEncoded, reply.Body().Len()-before)
 	s.delivered(in, method.Name, reply.Send())
 }
 

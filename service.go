@@ -64,6 +64,9 @@ type MethodDesc struct {
 // one piece. The zero value is ready to use. Safe for concurrent use.
 type sizeHistory struct{ likely atomic.Int64 }
 
+// get returns about how long the next one will be.
+func (h *sizeHistory) get() int { return int(h.likely.Load()) }
+
 // sizeDecay: messages that are shorter count for one part of so many.
 const sizeDecay = 8
 
@@ -84,7 +87,7 @@ func (h *sizeHistory) add(bytes int) {
 // which counts as well.
 func (m *MethodDesc) encode(out *linkbuf.Buffer, body any, limit limits.Message, name string, history *sizeHistory) error {
 	limit.HeadBytes = thriftwire.AppendedHeaderSize(name)
-	limit.LikelyBytes = int(history.likely.Load())
+	limit.LikelyBytes = history.get()
 	before := out.Len()
 	err := m.Codec.AppendBody(out, body, limit)
 	if err == nil {

@@ -69,6 +69,8 @@ type ReplyHead struct {
 	// Metadata are the pairs that the handler added, Trailing those that go behind the
 	// message in gRPC.
 	Metadata, Trailing []Pair
+	// LikelyBytes is about how long the body will be, 0 if nobody knows.
+	LikelyBytes int
 }
 
 // BusinessStatus is a business error as it travels.

@@ -267,7 +267,7 @@ func (in *Inbound) newReply(name string, head ReplyHead, messageType thriftwire.
 			r.header.Strings = append(r.header.Strings, Pair{Key: wire.CloseConnection, Value: wire.CloseConnectionValue})
 		}
 	}
-	if err := r.begin(server.buffers); err != nil {
+	if err := r.begin(server.buffers, head.LikelyBytes); err != nil {
 		r.release()
 		return nil, err
 	}

@@ -46,15 +46,20 @@ type outgoing struct {
 	recycle func()
 }
 
+// roomMost is the longest body for which room is made with that of the head.
+const roomMost = 64 << 10
+
 // begin reserves room for the head, so that the body can follow in the same
-// chain. The error is about a header that is too long.
-func (o *outgoing) begin(pool *linkbuf.Pool) error {
+// chain, and in the same chunk if it is about as long as likely says. The error is
+// about a header that is too long.
+func (o *outgoing) begin(pool *linkbuf.Pool, likely int) error {
 	o.Init(pool)
 	o.owners.Store(1)
 	size, err := o.headSize()
 	if err != nil {
 		return err
 	}
+	o.Room(size + min(likely, roomMost))
 	o.room = o.Reserve(size)
 	return nil
 }

@@ -68,6 +68,8 @@ type Method struct {
 	Streams bool
 	// KeepsReply: the body of the response is going to be kept, with KeepBody.
 	KeepsReply bool
+	// LikelyBytes is about how long the body will be, 0 if nobody knows.
+	LikelyBytes int
 }
 
 // NewRequest returns a request of a method. The error is about a head that is
@@ -113,7 +115,7 @@ func (p *Peer) NewRequest(method Method, head RequestHead) (*Request, error) {
 			return nil, err
 		}
 	}
-	if err := r.begin(p.pool.buffers); err != nil {
+	if err := r.begin(p.pool.buffers, method.LikelyBytes); err != nil {
 		r.recycle()
 		return nil, err
 	}

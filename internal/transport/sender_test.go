@@ -41,7 +41,7 @@ type letter struct {
 func newLetter(t *testing.T, pool *linkbuf.Pool, id int32, size int) *letter {
 	l := &letter{id: id}
 	l.protocol, l.name, l.sequence = wire.Framed, "m", id
-	if err := l.begin(pool); err != nil {
+	if err := l.begin(pool, 0); err != nil {
 		t.Error(err)
 	}
 	l.Append(bytes.Repeat([]byte{byte(id)}, size))
