@@ -91,8 +91,44 @@ func (c *choosing) expect(inline bool, when string) {
 func (c *choosing) becomeInline() {
 	c.t.Helper()
 	c.pass(5 * calmTick)
-	c.calls(judged, 5*time.Microsecond)
-	c.expect(true, "after short handlers")
+	for c.measured.Load() > 0 || !c.inline.Load() {
+		c.calls(1, 5*time.Microsecond)
+	}
+}
+
+// TestChoice_AnswersDoNotCount: a handler is measured up to its answer, if that is told while
+// it is measured, of the same call, and if no other has its place.
+func TestChoice_AnswersDoNotCount(t *testing.T) {
+	inBubble(t, func(c *choosing) {
+		conn, other := new(Conn), new(Conn)
+		for name, test := range map[string]struct {
+			conn *Conn
+			turn uint32
+			took time.Duration
+		}{
+			"its answer":           {conn, 6, time.Microsecond},
+			"another turn's":       {conn, 8, 3 * time.Microsecond},
+			"one of long ago":      {conn, 6 + 2*timingsMost, 3 * time.Microsecond},
+			"another connection's": {other, 6, 3 * time.Microsecond},
+		} {
+			c.answers(conn, 6) // nobody asked
+			timed, began := c.begins(conn, 6), time.Now()
+			if second := c.begins(other, 6); second != nil {
+				t.Errorf("%s: two handlers have one place", name)
+			}
+			time.Sleep(time.Microsecond)
+			c.answers(test.conn, test.turn)
+			time.Sleep(time.Microsecond)
+			c.answers(test.conn, test.turn) // the first one counts
+			time.Sleep(time.Microsecond)
+			if took := c.ends(timed, began); took != test.took {
+				t.Errorf("%s: the handler took %v, want %v", name, took, test.took)
+			}
+			if took := c.ends(nil, began); took != 3*time.Microsecond {
+				t.Errorf("%s: a handler without a place took %v", name, took)
+			}
+		}
+	})
 }
 
 func TestChoice_FixedOnes(t *testing.T) {
@@ -125,7 +161,10 @@ func TestChoice_SpawnUntilHandlersAreShort(t *testing.T) {
 		inline bool
 	}{
 		"short":                   {busyCalls, func(c *choosing) { c.calls(judged, spawnLeast) }, true},
-		"too few":                 {busyCalls, func(c *choosing) { c.calls(judged-1, 1) }, false},
+		"short at first":          {busyCalls, func(c *choosing) { c.calls(judgedFirst, spawnLeast) }, true},
+		"too few":                 {busyCalls, func(c *choosing) { c.calls(judgedFirst-1, 1) }, false},
+		"one slow at first":       {busyCalls, func(c *choosing) { c.calls(1, slowCall); c.calls(judged-2, 1) }, false},
+		"too long at first":       {busyCalls, func(c *choosing) { c.calls(judgedFirst, spawnLeast+1); c.calls(judged-judgedFirst-1, 1) }, false},
 		"too long":                {busyCalls, func(c *choosing) { c.calls(judged, spawnLeast+1) }, false},
 		"few are slow":            {busyCalls, func(c *choosing) { c.calls(judged/slowShare, time.Second); c.calls(judged-judged/slowShare, 1) }, true},
 		"some are slow":           {busyCalls, func(c *choosing) { c.calls(judged/slowShare+1, time.Second); c.calls(judged-judged/slowShare-1, 1) }, false},

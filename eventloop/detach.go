@@ -64,6 +64,17 @@ func (c *Conn) Detach() Detached {
 	return d
 }
 
+// Answers says that what is left of the call is to write an answer that Attach could not
+// take: its time says nothing about the handler then, and does not count where DispatchAuto
+// decides whether handlers run on the goroutine that polls. There answers of one read leave
+// together, elsewhere the call may let others add to what it writes. It may be called from
+// any goroutine, until the handler returns.
+func (d Detached) Answers() {
+	if d.conn != nil {
+		d.conn.engine().answers(d.conn, d.turn)
+	}
+}
+
 // Attach takes the connection back, if it has not gone on without this call: then
 // the handler may use Reader and Writer again.
 func (d Detached) Attach() bool { return d.conn == nil || d.conn.reattach(d.turn) }

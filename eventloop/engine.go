@@ -118,6 +118,9 @@ type engine interface {
 	// yields reports whether a handler that lets go of its connection lets others run
 	// first. It is called by that handler before it does.
 	yields(c *Conn) bool
+	// answers is told that the call that the handler began in that turn has come to its
+	// answer.
+	answers(c *Conn, turn uint32)
 	// goOn runs a connection that its caller owns on another goroutine.
 	goOn(c *Conn)
 	// poke makes the engine ask next again, also while it waits for bytes. It

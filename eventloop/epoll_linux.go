@@ -371,9 +371,7 @@ func (e *epollEngine) handle(c *Conn, l *leader) (owned bool) {
 	for {
 		var again bool
 		if c.served.handles++; c.served.handles%sampled == 0 && e.choice.arrived(sampled) {
-			var took time.Duration
-			took, again, owned = c.handleTimed()
-			e.choice.ran(took)
+			again, owned = e.handleTimed(c)
 		} else {
 			again, owned = c.handle()
 		}
@@ -386,6 +384,20 @@ func (e *epollEngine) handle(c *Conn, l *leader) (owned bool) {
 		}
 	}
 }
+
+// handleTimed calls the handler, and says how long that took.
+func (e *epollEngine) handleTimed(c *Conn) (again, owned bool) {
+	var took time.Duration
+	again, owned = c.handleWith(func(c *Conn) error {
+		timed, began := e.choice.begins(c, c.served.turn.Load()&^1), time.Now()
+		defer func() { took = e.choice.ends(timed, began) }()
+		return c.listener.handler(c)
+	})
+	e.choice.ran(took)
+	return again, owned
+}
+
+func (e *epollEngine) answers(c *Conn, turn uint32) { e.choice.answers(c, turn) }
 
 // turnCalls is after how many handlers a leader leaves a connection to another
 // goroutine, if events of others wait; turnCallsMost is the same if it knows of

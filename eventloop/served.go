@@ -325,16 +325,6 @@ func (c *Conn) tellEOF() {
 // still.
 func (c *Conn) handle() (again, owned bool) { return c.handleWith(c.listener.handler) }
 
-// handleTimed does the same and returns how long the handler took.
-func (c *Conn) handleTimed() (took time.Duration, again, owned bool) {
-	again, owned = c.handleWith(func(c *Conn) error {
-		began := time.Now()
-		defer func() { took = time.Since(began) }()
-		return c.listener.handler(c)
-	})
-	return took, again, owned
-}
-
 // handleAgain makes next call the handler.
 func (c *Conn) handleAgain() {
 	c.mu.Lock()

@@ -52,6 +52,8 @@ func (stdEngine) mustGoOn(*Conn, bool) bool { return true }
 
 func (stdEngine) yields(*Conn) bool { return false }
 
+func (stdEngine) answers(*Conn, uint32) {}
+
 func (e stdEngine) goOn(c *Conn) { e.left.Do(c) }
 
 // run runs a connection until it ends, or goes on without this goroutine. Code of

@@ -75,16 +75,9 @@ func playFake(kind, command string) {
 			}
 			fmt.Printf(report, 300, 0, "")
 		case "first", "second":
-			// Both are told of turns, and of a window for both.
-			arguments := strings.Join(os.Args, " ")
-			both := strings.Contains(arguments, " -duration 40ms -slice 10ms -turn ") && strings.HasSuffix(arguments, " -turns 2")
-			if !both && !strings.HasSuffix(arguments, " -duration 20ms -slice 10ms -turn 0 -turns 1") {
-				fmt.Printf(report, 100, 1, arguments)
-				return
-			}
-			fmt.Printf(report, 100, 0, "")
+			fmt.Printf(report, 100, untoldOfTurns(), "")
 		case "alone":
-			if strings.Contains(strings.Join(os.Args, " "), "-server") || strings.Contains(strings.Join(os.Args, " "), "-control") {
+			if arguments := strings.Join(os.Args, " "); strings.Contains(arguments, "-server") || strings.Contains(arguments, "-control") {
 				fmt.Printf(report, 100, 1, "it was told of a server")
 				return
 			}
@@ -93,12 +86,10 @@ func playFake(kind, command string) {
 			os.Exit(4)
 		case "liar":
 			fmt.Printf(report, 100, 7, "the reply differs from the request")
-		case "idle":
-			fmt.Printf(report, 0, 0, "")
 		case "flood":
 			fmt.Println(strings.Repeat("x", 1<<20))
-		case "slow":
-			fmt.Printf(report, 100, 0, "")
+		case "slow", "idle":
+			fmt.Printf(report, map[string]int{"slow": 100}[kind], 0, "")
 		case "refuses":
 			if strings.Contains(strings.Join(os.Args, " "), "-rate 0.000 ") {
 				fmt.Printf(report, 100, 0, "")
@@ -110,4 +101,15 @@ func playFake(kind, command string) {
 			fmt.Printf(report, 200, 0, "")
 		}
 	}
+}
+
+// untoldOfTurns returns 0 if this program was told of turns, and of a window for all who
+// have some.
+func untoldOfTurns() (failed int) {
+	arguments := strings.Join(os.Args, " ")
+	both := strings.Contains(arguments, " -duration 40ms -slice 10ms -turn ") && strings.HasSuffix(arguments, " -turns 2")
+	if both || strings.HasSuffix(arguments, " -duration 20ms -slice 10ms -turn 0 -turns 1") {
+		return 0
+	}
+	return 1
 }

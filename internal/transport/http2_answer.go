@@ -29,7 +29,7 @@ func (h *http2Server) send(call *Inbound, s *serverStream, o *outgoing) error {
 	if s.packs && o.length() >= deflateLeast {
 		packed = s.encoding.deflate(o.slices(nil), o.length())
 	}
-	h.attach(call, o.length())
+	call.attach(o.length())
 	h.mu.Lock()
 	if err := h.answerableLocked(s); err != nil {
 		h.mu.Unlock()
@@ -75,7 +75,7 @@ func (h *http2Server) send(call *Inbound, s *serverStream, o *outgoing) error {
 
 // sendStatus answers a call with a status and no message.
 func (h *http2Server) sendStatus(call *Inbound, s *serverStream, head ReplyHead, message string) error {
-	h.attach(call, 0)
+	call.attach(0)
 	h.mu.Lock()
 	err := h.answerableLocked(s)
 	if err == nil {
@@ -84,12 +84,6 @@ func (h *http2Server) sendStatus(call *Inbound, s *serverStream, head ReplyHead,
 	h.mu.Unlock()
 	h.leave(call)
 	return err
-}
-
-// attach takes the connection back for an answer that is short, so that it leaves with
-// others.
-func (h *http2Server) attach(call *Inbound, length int) {
-	call.attached = length <= corkedMost && call.here && call.detached.Attach()
 }
 
 // leave writes an answer, unless that is left to who looks at the connection next.

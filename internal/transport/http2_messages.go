@@ -157,7 +157,7 @@ func (m *serverMessages) headersLocked(metadata []Pair) error {
 // finishStream is Inbound.FinishStream.
 func (h *http2Server) finishStream(in *Inbound, s *serverStream, head ReplyHead) error {
 	m := s.messages
-	h.attach(in, 0)
+	in.attach(0)
 	h.mu.Lock()
 	err := h.answerableLocked(s)
 	switch {

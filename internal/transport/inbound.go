@@ -200,6 +200,19 @@ func (in *Inbound) LetGo() {
 	}
 }
 
+// attach takes the connection back for an answer of so many bytes that is short, so that
+// it leaves with others, unless others have gone on with it. Writing it alone is then what
+// it takes to be one of those that do not have the connection, and not the handler's time.
+func (in *Inbound) attach(length int) bool {
+	in.attached = false
+	if length <= corkedMost && in.here {
+		if in.attached = in.detached.Attach(); !in.attached {
+			in.detached.Answers()
+		}
+	}
+	return in.attached
+}
+
 // WillWait says that the call is going to wait for something. It may be called from
 // any goroutine, until Handle returns.
 func (in *Inbound) WillWait() { in.detached.WillWait() }

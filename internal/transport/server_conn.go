@@ -505,7 +505,7 @@ func (c *serverConn) send(call *Inbound, o *outgoing) error {
 	if n > corkedMost {
 		call.LetGo()
 	}
-	if call.attached = n <= corkedMost && call.here && call.detached.Attach(); call.attached && c.mayCork(call) {
+	if call.attach(n) && c.mayCork(call) {
 		var pieces [8][]byte
 		for _, piece := range o.slices(pieces[:0]) {
 			c.conn.Writer().Append(piece)
