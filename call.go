@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/fulmar-rpc/fulmar/internal/transport"
 	"github.com/fulmar-rpc/fulmar/policy"
 )
 
@@ -22,32 +23,41 @@ func (s Side) String() string { return [...]string{"client", "server"}[s] }
 
 // Call is what a handler may know about the call it serves. It is a value: it
 // stays valid for ever and never changes.
+//
+// Each call that is served takes memory for one, which handlers may keep: what is the same
+// for many is behind pointers. With all of it here a call had 376 bytes of its own.
 type Call struct {
-	service  string
-	method   string
-	oneway   bool
+	// method is nil in the zero Call, and ends there and in local calls of the zero Server.
+	method   *MethodDesc
+	ends     *transport.Ends
 	protocol Protocol
 	payload  PayloadCodec
-	peer     string
-	local    string
 	deadline time.Time
 	// callerService and callerMethod are what the peer says it is.
 	callerService string
 	callerMethod  string
 	metadata      Metadata
-	// identity is nil if nobody knows who calls.
-	identity *Identity
 }
 
 // Service returns the name of the service in the IDL. For ServerConfig.UnknownHandler
 // it and Method are what the peer says, and it is empty if the protocol does not say.
-func (c Call) Service() string { return c.service }
+func (c Call) Service() string {
+	if c.method == nil {
+		return ""
+	}
+	return c.method.Service
+}
 
 // Method returns the name of the method in the IDL.
-func (c Call) Method() string { return c.method }
+func (c Call) Method() string {
+	if c.method == nil {
+		return ""
+	}
+	return c.method.Name
+}
 
 // Oneway reports whether no reply will be sent.
-func (c Call) Oneway() bool { return c.oneway }
+func (c Call) Oneway() bool { return c.method != nil && c.method.Oneway }
 
 // Protocol returns how the caller framed the call.
 func (c Call) Protocol() Protocol { return c.protocol }
@@ -57,10 +67,20 @@ func (c Call) Protocol() Protocol { return c.protocol }
 func (c Call) PayloadCodec() PayloadCodec { return c.payload }
 
 // Peer returns the caller's socket address, Local the server's.
-func (c Call) Peer() string { return c.peer }
+func (c Call) Peer() string {
+	if c.ends == nil {
+		return ""
+	}
+	return c.ends.Peer
+}
 
 // Local returns the server's socket address.
-func (c Call) Local() string { return c.local }
+func (c Call) Local() string {
+	if c.ends == nil {
+		return ""
+	}
+	return c.ends.Local
+}
 
 // Deadline returns when the caller stops waiting, if it said so.
 func (c Call) Deadline() (deadline time.Time, ok bool) { return c.deadline, !c.deadline.IsZero() }

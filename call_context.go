@@ -17,10 +17,8 @@ type callContext struct {
 	parent context.Context
 	// deadline is zero if there is none; it is not later than the parent's.
 	deadline time.Time
-	// served is what a handler finds in its context, onward what its own calls
-	// carry. Both are empty on the client.
+	// served is what a handler finds in its context, nil on the client.
 	served *servedCall
-	onward Metadata
 	// detached is how the event loop knows the call; nothing on the client.
 	detached eventloop.Detached
 
@@ -70,8 +68,10 @@ func (c *callContext) Value(key any) any {
 			return c.served
 		}
 	case outgoingKey:
-		if len(c.onward.pairs) > 0 {
-			return c.onward
+		if c.served != nil {
+			if onward := c.served.metadata.onward(); len(onward.pairs) > 0 {
+				return onward
+			}
 		}
 	case transport.WaiterKey:
 		if c.served != nil {

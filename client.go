@@ -482,7 +482,7 @@ func (c *Client) requestHead(ctx context.Context, method *MethodDesc, now time.T
 		head.Timeout, head.At = deadline.Sub(now), now
 	}
 	if call, ok := ctx.Value(callKey{}).(*servedCall); ok {
-		head.FromMethod = call.method
+		head.FromMethod = call.Method()
 	}
 	return head
 }

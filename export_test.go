@@ -23,7 +23,7 @@ func PermitOf(document policy.Server, service, method string) func() error {
 	g := newServerGovernor(document)
 	entry := &methodEntry{method: &MethodDesc{Service: service, Name: method}}
 	g.register(service, []*methodEntry{entry})
-	in := &transport.Inbound{Peer: "127.0.0.1:8888"}
+	in := &transport.Inbound{Ends: &transport.Ends{Peer: "127.0.0.1:8888"}}
 	return func() error {
 		_, err := g.permit(in, entry)
 		return err

@@ -66,8 +66,12 @@ func identityOf(state *tls.ConnectionState) any {
 // server asks for none: then only its address is known. What a caller says about itself
 // elsewhere, as CallerService does, proves nothing.
 func (c Call) Identity() (identity Identity, ok bool) {
-	if c.identity == nil {
+	if c.ends == nil {
 		return Identity{}, false
 	}
-	return *c.identity, true
+	found, _ := c.ends.Identity.(*Identity)
+	if found == nil {
+		return Identity{}, false
+	}
+	return *found, true
 }

@@ -161,12 +161,15 @@ func OutgoingMetadata(ctx context.Context) Metadata {
 
 // replyMetadata collects what a handler sends back. Safe for concurrent use.
 type replyMetadata struct {
-	mu    sync.Mutex
-	pairs []transport.Pair
-	// trailing are those that go behind the message where that can be said.
-	trailing []transport.Pair
-	sent     bool
+	mu   sync.Mutex
+	sent bool
+	// set is nil while there are none.
+	set *replyPairs
 }
+
+// replyPairs are metadata of a reply. trailing are those that go behind the message where that
+// can be said.
+type replyPairs struct{ pairs, trailing []transport.Pair }
 
 // SetReplyMetadata sends a pair back with the reply of the call that ctx belongs
 // to, whether it succeeds or fails; the caller gets it with ReceiveMetadata. What is set last
@@ -203,7 +206,7 @@ func setReply(ctx context.Context, key string, values []string, behind bool) err
 			}
 		}
 	}
-	return call.reply.set(key, values, behind)
+	return call.reply.put(key, values, behind)
 }
 
 // isReserved reports whether a key of a reply has a meaning of its own.
@@ -220,14 +223,15 @@ func isReserved(key string) bool {
 	return false
 }
 
-func (r *replyMetadata) set(key string, values []string, behind bool) error {
+func (r *replyMetadata) put(key string, values []string, behind bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.sent {
 		return fmt.Errorf("reply metadata %q: the reply has gone already", key)
 	}
+	set := r.setLocked()
 	// A key is in one place.
-	there, other := &r.pairs, &r.trailing
+	there, other := &set.pairs, &set.trailing
 	if behind {
 		there, other = other, there
 	}
@@ -236,6 +240,13 @@ func (r *replyMetadata) set(key string, values []string, behind bool) error {
 		*other = Metadata{pairs: *other}.with("", key).pairs
 	}
 	return nil
+}
+
+func (r *replyMetadata) setLocked() *replyPairs {
+	if r.set == nil {
+		r.set = new(replyPairs)
+	}
+	return r.set
 }
 
 // pass sets what another server sent and may be sent on, in place of what there is for the
@@ -257,8 +268,9 @@ func (r *replyMetadata) pass(header, trailer Metadata) {
 		}
 	}
 	isAgain := func(pair transport.Pair) bool { return again[pair.Key] }
-	r.pairs = append(slices.DeleteFunc(r.pairs, isAgain), front...)
-	r.trailing = append(slices.DeleteFunc(r.trailing, isAgain), behind...)
+	set := r.setLocked()
+	set.pairs = append(slices.DeleteFunc(set.pairs, isAgain), front...)
+	set.trailing = append(slices.DeleteFunc(set.trailing, isAgain), behind...)
 }
 
 // take returns a head with the pairs for the reply; none can be added afterwards.
@@ -266,7 +278,10 @@ func (r *replyMetadata) take() transport.ReplyHead {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.sent = true
-	return transport.ReplyHead{Metadata: r.pairs, Trailing: r.trailing}
+	if r.set == nil {
+		return transport.ReplyHead{}
+	}
+	return transport.ReplyHead{Metadata: r.set.pairs, Trailing: r.set.trailing}
 }
 
 // ReceiveMetadata makes a call fill into with what the server sends back besides

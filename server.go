@@ -351,12 +351,10 @@ func (s *Server) fillIn(served *servedCall, state *unaryState, in *transport.Inb
 
 // fill writes down what a message says of its call.
 func (c *servedCall) fill(in *transport.Inbound, entry *methodEntry, deadline time.Time) {
-	method, call := entry.method, &c.Call
-	call.service, call.method, call.oneway = method.Service, method.Name, method.Oneway
-	call.protocol, call.payload, call.peer, call.local = Protocol(in.Protocol), PayloadCodec(in.Payload), in.Peer, in.Local
+	call := &c.Call
+	call.method, call.ends, call.protocol, call.payload = entry.method, in.Ends, Protocol(in.Protocol), PayloadCodec(in.Payload)
 	call.callerService, call.callerMethod = in.Head.FromService, in.Head.FromMethod
 	call.metadata, call.deadline = Metadata{pairs: in.Head.Metadata, http: in.Head.HTTP}, deadline
-	call.identity, _ = in.Identity.(*Identity)
 }
 
 // refuse answers a call that will not be served; entry may be nil. If refusing takes
@@ -410,7 +408,7 @@ func wantsAnswer(in *transport.Inbound, entry *methodEntry) bool {
 // context needs to know it.
 func (c *callInProgress) begin(conn context.Context) *callContext {
 	ctx := &c.ctx
-	ctx.parent, ctx.served, ctx.onward = conn, &c.served, c.served.metadata.onward()
+	ctx.parent, ctx.served = conn, &c.served
 	ctx.deadline = c.served.deadline
 	return ctx
 }

@@ -341,7 +341,7 @@ func (h *http2Server) addPairs(pairs []Pair) {
 	for i := range pairs {
 		field, problem := replyField(&pairs[i])
 		if problem != "" {
-			h.conn.server.log.Warn("reply metadata left out", "peer", h.conn.peer, "key", fmt.Sprintf("%.100q", field.Name), "reason", problem)
+			h.conn.server.log.Warn("reply metadata left out", "peer", h.conn.Peer, "key", fmt.Sprintf("%.100q", field.Name), "reason", problem)
 			continue
 		}
 		h.fields = append(h.fields, field)

@@ -142,7 +142,7 @@ func (h *http2Server) lateLocked(now time.Time) {
 		if reason == "" {
 			continue
 		}
-		h.conn.server.log.Warn("call ended: peer too slow", "peer", h.conn.peer, "waited_for", reason)
+		h.conn.server.log.Warn("call ended: peer too slow", "peer", h.conn.Peer, "waited_for", reason)
 		if overdue && s.status == "" {
 			s.overdueEndLocked()
 			continue

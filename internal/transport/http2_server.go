@@ -231,7 +231,7 @@ func (h *http2Server) broken(err error) error {
 	if waits {
 		return nil
 	}
-	c.server.log.Warn("connection closed: broken HTTP/2", "peer", c.peer, "reason", err.Error())
+	c.server.log.Warn("connection closed: broken HTTP/2", "peer", c.Peer, "reason", err.Error())
 	return err
 }
 
@@ -269,7 +269,7 @@ func (h *http2Server) expire(now time.Time) {
 	}
 	c.mu.Unlock()
 	if late && awaited != awaitMessage {
-		c.server.log.Warn("connection closed: peer too slow", "peer", c.peer, "waited_for", awaited)
+		c.server.log.Warn("connection closed: peer too slow", "peer", c.Peer, "waited_for", awaited)
 		_ = c.conn.CloseWithError(fmt.Errorf("closed after waiting too long for %s", awaited))
 		return
 	}
@@ -317,7 +317,7 @@ func (h *http2Server) ageLocked(now time.Time) error {
 	if grace <= 0 || now.Before(h.aged.Add(grace)) {
 		return nil
 	}
-	h.conn.server.log.Warn("connection closed: calls go on behind its age", "peer", h.conn.peer, "calls", len(h.streams))
+	h.conn.server.log.Warn("connection closed: calls go on behind its age", "peer", h.conn.Peer, "calls", len(h.streams))
 	return errOld
 }
 

@@ -441,7 +441,7 @@ func (h *http2Server) serve(s *serverStream, now time.Time) {
 	server := c.server
 	call := c.newInbound(s.began, now, s.headBytes+len(s.body))
 	call.Protocol, call.Payload, call.Type = wire.GRPC, s.payload, thriftwire.Call
-	call.Peer, call.Local, call.Identity = c.peer, c.local, c.identity
+	call.Ends = c.Ends
 	call.server, call.conn, call.stream = server, c, s
 	call.fulmar, call.invalid = s.fulmar, s.refused
 	call.Head = s.head

@@ -13,6 +13,14 @@ import (
 	"github.com/fulmar-rpc/fulmar/internal/wire/ttheader"
 )
 
+// Ends says between whom the calls of a connection are. Nobody changes it.
+type Ends struct {
+	// Peer and Local are addresses.
+	Peer, Local string
+	// Identity is what ServerConfig.Identify returned.
+	Identity any
+}
+
 // Inbound is one message from a client. Its fields but Body are its own; it may
 // be used as long as anybody likes, unless Forget was called, but answered only until
 // Handle returns.
@@ -28,13 +36,10 @@ type Inbound struct {
 	Sequence int32
 	Head     RequestHead
 	// Body is the arguments, until DropBody, or until Handle returns.
-	Body  []byte
-	Peer  string
-	Local string
+	Body []byte
+	*Ends
 	// Arrived is when the last byte of the message was read. Deadlines count from it.
 	Arrived time.Time
-	// Identity is what ServerConfig.Identify returned for the connection.
-	Identity any
 	// Stream is what a call of a streaming method sends and receives, nil for others.
 	Stream ServerStream
 

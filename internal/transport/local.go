@@ -117,6 +117,8 @@ type localPeer struct {
 	waiting atomic.Int64
 	// cut is done when the server has ended, or the client is closed.
 	cut context.Context
+	// ends are those of its calls.
+	ends *Ends
 }
 
 // localRequest is the part of a Request that local calls need.
@@ -129,7 +131,7 @@ type localRequest struct {
 func newLocalPeer(peer *Peer, server *Server) *localPeer {
 	cut, end := context.WithCancel(server.local.ended)
 	context.AfterFunc(peer.pool.closing, end)
-	return &localPeer{peer: peer, server: server, cut: cut}
+	return &localPeer{peer: peer, server: server, cut: cut, ends: &Ends{Peer: LocalAddress, Local: LocalAddress}}
 }
 
 // What a call has come to; who changes that from localPending decides how it ends.
@@ -256,8 +258,7 @@ func (p *localPeer) begin(ctx context.Context, request *Request) (*localCall, er
 		Payload:        message.Payload,
 		Type:           message.Type,
 		Sequence:       message.Sequence,
-		Peer:           LocalAddress,
-		Local:          LocalAddress,
+		Ends:           p.ends,
 		Arrived:        now,
 		server:         p.server,
 		conn:           call,

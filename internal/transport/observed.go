@@ -178,6 +178,6 @@ func (c *serverConn) newInbound(began, arrived time.Time, size int) *Inbound {
 // tell tells of the connection, if somebody wants to know.
 func (c *serverConn) tell(kind observe.ConnectionKind, took time.Duration, err error) {
 	if tell := c.server.config.Connection; tell != nil {
-		tell(observe.Connection{Kind: kind, Side: observe.Server, Peer: c.peer, Took: took, Err: err})
+		tell(observe.Connection{Kind: kind, Side: observe.Server, Peer: c.Peer, Took: took, Err: err})
 	}
 }

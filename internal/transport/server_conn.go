@@ -32,12 +32,10 @@ import (
 type serverConn struct {
 	server *Server
 	conn   *eventloop.Conn
-	peer   string
-	local  string
+	// Ends is memory of its own: handlers may keep it.
+	*Ends
 	opened time.Time
-	// identity is what Identify returned.
-	identity any
-	sender   sender
+	sender sender
 	// http2 is what the connection is if its peer speaks that, from its first bytes on.
 	http2 atomic.Pointer[http2Server]
 	// streams is what serves the streams of a connection on which TTHeader has brought one.
@@ -115,12 +113,11 @@ func newServerConn(s *Server, conn *eventloop.Conn) *serverConn {
 	c := &serverConn{
 		server:  s,
 		conn:    conn,
-		peer:    conn.RemoteAddr().String(),
-		local:   conn.LocalAddr().String(),
+		Ends:    &Ends{Peer: conn.RemoteAddr().String(), Local: conn.LocalAddr().String()},
 		decoder: detect.NewDecoder(s.config.Allowed, s.config.Limits),
 	}
 	if s.config.Identify != nil {
-		c.identity = s.config.Identify(conn.TLS())
+		c.Identity = s.config.Identify(conn.TLS())
 	}
 	c.room.L = &c.mu
 	c.sender = sender{conn: conn, crowded: c.crowded, failed: c.writeFailed, sent: c.sent}
@@ -333,7 +330,7 @@ func (c *serverConn) expire(now time.Time) {
 	err := errIdle
 	if !quiet {
 		err = fmt.Errorf("closed after waiting too long for %s", awaited)
-		c.server.log.Warn("connection closed: peer too slow", "peer", c.peer, "waited_for", awaited)
+		c.server.log.Warn("connection closed: peer too slow", "peer", c.Peer, "waited_for", awaited)
 	}
 	_ = c.conn.CloseWithError(err)
 }
@@ -341,7 +338,7 @@ func (c *serverConn) expire(now time.Time) {
 // refuse ends a connection that speaks nothing we know. The event loop gives
 // the peer a moment to read the answer.
 func (c *serverConn) refuse(err error) error {
-	c.server.log.Warn("connection refused: wrong bytes", "peer", c.peer, "reason", err.Error())
+	c.server.log.Warn("connection refused: wrong bytes", "peer", c.Peer, "reason", err.Error())
 	c.tell(observe.ConnectionRefused, 0, err)
 	var foreign *wire.Error
 	if errors.As(err, &foreign) {
@@ -364,7 +361,7 @@ func (c *serverConn) inbound(message wire.Message, beyond, size int) *Inbound {
 	call.Behind = behind
 	c.started, c.spoke = time.Time{}, true
 	call.Protocol, call.Payload, call.Type, call.Sequence = message.Protocol, message.Payload, message.Type, message.Sequence
-	call.Peer, call.Local, call.Identity = c.peer, c.local, c.identity
+	call.Ends = c.Ends
 	call.server, call.conn = c.server, c
 	call.headerSequence, call.invalid = message.HeaderSequence, message.Invalid
 	call.ordered = message.Flags&wire.FlagOutOfOrder == 0 || !hasTTHeader(message.Protocol)
@@ -413,7 +410,7 @@ func (c *serverConn) overloaded(arrived []byte, err error) error {
 	message, used := c.decoder.Refuse(arrived, err)
 	c.uncharge()
 	call := c.inbound(message, used-len(arrived), len(arrived))
-	c.server.log.Warn("message refused", "peer", c.peer, "reason", err.Error())
+	c.server.log.Warn("message refused", "peer", c.Peer, "reason", err.Error())
 	if err := c.conn.Reader().Skip(len(arrived)); err != nil {
 		return err
 	}

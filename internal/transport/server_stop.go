@@ -124,7 +124,7 @@ func (c *serverConn) sendControl() { c.sendUnasked(wire.ControlMethod) }
 
 // sendUnasked sends an empty reply to no call, to a peer that multiplexes.
 func (c *serverConn) sendUnasked(name string) {
-	call := &Inbound{Protocol: wire.TTHeader, server: c.server, conn: c, headerSequence: wire.ControlSequence}
+	call := &Inbound{Protocol: wire.TTHeader, Ends: c.Ends, server: c.server, conn: c, headerSequence: wire.ControlSequence}
 	control, err := call.NewReply(name, ReplyHead{})
 	if err != nil {
 		return

@@ -232,7 +232,7 @@ func (c *serverConn) goOn() {
 
 // broken ends a connection whose peer broke a rule.
 func (t *ttstreamServer) broken(err error) error {
-	t.conn.server.log.Warn("connection closed: broken TTHeader streaming", "peer", t.conn.peer, "reason", err.Error())
+	t.conn.server.log.Warn("connection closed: broken TTHeader streaming", "peer", t.conn.Peer, "reason", err.Error())
 	t.writer.flush()
 	return err
 }
@@ -425,7 +425,7 @@ func (t *ttstreamServer) serve(s *ttstreamCall, now time.Time) {
 	server := c.server
 	call := c.newInbound(now, now, s.headBytes)
 	call.Protocol, call.Payload, call.Type = wire.TTHeader, wire.PayloadThrift, thriftwire.Call
-	call.Peer, call.Local, call.Identity = c.peer, c.local, c.identity
+	call.Ends = c.Ends
 	call.server, call.conn, call.stream = server, c, s
 	call.headerSequence, call.Sequence = int32(s.id), int32(s.id)
 	call.Head, call.Target, call.invalid = s.head, s.target, s.refused
