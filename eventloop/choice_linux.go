@@ -29,8 +29,9 @@ const (
 	slowShare = 32
 
 	// One of sampled handlers is measured, since two looks at a clock are 0.1 us,
-	// and judged are looked at together. After a rest judgedFirst will do if all are short:
-	// bursts of 50 ms had come to half of their time before 1,000 handlers had run.
+	// and judged are looked at together. After a rest judgedFirst will do if they take spawnLeast
+	// in the mean, and none slowCall: bursts of 50 ms had come to half of their time before 1,000
+	// handlers had run.
 	sampled     = 8
 	judged      = 128
 	judgedFirst = 16
@@ -111,8 +112,8 @@ type choice struct {
 	// turn is how many handlers of a connection fit into turnTime.
 	turn atomic.Int64
 
-	// timings are handlers that are being measured now, by their turns; base is when it was
-	// made.
+	// timings are handlers that are being measured now, by their turns; base is when the choice
+	// was made.
 	timings [timingsMost]timing
 	base    time.Time
 	// fresh: nothing was judged since the monitor was started.
@@ -216,26 +217,32 @@ type timing struct {
 	// conn is nil while nobody uses the timing.
 	conn atomic.Pointer[Conn]
 	turn atomic.Uint32
-	// answered is when the call came to its answer, since choice.base; 0 if it has not.
-	answered atomic.Int64
+	// began is when it began, answered when its call came to its answer, 0 if it has not, both
+	// since choice.base.
+	began, answered atomic.Int64
 }
 
 // timingsMost bounds how many handlers are measured up to their answers at a time. Those
 // that find the place of their turn taken are measured to their end.
 const timingsMost = 16
 
-func (c *choice) timing(turn uint32) *timing { return &c.timings[turn/2%timingsMost] }
+// timing returns the place of a turn. Of the turns of a connection that goes on without one
+// call after the other, one of sampled is measured.
+func (c *choice) timing(turn uint32) *timing { return &c.timings[turn/2/sampled%timingsMost] }
 
-// begins is told of a handler that is measured from now on, which is timed if nobody else has
-// its place.
-func (c *choice) begins(conn *Conn, turn uint32) (timed *timing) {
-	t := c.timing(turn)
-	if !t.conn.CompareAndSwap(nil, conn) {
-		return nil
+// begins is told of a handler that is measured from now on. It has the place of its turn,
+// unless that is another's who began less than slowCall ago: one that takes longer counts as
+// slowCall, and may be a stream, which takes for ever. Who loses a place so is measured to the
+// end; should two of one connection meet here, one of them may be measured wrongly.
+func (c *choice) begins(conn *Conn, turn uint32) {
+	t, now := c.timing(turn), int64(time.Since(c.base))
+	before := t.conn.Load()
+	if before != nil && now-t.began.Load() < int64(slowCall) || !t.conn.CompareAndSwap(before, conn) {
+		return
 	}
+	t.began.Store(now)
 	t.answered.Store(0)
 	t.turn.Store(turn)
-	return t
 }
 
 // answers is told that a call has come to its answer.
@@ -247,15 +254,16 @@ func (c *choice) answers(conn *Conn, turn uint32) {
 
 // ends returns how long a handler took that began at a time, up to its answer if that is
 // known.
-func (c *choice) ends(t *timing, began time.Time) (took time.Duration) {
+func (c *choice) ends(conn *Conn, turn uint32, began time.Time) (took time.Duration) {
 	took = time.Since(began)
-	if t == nil {
+	t := c.timing(turn)
+	if t.conn.Load() != conn || t.turn.Load() != turn {
 		return took
 	}
 	if answered := t.answered.Load(); answered > 0 {
 		took = min(max(time.Duration(answered)-began.Sub(c.base), 0), took)
 	}
-	t.conn.Store(nil)
+	t.conn.CompareAndSwap(conn, nil)
 	return took
 }
 

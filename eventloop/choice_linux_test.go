@@ -91,42 +91,70 @@ func (c *choosing) expect(inline bool, when string) {
 func (c *choosing) becomeInline() {
 	c.t.Helper()
 	c.pass(5 * calmTick)
-	for c.measured.Load() > 0 || !c.inline.Load() {
-		c.calls(1, 5*time.Microsecond)
+	for range 2 * judged {
+		if c.calls(1, 5*time.Microsecond); c.measured.Load() == 0 && c.inline.Load() {
+			return
+		}
 	}
+	c.t.Fatal("inline is false after short handlers")
 }
 
 // TestChoice_AnswersDoNotCount: a handler is measured up to its answer, if that is told while
 // it is measured, of the same call, and if no other has its place.
 func TestChoice_AnswersDoNotCount(t *testing.T) {
 	inBubble(t, func(c *choosing) {
+		const turn, rounds = 6, 2 * sampled * timingsMost
 		conn, other := new(Conn), new(Conn)
 		for name, test := range map[string]struct {
 			conn *Conn
 			turn uint32
 			took time.Duration
 		}{
-			"its answer":           {conn, 6, time.Microsecond},
-			"another turn's":       {conn, 8, 3 * time.Microsecond},
-			"one of long ago":      {conn, 6 + 2*timingsMost, 3 * time.Microsecond},
-			"another connection's": {other, 6, 3 * time.Microsecond},
+			"its answer":           {conn, turn, time.Microsecond},
+			"another turn's":       {conn, turn + 2, 3 * time.Microsecond},
+			"one of long ago":      {conn, turn + rounds, 3 * time.Microsecond},
+			"another connection's": {other, turn, 3 * time.Microsecond},
 		} {
-			c.answers(conn, 6) // nobody asked
-			timed, began := c.begins(conn, 6), time.Now()
-			if second := c.begins(other, 6); second != nil {
-				t.Errorf("%s: two handlers have one place", name)
-			}
+			time.Sleep(time.Microsecond)
+			c.answers(conn, turn) // nobody asked
+			began := time.Now()
+			c.begins(conn, turn)
+			c.begins(other, turn) // finds the place taken
 			time.Sleep(time.Microsecond)
 			c.answers(test.conn, test.turn)
 			time.Sleep(time.Microsecond)
 			c.answers(test.conn, test.turn) // the first one counts
 			time.Sleep(time.Microsecond)
-			if took := c.ends(timed, began); took != test.took {
-				t.Errorf("%s: the handler took %v, want %v", name, took, test.took)
-			}
-			if took := c.ends(nil, began); took != 3*time.Microsecond {
+			if took := c.ends(other, turn, began); took != 3*time.Microsecond {
 				t.Errorf("%s: a handler without a place took %v", name, took)
 			}
+			if took := c.ends(conn, turn, began); took != test.took {
+				t.Errorf("%s: the handler took %v, want %v", name, took, test.took)
+			}
+		}
+	})
+}
+
+// TestChoice_StreamsKeepNoPlace: handlers that never end are not in the way of those that are
+// measured later, and take nothing from them when they end after all.
+func TestChoice_StreamsKeepNoPlace(t *testing.T) {
+	inBubble(t, func(c *choosing) {
+		stream, conn := new(Conn), new(Conn)
+		opened := time.Now()
+		for place := range uint32(timingsMost) {
+			c.begins(stream, 2*sampled*place)
+		}
+		time.Sleep(slowCall)
+		began := time.Now()
+		c.begins(conn, 2)
+		time.Sleep(time.Microsecond)
+		c.answers(conn, 2)
+		time.Sleep(time.Microsecond)
+		if took := c.ends(stream, 0, opened); took != slowCall+2*time.Microsecond {
+			t.Errorf("the stream took %v", took)
+		}
+		if took := c.ends(conn, 2, began); took != time.Microsecond {
+			t.Errorf("a handler behind streams took %v, want 1us", took)
 		}
 	})
 }
@@ -160,11 +188,13 @@ func TestChoice_SpawnUntilHandlersAreShort(t *testing.T) {
 		calls  func(c *choosing)
 		inline bool
 	}{
-		"short":                   {busyCalls, func(c *choosing) { c.calls(judged, spawnLeast) }, true},
-		"short at first":          {busyCalls, func(c *choosing) { c.calls(judgedFirst, spawnLeast) }, true},
-		"too few":                 {busyCalls, func(c *choosing) { c.calls(judgedFirst-1, 1) }, false},
-		"one slow at first":       {busyCalls, func(c *choosing) { c.calls(1, slowCall); c.calls(judged-2, 1) }, false},
-		"too long at first":       {busyCalls, func(c *choosing) { c.calls(judgedFirst, spawnLeast+1); c.calls(judged-judgedFirst-1, 1) }, false},
+		"short":          {busyCalls, func(c *choosing) { c.calls(judged, spawnLeast) }, true},
+		"short at first": {busyCalls, func(c *choosing) { c.calls(judgedFirst, spawnLeast) }, true},
+		"too few":        {busyCalls, func(c *choosing) { c.calls(judgedFirst-1, 1) }, false},
+		// They are judged with the others: a judgement of their own would be against them, and
+		// those that are left too few for another one.
+		"one slow at first":       {busyCalls, func(c *choosing) { c.calls(1, slowCall); c.calls(judged-1, 1) }, true},
+		"too long at first":       {busyCalls, func(c *choosing) { c.calls(judgedFirst, spawnLeast+1); c.calls(judged-judgedFirst, 1) }, true},
 		"too long":                {busyCalls, func(c *choosing) { c.calls(judged, spawnLeast+1) }, false},
 		"few are slow":            {busyCalls, func(c *choosing) { c.calls(judged/slowShare, time.Second); c.calls(judged-judged/slowShare, 1) }, true},
 		"some are slow":           {busyCalls, func(c *choosing) { c.calls(judged/slowShare+1, time.Second); c.calls(judged-judged/slowShare-1, 1) }, false},

@@ -64,11 +64,10 @@ func (c *Conn) Detach() Detached {
 	return d
 }
 
-// Answers says that what is left of the call is to write an answer that Attach could not
-// take: its time says nothing about the handler then, and does not count where DispatchAuto
-// decides whether handlers run on the goroutine that polls. There answers of one read leave
-// together, elsewhere the call may let others add to what it writes. It may be called from
-// any goroutine, until the handler returns.
+// Answers says that the connection has gone on without the call, and that what is left of it
+// is to write its answer. That time does not count where DispatchAuto decides whether handlers
+// run on the goroutine that polls: those that do have their answers written together, by
+// somebody else. It may be called from any goroutine, until the handler returns.
 func (d Detached) Answers() {
 	if d.conn != nil {
 		d.conn.engine().answers(d.conn, d.turn)

@@ -385,12 +385,13 @@ func (e *epollEngine) handle(c *Conn, l *leader) (owned bool) {
 	}
 }
 
-// handleTimed calls the handler, and says how long that took.
+// handleTimed calls the handler, and tells choice how long that took.
 func (e *epollEngine) handleTimed(c *Conn) (again, owned bool) {
 	var took time.Duration
 	again, owned = c.handleWith(func(c *Conn) error {
-		timed, began := e.choice.begins(c, c.served.turn.Load()&^1), time.Now()
-		defer func() { took = e.choice.ends(timed, began) }()
+		turn, began := c.served.turn.Load()&^1, time.Now()
+		e.choice.begins(c, turn)
+		defer func() { took = e.choice.ends(c, turn, began) }()
 		return c.listener.handler(c)
 	})
 	e.choice.ran(took)

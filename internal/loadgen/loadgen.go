@@ -148,7 +148,8 @@ type run struct {
 	taken   atomic.Uint64 // calls of the open loop that somebody has taken on
 	stopped atomic.Bool   // no call is begun any more
 	inside  atomic.Bool   // the window is open
-	// turn is closed when the turn of this closed loop comes; nil while it lasts.
+	// turn is nil while the turn of this closed loop lasts, else it holds a channel that is
+	// closed when it comes.
 	turn    atomic.Pointer[chan struct{}]
 	callers []caller
 

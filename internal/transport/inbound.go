@@ -21,8 +21,8 @@ type Ends struct {
 	Identity any
 }
 
-// Inbound is one message from a client. Its fields but Body are its own; it may
-// be used as long as anybody likes, unless Forget was called, but answered only until
+// Inbound is one message from a client. Its fields are its own but Body, and Ends, which
+// nobody changes; it may be used as long as anybody likes, unless Forget was called, but answered only until
 // Handle returns.
 type Inbound struct {
 	Protocol wire.Protocol
@@ -206,8 +206,8 @@ func (in *Inbound) LetGo() {
 }
 
 // attach takes the connection back for an answer of so many bytes that is short, so that
-// it leaves with others, unless others have gone on with it. Writing it alone is then what
-// it takes to be one of those that do not have the connection, and not the handler's time.
+// it leaves with others. If the connection has gone on the call writes its answer by itself,
+// which is not the handler's time: inline it would not. Who writes long answers would, too.
 func (in *Inbound) attach(length int) bool {
 	in.attached = false
 	if length <= corkedMost && in.here {

@@ -46,12 +46,13 @@ type outgoing struct {
 	recycle func()
 }
 
-// roomMost is the longest body for which room is made with that of the head.
-const roomMost = 64 << 10
+// roomMost is how long head and body may be to get room together. Of what is longer much may
+// be sent from where it is, and getting a second chunk takes no time beside copying it.
+const roomMost = 16 << 10
 
 // begin reserves room for the head, so that the body can follow in the same
-// chain, and in the same chunk if it is about as long as likely says. The error is
-// about a header that is too long.
+// chain, and in the same chunk if it is short and about as long as likely says. The
+// error is about a header that is too long.
 func (o *outgoing) begin(pool *linkbuf.Pool, likely int) error {
 	o.Init(pool)
 	o.owners.Store(1)
@@ -59,7 +60,9 @@ func (o *outgoing) begin(pool *linkbuf.Pool, likely int) error {
 	if err != nil {
 		return err
 	}
-	o.Room(size + min(likely, roomMost))
+	if size+likely <= roomMost {
+		o.Room(size + likely)
+	}
 	o.room = o.Reserve(size)
 	return nil
 }

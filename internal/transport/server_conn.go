@@ -182,7 +182,9 @@ func (c *serverConn) data() error {
 		return c.speakHTTP2()
 	case used == 0:
 		reader.Expect(need)
-		if err := c.charge(held(reader)); err != nil {
+		// Without its head a message cannot be answered, nor the end of it be known: few bytes
+		// more are waited for, which fit into memory that is there.
+		if err := c.charge(held(reader)); err != nil && need >= budgetBytesMin {
 			return c.overloaded(arrived, err)
 		}
 		c.awaitRest(need)
@@ -193,6 +195,9 @@ func (c *serverConn) data() error {
 	call := c.inbound(message, used-len(arrived), used)
 	if err := reader.Skip(min(used, len(arrived))); err != nil {
 		return err
+	}
+	if c.discard > 0 {
+		c.awaitDiscarded()
 	}
 	c.serve(call)
 	return nil // the event loop calls again if there is more
@@ -409,10 +414,13 @@ func (c *serverConn) serve(call *Inbound) {
 func (c *serverConn) overloaded(arrived []byte, err error) error {
 	message, used := c.decoder.Refuse(arrived, err)
 	c.uncharge()
-	call := c.inbound(message, used-len(arrived), len(arrived))
+	call := c.inbound(message, used-len(arrived), max(used, len(arrived)))
 	c.server.log.Warn("message refused", "peer", c.Peer, "reason", err.Error())
 	if err := c.conn.Reader().Skip(len(arrived)); err != nil {
 		return err
+	}
+	if c.discard > 0 {
+		c.awaitDiscarded()
 	}
 	c.serve(call)
 	return nil
