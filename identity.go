@@ -66,10 +66,7 @@ func identityOf(state *tls.ConnectionState) any {
 // server asks for none: then only its address is known. What a caller says about itself
 // elsewhere, as CallerService does, proves nothing.
 func (c Call) Identity() (identity Identity, ok bool) {
-	if c.ends == nil {
-		return Identity{}, false
-	}
-	found, _ := c.ends.Identity.(*Identity)
+	found, _ := c.between().Identity.(*Identity)
 	if found == nil {
 		return Identity{}, false
 	}

@@ -198,7 +198,7 @@ func Run(ctx context.Context, config Config) (Result, error) {
 	var group sync.WaitGroup
 	ended := make(chan struct{})
 	if config.Turns.Of > 0 {
-		left := r.look()
+		left := r.checkTurn()
 		group.Go(func() { r.takeTurns(ended, left) })
 	}
 	for i, call := range config.Callers {
@@ -266,22 +266,22 @@ func (r *run) countRefused() uint64 {
 // takeTurns lets callers begin calls in their turns, the first of which, or the time
 // until then, has left to go.
 func (r *run) takeTurns(ended <-chan struct{}, left time.Duration) {
-	for timer := time.NewTimer(left); ; timer.Reset(r.look()) {
+	for timer := time.NewTimer(left); ; timer.Reset(r.checkTurn()) {
 		select {
 		case <-timer.C:
 		case <-ended:
 			timer.Stop()
-			r.let()
+			r.openTurn()
 			return
 		}
 	}
 }
 
-// look opens or closes the turn, as the clock says, and returns for how long.
-func (r *run) look() time.Duration {
+// checkTurn opens or closes the turn, as the clock says, and returns for how long.
+func (r *run) checkTurn() time.Duration {
 	mine, left := r.config.Turns.wait(time.Now())
 	if mine {
-		r.let()
+		r.openTurn()
 	} else if r.turn.Load() == nil {
 		waits := make(chan struct{})
 		r.turn.Store(&waits)
@@ -289,8 +289,8 @@ func (r *run) look() time.Duration {
 	return left
 }
 
-// let opens the turn.
-func (r *run) let() {
+// openTurn lets callers begin calls.
+func (r *run) openTurn() {
 	if waits := r.turn.Swap(nil); waits != nil {
 		close(*waits)
 	}

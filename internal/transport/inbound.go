@@ -22,8 +22,8 @@ type Ends struct {
 }
 
 // Inbound is one message from a client. Its fields are its own but Body, and Ends, which
-// nobody changes; it may be used as long as anybody likes, unless Forget was called, but answered only until
-// Handle returns.
+// nobody changes; it may be used as long as anybody likes, unless Forget was called, but
+// answered only until Handle returns.
 type Inbound struct {
 	Protocol wire.Protocol
 	// Payload is what Body is encoded in, and the answer has to be.

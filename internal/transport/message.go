@@ -47,7 +47,9 @@ type outgoing struct {
 }
 
 // roomMost is how long head and body may be to get room together. Of what is longer much may
-// be sent from where it is, and getting a second chunk takes no time beside copying it.
+// be sent from where it is, and getting a second chunk takes no time beside copying it. With
+// both in one chunk echoes of 2 and 4 KB took 4.4 and 2.8 % less of the server's processor
+// (bench/results/view-chunk-before.json).
 const roomMost = 16 << 10
 
 // begin reserves room for the head, so that the body can follow in the same
@@ -60,7 +62,7 @@ func (o *outgoing) begin(pool *linkbuf.Pool, likely int) error {
 	if err != nil {
 		return err
 	}
-	if size+likely <= roomMost {
+	if likely <= roomMost-size { // a sum might not fit an int of 32 bits
 		o.Room(size + likely)
 	}
 	o.room = o.Reserve(size)

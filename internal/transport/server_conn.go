@@ -196,9 +196,6 @@ func (c *serverConn) data() error {
 	if err := reader.Skip(min(used, len(arrived))); err != nil {
 		return err
 	}
-	if c.discard > 0 {
-		c.awaitDiscarded()
-	}
 	c.serve(call)
 	return nil // the event loop calls again if there is more
 }
@@ -393,6 +390,9 @@ func (c *serverConn) inbound(message wire.Message, beyond, size int) *Inbound {
 	c.awaited, c.deadline, c.hurried = awaitMessage, time.Time{}, time.Time{}
 	c.behind = c.behind || c.last || c.server.stopped()
 	c.mu.Unlock()
+	if c.discard > 0 {
+		c.awaitDiscarded()
+	}
 	return call
 }
 
@@ -418,9 +418,6 @@ func (c *serverConn) overloaded(arrived []byte, err error) error {
 	c.server.log.Warn("message refused", "peer", c.Peer, "reason", err.Error())
 	if err := c.conn.Reader().Skip(len(arrived)); err != nil {
 		return err
-	}
-	if c.discard > 0 {
-		c.awaitDiscarded()
 	}
 	c.serve(call)
 	return nil
