@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"strings"
 	"testing"
@@ -76,9 +77,8 @@ func unhurried(address string) zookeeper.Config {
 // tool is a client of ZooKeeper as an operator has it.
 func tool(t testing.TB, address string) *zk.Conn {
 	t.Helper()
-	// If a server that starts drops its request, the client waits for nearly seven times as
-	// long as its session lives.
-	client, events, err := zk.Connect([]string{address}, registrytest.Patience/10, zk.WithLogger(silent{}), zk.WithLogInfo(false))
+	client, events, err := zk.Connect([]string{address}, registrytest.Patience/10,
+		zk.WithDialer(impatient), zk.WithLogger(silent{}), zk.WithLogInfo(false))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,6 +88,37 @@ func tool(t testing.TB, address string) *zk.Conn {
 		}
 	})
 	return client
+}
+
+// impatient connects an operator. If a server that starts drops the request for a session, the
+// client would wait for nearly seven times as long as one lives, 40 s, and see nothing of
+// what a scenario waits for.
+func impatient(network, address string, limit time.Duration) (net.Conn, error) {
+	conn, err := net.DialTimeout(network, address, limit)
+	if err != nil {
+		return nil, err
+	}
+	return &impatientConn{Conn: conn}, nil
+}
+
+// impatientConn is read from and given deadlines by one goroutine.
+type impatientConn struct {
+	net.Conn
+
+	answered bool
+}
+
+func (c *impatientConn) SetReadDeadline(deadline time.Time) error {
+	if most := time.Now().Add(registrytest.Lease); !c.answered && deadline.After(most) {
+		deadline = most
+	}
+	return c.Conn.SetReadDeadline(deadline)
+}
+
+func (c *impatientConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.answered = c.answered || n > 0
+	return n, err
 }
 
 type silent struct{}
