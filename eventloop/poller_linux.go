@@ -45,8 +45,9 @@ type poller struct {
 	// waker is an eventfd that ends a wait.
 	waker int
 	slots slots
-	// spinner belongs to the leader.
-	spinner spinner
+	// spinner and coalescer belong to the leader.
+	spinner   spinner
+	coalescer coalescer
 	// alarm belongs to the leader.
 	alarm alarm
 	// starved: calls have kept the leader from the processors, and more of them can run.
@@ -76,7 +77,8 @@ type poller struct {
 func newPoller(engine *epollEngine) (*poller, error) {
 	p := &poller{
 		engine: engine, nested: engine.single, spinner: newSpinner(engine.listener.config.SpinTime, new(spinBudget)),
-		closing: make(chan struct{}), ended: make(chan struct{}),
+		coalescer: coalescer{pause: engine.listener.config.CoalesceTime},
+		closing:   make(chan struct{}), ended: make(chan struct{}),
 	}
 	var err error
 	if p.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
@@ -331,17 +333,28 @@ func (l *leader) wait() (err error) {
 	} else {
 		l.clock, l.clockAt = time.Now(), l.looks
 	}
+	for i := range l.count {
+		p.coalescer.saw(uint32(l.events[i].Fd))
+	}
 	stats.wakeups.Add(1)
 	stats.events.Add(uint64(l.count))
 	return nil
 }
 
-// waitLonger waits when there are no events, spinning at first if that pays.
+// waitLonger waits when there are no events: it lets some gather, or spins at first, if that
+// pays.
 func (l *leader) waitLonger() (err error) {
 	p := l.poller
 	stats := &p.engine.listener.stats
 	began := time.Now()
-	if p.spinner.worth(began) {
+	if p.coalescer.worth(began) {
+		stats.coalesced.Add(1)
+		p.coalescer.rest()
+		if l.count, err = p.poll(l.events[:]); err != nil {
+			return err
+		}
+		p.coalescer.gathered(l.count)
+	} else if p.spinner.worth(began) {
 		stats.spins.Add(1)
 		spun := time.Duration(0)
 		for l.count == 0 && spun < p.spinner.most {
@@ -361,7 +374,9 @@ func (l *leader) waitLonger() (err error) {
 		}
 	}
 	l.clock, l.clockAt = time.Now(), l.looks
-	p.spinner.waited(l.clock.Sub(began), l.count)
+	took := l.clock.Sub(began)
+	p.spinner.waited(took, l.count)
+	p.coalescer.waited(l.clock, took)
 	return nil
 }
 

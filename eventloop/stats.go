@@ -43,6 +43,9 @@ type LoopStats struct {
 	// counts waits of a goroutine without events, Spins those before which it
 	// looked again and again for up to SpinTime.
 	Wakeups, Events, Parks, Spins uint64
+	// Coalesced counts waits of a busy goroutine that slept for CoalesceTime, so that
+	// events gathered.
+	Coalesced uint64
 	// Reads and Writes count system calls.
 	Reads, Writes uint64
 	// Spawned counts connections that were handed to other goroutines, because
@@ -60,7 +63,8 @@ type LoopStats struct {
 
 type counters struct {
 	accepted, refused, acceptErrors, writeStalls, panics, bytesRead, bytesWritten atomic.Uint64
-	wakeups, events, parks, spins, reads, writes, spawned, rescues, released      atomic.Uint64
+	wakeups, events, parks, spins, coalesced, reads, writes                       atomic.Uint64
+	spawned, rescues, released                                                    atomic.Uint64
 	buffers                                                                       atomic.Int64
 	handshakes, handshakeErrors                                                   atomic.Uint64
 }
@@ -86,7 +90,7 @@ func (l *Listener) Stats() Stats {
 			Wakeups: l.stats.wakeups.Load(),
 			Events:  l.stats.events.Load(),
 			Parks:   l.stats.parks.Load(),
-			Spins:   l.stats.spins.Load(),
+			Spins:   l.stats.spins.Load(), Coalesced: l.stats.coalesced.Load(),
 			Reads:   l.stats.reads.Load(),
 			Writes:  l.stats.writes.Load(),
 			Spawned: l.stats.spawned.Load(),

@@ -503,7 +503,6 @@ func quoteExceptions() []exception {
 		{rule: "quoted limit", file: "docs/guide/benchmarks.md", what: "20", reason: "what Netpoll does with fewer processors"},
 		{rule: "quoted limit", file: "docs/guide/network-figures.md", what: "8", reason: "a figure"},
 		{rule: "quoted limit", file: "docs/guide/network-figures.md", what: "2", reason: "a figure"},
-		{rule: "quoted limit", file: "eventloop/config.go", what: "50", reason: "microseconds, with their name behind them"},
 		{rule: "quoted limit", file: "eventloop/doc.go", what: "16 KiB", reason: another},
 		{rule: "quoted limit", file: "eventloop/served.go", what: "16 KiB", reason: another},
 		{rule: "quoted limit", file: "thrift/strings.go", what: "16 KiB", reason: another},

@@ -45,7 +45,7 @@ func limitValues(t *tree) (values map[string]string, forms map[string]bool, err 
 // be the end of a line and the mark of a comment.
 const (
 	quoteGap = `(?:[ \t]+|[ \t]*\n[ \t]*(?://[ \t]*)?)`
-	quantity = `\d[\d,]*(?:` + quoteGap + `(?:B|KiB|MiB|GiB|ms|s|min|h|seconds|minutes)\b)?(?:/s)?`
+	quantity = `\d[\d,]*(?:` + quoteGap + `(?:B|KiB|MiB|GiB|µs|ms|s|min|h|seconds|minutes)\b)?(?:/s)?`
 )
 
 // rewriteQuotes returns text in which every quoted limit has its value, and how

@@ -1,0 +1,108 @@
+package eventloop
+
+import (
+	"testing"
+	"time"
+)
+
+// scriptedCoalescer is a coalescer whose waits take what a test says.
+type scriptedCoalescer struct {
+	coalescer
+	now time.Time
+}
+
+// crowded returns one that has seen events of so many connections in turn.
+func crowded(connections int) *scriptedCoalescer {
+	s := &scriptedCoalescer{coalescer{pause: time.Microsecond}, time.Now()}
+	s.turns(connections, 1)
+	return s
+}
+
+func (s *scriptedCoalescer) turns(connections, times int) {
+	for i := range times * coalesceEvents {
+		s.saw(uint32(i % connections))
+	}
+}
+
+// sleeps is busy and waits n times, and returns before how many of these waits it slept, if so
+// many events gather then.
+func (s *scriptedCoalescer) sleeps(n int, busy, took time.Duration, events int) (count int) {
+	for range n {
+		s.now = s.now.Add(busy)
+		if s.worth(s.now) {
+			count++
+			s.gathered(events)
+		}
+		s.now = s.now.Add(took)
+		s.waited(s.now, took)
+	}
+	return count
+}
+
+// TestCoalescer_SleepsWhereManyKeepItBusy is a white-box test: when to sleep is a matter of times,
+// which only a script can give.
+func TestCoalescer_SleepsWhereManyKeepItBusy(t *testing.T) {
+	const us = time.Microsecond
+	for name, c := range map[string]struct {
+		connections int
+		busy, took  time.Duration
+		events      int
+		least, most int
+	}{
+		"many, busy":                       {100, 60 * us, 20 * us, 4, 190, 200},
+		"just enough":                      {coalesceCrowd, 60 * us, 20 * us, 4, 190, 200},
+		"few":                              {coalesceCrowd - 1, 60 * us, 20 * us, 1, 0, 0},
+		"idle for most of the time":        {100, 20 * us, 60 * us, 4, 0, 1},
+		"hardly anything to do":            {100, 20 * us, time.Second, 1, 0, 1},
+		"callers wait for it":              {64, 60 * us, 20 * us, 17, 2, 5},
+		"all that may come meanwhile come": {64, 60 * us, 20 * us, 16, 190, 200},
+	} {
+		if n := crowded(c.connections).sleeps(200, c.busy, c.took, c.events); n < c.least || n > c.most {
+			t.Errorf("%s: it sleeps before %d of 200 waits, want %d to %d", name, n, c.least, c.most)
+		}
+	}
+}
+
+func TestCoalescer_FollowsWhatChanges(t *testing.T) {
+	const us = time.Microsecond
+	s := crowded(100)
+	s.sleeps(100, 60*us, 20*us, 4)
+	if s.sleeps(1, 60*us, time.Minute, 4); s.sleeps(100, 60*us, 20*us, 4) < 70 {
+		t.Error("one long pause ends it for long")
+	}
+	if s.turns(2, 1); s.sleeps(10, 60*us, 20*us, 1) != 0 {
+		t.Error("it sleeps where two connections are left of many")
+	}
+	if s.turns(100, 1); s.sleeps(10, 60*us, 20*us, 4) != 10 {
+		t.Error("it does not sleep when there are many again")
+	}
+	s.pause = 0
+	if s.sleeps(10, 60*us, 20*us, 4) != 0 {
+		t.Error("it sleeps although it is off")
+	}
+}
+
+// TestCoalescer_LeaderFindsWhatGathered: a leader that slept takes what came meanwhile, without
+// another wait, and waits if nothing did.
+func TestCoalescer_LeaderFindsWhatGathered(t *testing.T) {
+	for name, test := range map[string]struct {
+		configured time.Duration
+		coalesced  uint64
+	}{"by default": {0, 1}, "off": {-1, 0}} {
+		l, engine := unserved(t, Config{CoalesceTime: test.configured, SpinTime: -1})
+		p, err := newPoller(engine)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.coalescer.crowd, p.coalescer.busy = coalesceEvents, time.Hour
+		leader := p.leader.Load()
+		p.wake()
+		if err := leader.waitLonger(); err != nil || leader.count != 1 {
+			t.Errorf("%s: %d events, %v", name, leader.count, err)
+		}
+		if loop := l.Stats().Loop; loop.Coalesced != test.coalesced || loop.Parks != 1-test.coalesced {
+			t.Errorf("%s: it slept %d times and waited %d times, want %d times", name, loop.Coalesced, loop.Parks, test.coalesced)
+		}
+		p.discard()
+	}
+}
