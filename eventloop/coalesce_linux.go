@@ -14,7 +14,7 @@ import (
 // back for the same reason. One goroutine at a time.
 //
 // pingpong-1k-c100 of suite rpc, pinned, against the build before: 1.05 times the calls for
-// 0.90 of the processor ([decision 28]).
+// 0.86 of the processor ([decision 28]).
 //
 // [decision 28]: https://github.com/fulmar-rpc/fulmar/blob/main/docs/adr/0028-epoll-engine.md
 type coalescer struct {
@@ -27,11 +27,13 @@ type coalescer struct {
 	looked int
 	crowd  int
 	// busy and idle are the moving averages of how long it takes from wait to wait, and of how
-	// long these waits are. resumed is when the last one ended.
+	// long these waits are, pauses included: a pause in which less comes than it takes as long
+	// to answer is not worth it. resumed is when the last one ended, zero if what was done since
+	// is no work of the poller.
 	busy, idle time.Duration
 	resumed    time.Time
-	// refused is how many waits more there is no attempt.
-	refused int
+	// refused is how many waits more there is no attempt, pauses counts those there were.
+	refused, pauses int
 }
 
 const (
@@ -39,14 +41,20 @@ const (
 	coalesceEvents = 64
 	// coalesceCrowd is of how many connections they must be.
 	coalesceCrowd = 16
-	// coalesceShare is the share of those connections that may have sent meanwhile. If more
-	// have, callers wait for the poller, and sleeping has them make fewer calls.
+	// coalesceShare is the share of those connections that may have sent meanwhile, which is 16
+	// at most. If more have, callers wait for the poller, and sleeping has them make fewer calls.
 	coalesceShare = 4
 	// coalesceRefused is for how many waits there is no other attempt then.
 	coalesceRefused = 64
-	// coalesceIdleMost bounds what one wait adds to the average, so that one pause between two
-	// bursts does not end it.
+	// coalesceIdleMost bounds what one wait adds to the average, so that one between two bursts
+	// does not end it, and coalesceBusyMost what a handler that takes long does: less, so that
+	// who works for milliseconds and waits for seconds is not busy.
 	coalesceIdleMost = time.Millisecond
+	coalesceBusyMost = coalesceIdleMost / 2
+	// coalesceParks is after how many pauses with one processor the leader gives that to others,
+	// and has the runtime look at its own poller, as it does when it waits. By itself the
+	// runtime would look every 10 ms. From pause to pause it is 100 or 200 us.
+	coalesceParks = 8
 )
 
 // saw records whose event came, by a number that the connections of a poller share out
@@ -62,10 +70,10 @@ func (c *coalescer) saw(connection uint32) {
 // worth reports, when there are no more events, whether to let some gather.
 func (c *coalescer) worth(now time.Time) bool {
 	if !c.resumed.IsZero() {
-		c.busy += (min(now.Sub(c.resumed), coalesceIdleMost) - c.busy) / 8
+		c.busy += (min(now.Sub(c.resumed), coalesceBusyMost) - c.busy) / 8
 	}
 	switch {
-	case c.pause <= 0 || c.crowd < coalesceCrowd || c.busy < c.idle:
+	case c.pause <= 0 || c.crowd < coalesceCrowd || c.busy <= c.idle:
 		return false
 	case c.refused > 0:
 		c.refused--
@@ -87,9 +95,20 @@ func (c *coalescer) waited(now time.Time, took time.Duration) {
 	c.idle += (min(took, coalesceIdleMost) - c.idle) / 8
 }
 
-// rest sleeps for a moment. The scheduler takes the processor from a thread that sleeps as from
-// one that waits for events.
-func (c *coalescer) rest() {
+// coalesces reports whether the leader lets requests gather now.
+func (l *leader) coalesces(now time.Time) bool {
+	p := l.poller
+	// Who sleeps has the only processor meanwhile.
+	return p.coalescer.worth(now) && !p.starved.Load() && !(p.engine.single && goroutinesWait(&l.samples))
+}
+
+// pause sleeps for a moment.
+func (l *leader) pause() {
+	c := &l.poller.coalescer
+	if c.pauses++; l.poller.engine.single && c.pauses%coalesceParks == 0 {
+		l.sleepFor(c.pause)
+		return
+	}
 	length := unix.NsecToTimespec(int64(c.pause))
 	// A signal ends it early, and that does no harm.
 	_ = unix.Nanosleep(&length, nil)

@@ -36,20 +36,25 @@ func (l *leftMemory) add(by leftBy, memory []byte) bool {
 	return true
 }
 
-// giveBack puts what a call has looked into back into the pool. Conn.mu was locked since the
-// connection has gone on.
+// take returns what a call has looked into, and notes that it does not any more; nil if that is
+// noted of nothing. Conn.mu was locked since the connection has gone on.
+func (l *leftMemory) take(by leftBy) []byte {
+	if l.count.Load() == 0 {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	memory, exists := l.of[by]
+	if exists {
+		delete(l.of, by)
+		l.count.Add(-1)
+	}
+	return memory
+}
+
+// giveBack puts what a call has looked into back into the pool.
 func (l *Listener) giveBack(by leftBy) {
-	if l.left.count.Load() == 0 {
-		return
-	}
-	l.left.mu.Lock()
-	memory, exists := l.left.of[by]
-	if exists {
-		delete(l.left.of, by)
-		l.left.count.Add(-1)
-	}
-	l.left.mu.Unlock()
-	if exists {
+	if memory := l.left.take(by); memory != nil {
 		l.pool.Put(memory)
 	}
 }
@@ -72,4 +77,31 @@ func (d Detached) Done() {
 	if gone {
 		c.listener.giveBack(leftBy{c, d.turn})
 	}
+}
+
+// Keep is Reader.Keep for a call that has let go of its connection. Only the goroutine of the
+// handler may call it.
+func (d Detached) Keep(n int) bool {
+	c := d.conn
+	if c == nil {
+		return false
+	}
+	c.mu.Lock()
+	gone := c.served.turn.Load()&^1 != d.turn
+	kept := !gone && c.reader.Keep(n)
+	c.mu.Unlock()
+	if !gone {
+		return kept
+	}
+	by := leftBy{c, d.turn}
+	memory := c.listener.left.take(by)
+	switch {
+	case memory == nil:
+		return false
+	case cap(memory)-n > n/keepShare:
+		c.listener.left.add(by, memory)
+		return false
+	}
+	c.listener.pool.Forget(memory)
+	return true
 }

@@ -275,6 +275,7 @@ func (l *leader) lead() {
 	// lost the role.
 	defer l.retire()
 	p := l.poller
+	p.coalescer.resumed = time.Time{} // since then a handler may have waited
 	for {
 		for l.next < l.count {
 			event := &l.events[l.next]
@@ -347,9 +348,9 @@ func (l *leader) waitLonger() (err error) {
 	p := l.poller
 	stats := &p.engine.listener.stats
 	began := time.Now()
-	if p.coalescer.worth(began) {
+	if l.coalesces(began) {
 		stats.coalesced.Add(1)
-		p.coalescer.rest()
+		l.pause()
 		if l.count, err = p.poll(l.events[:]); err != nil {
 			return err
 		}

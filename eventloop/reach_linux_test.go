@@ -261,6 +261,9 @@ func TestListenFile_Refuses(t *testing.T) {
 	if err := (eventloop.Config{SpinTime: time.Second}).Validate(); err == nil || !strings.Contains(err.Error(), "SpinTime: too long (limit 1ms, got 1s)") {
 		t.Errorf("a second of spinning: %v", err)
 	}
+	if err := (eventloop.Config{CoalesceTime: time.Second}).Validate(); err == nil || !strings.Contains(err.Error(), "CoalesceTime: too long (limit 1ms, got 1s)") {
+		t.Errorf("a pause of a second: %v", err)
+	}
 }
 
 // TestConfig_ValidateRefusesWhatTheKernelDoes: these would fail in Listen as an

@@ -167,6 +167,22 @@ func (r *Reader) Commit() {
 // keeps no memory of the connection's.
 func (r *Reader) Done() { r.done = true }
 
+// Keep leaves the memory of the n bytes that the handler read last to the handler for good, to
+// look at and to change, and reports whether it did: if they are most of what the memory holds,
+// and have not arrived in memory that the goroutine has which polls. Else they have to be
+// copied, as ever, to be kept beyond the call. Done is not for a handler that keeps what it
+// has read.
+func (r *Reader) Keep(n int) bool {
+	if r.borrowed || n <= readBytes || n > r.start || len(r.buf)-n > n/keepShare {
+		return false
+	}
+	r.shared = true
+	return true
+}
+
+// keepShare is the share of what is kept that may be wasted with it: a third.
+const keepShare = 3
+
 // require makes sure that n bytes are there, or tells why they are not.
 func (r *Reader) require(n int) error {
 	switch {

@@ -71,23 +71,28 @@ func (l *leader) rested() bool {
 	return !l.poller.engine.single || time.Since(l.poller.starvedAt) >= starvedRest
 }
 
-// sleep sleeps for napTime, and notes if others kept it from waking. It wakes whether or not a
-// processor gets idle meanwhile. One that is idle
+// sleep sleeps for napTime, and notes if others kept it from waking.
+//
+// It wakes whether or not a processor gets idle meanwhile. One that is idle
 // waits in the runtime's poller for whole milliseconds, and looks at the timers of Go only
 // then: with handlers of 0.8 ms and eight callers, one processor had nothing to do for 1.1 of
 // 7.2 ms although the next calls had arrived. A timer of the kernel in that poller wakes it.
 func (l *leader) sleep() {
-	if l.nap == nil {
-		l.nap = time.NewTimer(napTime)
-	} else {
-		l.nap.Reset(napTime)
-	}
-	l.poller.alarm.ring(napTime)
 	began := time.Now()
-	<-l.nap.C
+	l.sleepFor(napTime)
 	if now := time.Now(); now.Sub(began) >= napTime+starvedLeast {
 		l.poller.starvedAt = now
 	}
+}
+
+func (l *leader) sleepFor(d time.Duration) {
+	if l.nap == nil {
+		l.nap = time.NewTimer(d)
+	} else {
+		l.nap.Reset(d)
+	}
+	l.poller.alarm.ring(d)
+	<-l.nap.C
 }
 
 // alarm wakes a processor that waits in the runtime's poller, once. It belongs to the leader.

@@ -101,7 +101,7 @@ func impatient(network, address string, limit time.Duration) (net.Conn, error) {
 	return &impatientConn{Conn: conn}, nil
 }
 
-// impatientConn is read from and given deadlines by one goroutine.
+// impatientConn is read from and given deadlines by one goroutine at a time.
 type impatientConn struct {
 	net.Conn
 

@@ -254,7 +254,8 @@ const (
 	SpinTimeAlone = 30 * time.Microsecond
 
 	// CoalesceTime is how long a busy poller of many connections sleeps so that requests
-	// gather. Linux adds up to 50 us: a longer one gave a percent or two of the processor more.
+	// gather. Linux adds up to 50 us; 1, 30 and 100 us in its place made no difference beyond
+	// noise.
 	CoalesceTime = 10 * time.Microsecond
 
 	// Pollers bounds the goroutines that poll for a listener: more than processors are no use.

@@ -136,20 +136,35 @@ func (in *Inbound) DropBody() {
 }
 
 // KeepBody returns Body for somebody who keeps it for as long as he likes. It is
-// copied only if it lies where the connection reads. The budget counts it until the
-// call ends, or DropBody.
+// copied only if it lies where the connection reads, and is not most of what lies there. The
+// budget counts it until the call ends, or DropBody.
 func (in *Inbound) KeepBody() []byte {
 	body := in.Body
 	switch {
 	case in.copied:
 		in.server.buffers.Forget(body)
 	case in.local != nil && in.local.keepRequest():
+	case in.keepsMemory():
 	default:
 		body = slices.Clone(body)
 		in.leaveBody()
 	}
 	in.Body, in.copied = nil, false
 	return body
+}
+
+// keepsMemory makes the memory in which Body lies the caller's, if the event loop gives it away:
+// 10 MiB took the server 1.4 ms to copy, of 19 ms that an echo took.
+func (in *Inbound) keepsMemory() bool {
+	c, ok := in.conn.(*serverConn)
+	switch {
+	case !ok || !in.here:
+		return false
+	case !in.free:
+		return c.conn.Reader().Keep(len(in.Body))
+	default:
+		return in.detached.Keep(len(in.Body))
+	}
 }
 
 // leaveBody lets the event loop use memory again that Body lies in, before the call ends.

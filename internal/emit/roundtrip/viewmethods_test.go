@@ -288,7 +288,7 @@ func TestViewMethods_OwnWhatTheyReferTo(t *testing.T) {
 			var sent []*viewmethods.Order
 			var answers []viewmethods.OrderView
 			for round, region := range []string{"north", "south", "east", "west"} {
-				for _, parcels := range []int{0, 10, 400, 3000, 30000} {
+				for _, parcels := range []int{0, 10, 400, 3000, 30000, 150_000} {
 					order := orderOf(region, parcels)
 					order.ID = int64(round)
 					answer, err := api.Pass(t.Context(), viewOf(t, order))
