@@ -288,6 +288,7 @@ func TestErrors_AreInTheCatalogue(t *testing.T) {
 		{"On the way", onTheWay(), unaryProtocols, unaryNames},
 		{"In the TLS handshake", inTheHandshake(t), unaryProtocols[:2], unaryNames[:1]},
 		{"What the server says", fromTheServer(), unaryProtocols, unaryNames},
+		{"What policies and registries decide", byPolicies(), unaryProtocols, unaryNames},
 		{"In streams", inStreams(), []fulmar.Protocol{fulmar.GRPC, fulmar.TTHeader}, []string{"TTHeader"}},
 	} {
 		fmt.Fprintf(&page, "\n## %s\n\n| what happens | the error |\n|---|---|\n", group.title)

@@ -2,6 +2,7 @@ package eventloop_test
 
 import (
 	"bytes"
+	"errors"
 	"sync"
 	"testing"
 
@@ -96,15 +97,16 @@ func TestKeep_IsNobodyElses(t *testing.T) {
 				inlineIfAuto(s, config)
 				for range connections {
 					client := s.connect()
-					for round := range rounds {
-						sendLong(t, client, bytes.Repeat([]byte{byte('a' + round)}, keptMessage))
-						expect(t, client, "read\n")
+					for round := 0; round < rounds; round += 2 { // the second one behind the first
+						first := bytes.Repeat([]byte{byte('a' + round)}, keptMessage)
+						sendLong(t, client, append(first, bytes.Repeat([]byte{byte('b' + round)}, keptMessage)...))
+						expect(t, client, "read\nread\n")
 					}
 				}
 				for range connections * rounds {
 					receive(t, k.noted, "a message")
 				}
-				k.check(t, connections*rounds/2)
+				k.check(t, connections*rounds/4)
 			})
 		})
 	}
@@ -120,25 +122,96 @@ func (k *keeper) keep(message []byte, keep func(n int) bool) {
 	k.note(message, kept)
 }
 
-// TestKeep_NotWhatWouldWasteMemory: a message that is little of its memory, or may lie in that
-// of the goroutine that polls, has to be copied.
+// TestKeep_NotWhatWouldWasteMemory: a message that is little of its memory, or lies in memory
+// that is used again, has to be copied.
 func TestKeep_NotWhatWouldWasteMemory(t *testing.T) {
 	onConcurrentEngines(t, func(t *testing.T, config eventloop.Config) {
-		for _, size := range []int{1 << 10, 48 << 10, 64 << 10, 1<<20 + 1} {
-			s := serve(t, config, func(conn *eventloop.Conn) error {
-				if _, err := conn.Reader().Next(size); err != nil {
+		for _, size := range []int{1 << 10, 48 << 10, 64 << 10, 120 << 10, 1<<20 - 100, 1<<20 + 1, 2<<20 - 100} {
+			for _, gone := range []bool{false, true} {
+				s := serve(t, config, func(conn *eventloop.Conn) error {
+					if _, err := conn.Reader().Next(size); err != nil {
+						return err
+					}
+					keep := conn.Reader().Keep
+					if gone {
+						call := conn.Detach()
+						call.WillWait()
+						keep = call.Keep
+					}
+					answer := "none\n"
+					if keep(size) {
+						answer = "kept\n"
+					}
+					_, err := conn.WriteBuffers([][]byte{[]byte(answer)})
+					return err
+				})
+				client := s.connect()
+				sendLong(t, client, make([]byte, size))
+				expect(t, client, "none\n")
+			}
+		}
+	})
+}
+
+// TestKeep_IsConsumed: a handler that keeps what it has read and wants more does not get it again.
+func TestKeep_IsConsumed(t *testing.T) {
+	onConcurrentEngines(t, func(t *testing.T, config eventloop.Config) {
+		var kept []byte
+		s := serve(t, config, func(conn *eventloop.Conn) error {
+			if kept == nil {
+				message, err := conn.Reader().Next(keptMessage)
+				if err != nil {
 					return err
 				}
-				if conn.Reader().Keep(size) {
-					conn.Writer().AppendString("kept\n")
-				} else {
-					conn.Writer().AppendString("none\n")
+				if !conn.Reader().Keep(len(message)) {
+					return errors.New("it cannot be kept")
 				}
-				return nil
-			})
-			client := s.connect()
-			sendLong(t, client, make([]byte, size))
-			expect(t, client, "none\n")
+				kept = message
+				clear(kept)
+			}
+			end, err := conn.Reader().Next(4)
+			if err != nil {
+				return err
+			}
+			conn.Writer().Append(end)
+			return nil
+		})
+		client := s.connect()
+		sendLong(t, client, bytes.Repeat([]byte("x"), keptMessage))
+		sendLong(t, client, []byte("end\n"))
+		expect(t, client, "end\n")
+		if bytes.Count(kept, []byte{0}) != keptMessage {
+			t.Error("what was kept has changed")
+		}
+	})
+}
+
+// TestKeep_NotOnDialledConnections: their memory may be lent to them.
+func TestKeep_NotOnDialledConnections(t *testing.T) {
+	onConcurrentEngines(t, func(t *testing.T, config eventloop.Config) {
+		s := serve(t, config, func(conn *eventloop.Conn) error {
+			if err := conn.Reader().Skip(1); err != nil {
+				return err
+			}
+			conn.Writer().Append(make([]byte, keptMessage))
+			return nil
+		})
+		conn, err := eventloop.Dial(t.Context(), "tcp", s.Addr().String(), eventloop.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		for range 2 {
+			if _, err := conn.WriteBuffers([][]byte{[]byte("?")}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := conn.Reader().Next(keptMessage); err != nil {
+				t.Fatal(err)
+			}
+			if conn.Reader().Keep(keptMessage) {
+				t.Error("it was kept")
+			}
+			conn.Reader().Shrink()
 		}
 	})
 }

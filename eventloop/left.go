@@ -79,8 +79,8 @@ func (d Detached) Done() {
 	}
 }
 
-// Keep is Reader.Keep for a call that has let go of its connection. Only the goroutine of the
-// handler may call it.
+// Keep is Reader.Keep for a call that has let go of its connection, and has not called Done.
+// Only the goroutine of the handler may call it.
 func (d Detached) Keep(n int) bool {
 	c := d.conn
 	if c == nil {
@@ -98,7 +98,7 @@ func (d Detached) Keep(n int) bool {
 	switch {
 	case memory == nil:
 		return false
-	case cap(memory)-n > n/keepShare:
+	case !worthKeeping(n, cap(memory)):
 		c.listener.left.add(by, memory)
 		return false
 	}

