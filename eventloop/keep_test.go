@@ -156,9 +156,9 @@ func TestKeep_NotWhatWouldWasteMemory(t *testing.T) {
 // TestKeep_IsConsumed: a handler that keeps what it has read and wants more does not get it again.
 func TestKeep_IsConsumed(t *testing.T) {
 	onConcurrentEngines(t, func(t *testing.T, config eventloop.Config) {
-		var kept []byte
+		kept, known := make(chan []byte, 1), false
 		s := serve(t, config, func(conn *eventloop.Conn) error {
-			if kept == nil {
+			if !known {
 				message, err := conn.Reader().Next(keptMessage)
 				if err != nil {
 					return err
@@ -166,8 +166,9 @@ func TestKeep_IsConsumed(t *testing.T) {
 				if !conn.Reader().Keep(len(message)) {
 					return errors.New("it cannot be kept")
 				}
-				kept = message
-				clear(kept)
+				clear(message)
+				known = true
+				kept <- message
 			}
 			end, err := conn.Reader().Next(4)
 			if err != nil {
@@ -180,7 +181,7 @@ func TestKeep_IsConsumed(t *testing.T) {
 		sendLong(t, client, bytes.Repeat([]byte("x"), keptMessage))
 		sendLong(t, client, []byte("end\n"))
 		expect(t, client, "end\n")
-		if bytes.Count(kept, []byte{0}) != keptMessage {
+		if bytes.Count(receive(t, kept, "what was kept"), []byte{0}) != keptMessage {
 			t.Error("what was kept has changed")
 		}
 	})
