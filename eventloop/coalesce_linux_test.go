@@ -18,12 +18,13 @@ type scriptedCoalescer struct {
 // crowded returns one that has seen events of so many connections in turn.
 func crowded(connections int) *scriptedCoalescer {
 	s := &scriptedCoalescer{coalescer{pause: time.Microsecond}, time.Now()}
-	s.turns(connections, 1)
+	s.turns(connections)
 	return s
 }
 
-func (s *scriptedCoalescer) turns(connections, times int) {
-	for i := range times * coalesceEvents {
+// turns has so many connections take turns for as long as it takes to be seen.
+func (s *scriptedCoalescer) turns(connections int) {
+	for i := range coalesceEvents {
 		s.saw(uint32(i % connections))
 	}
 }
@@ -82,10 +83,10 @@ func TestCoalescer_FollowsWhatChanges(t *testing.T) {
 	if s.sleeps(1, 60*us, time.Minute, 4); s.sleeps(100, 100*us, 20*us, 4) < 70 {
 		t.Error("one long pause ends it for long")
 	}
-	if s.turns(2, 1); s.sleeps(10, 100*us, 20*us, 1) != 0 {
+	if s.turns(2); s.sleeps(10, 100*us, 20*us, 1) != 0 {
 		t.Error("it sleeps where two connections are left of many")
 	}
-	if s.turns(100, 1); s.sleeps(10, 100*us, 20*us, 4) != 10 {
+	if s.turns(100); s.sleeps(10, 100*us, 20*us, 4) != 10 {
 		t.Error("it does not sleep when there are many again")
 	}
 	s.pause = 0

@@ -51,49 +51,41 @@ func (k *keeper) check(t *testing.T, least int) {
 // and whether that has gone on or not, stays what the handler has made of it while the
 // connection and others read as much.
 func TestKeep_IsNobodyElses(t *testing.T) {
-	for name, read := range map[string]func(conn *eventloop.Conn, k *keeper) error{
-		"at once": func(conn *eventloop.Conn, k *keeper) error {
-			message, err := conn.Reader().Next(keptMessage)
-			if err != nil {
-				return err
-			}
+	for name, answer := range map[string]func(conn *eventloop.Conn, message []byte, k *keeper) error{
+		"at once": func(conn *eventloop.Conn, message []byte, k *keeper) error {
 			k.keep(message, conn.Reader().Keep)
 			conn.Writer().AppendString("read\n")
 			return nil
 		},
-		"without the connection": func(conn *eventloop.Conn, k *keeper) error {
-			message, err := conn.Reader().Next(keptMessage)
-			if err != nil {
-				return err
-			}
+		"without the connection": func(conn *eventloop.Conn, message []byte, k *keeper) error {
 			call := conn.Detach()
 			k.keep(message, call.Keep)
 			if call.Attach() {
 				conn.Writer().AppendString("read\n")
 				return nil
 			}
-			_, err = conn.WriteBuffers([][]byte{[]byte("read\n")})
+			_, err := conn.WriteBuffers([][]byte{[]byte("read\n")})
 			return err
 		},
-		"when the connection has gone on": func(conn *eventloop.Conn, k *keeper) error {
-			message, err := conn.Reader().Next(keptMessage)
-			if err != nil {
-				return err
-			}
+		"when the connection has gone on": func(conn *eventloop.Conn, message []byte, k *keeper) error {
 			call := conn.Detach()
 			call.WillWait()
-			if _, err = conn.WriteBuffers([][]byte{[]byte("read\n")}); err != nil {
-				return err
-			}
+			_, err := conn.WriteBuffers([][]byte{[]byte("read\n")})
 			k.keep(message, call.Keep)
-			return nil
+			return err
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onConcurrentEngines(t, func(t *testing.T, config eventloop.Config) {
 				const connections, rounds = 2, 8
 				k := &keeper{noted: make(chan struct{}, connections*rounds)}
-				s := serve(t, config, func(conn *eventloop.Conn) error { return read(conn, k) })
+				s := serve(t, config, func(conn *eventloop.Conn) error {
+					message, err := conn.Reader().Next(keptMessage)
+					if err != nil {
+						return err
+					}
+					return answer(conn, message, k)
+				})
 				inlineIfAuto(s, config)
 				for range connections {
 					client := s.connect()

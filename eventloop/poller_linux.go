@@ -275,7 +275,7 @@ func (l *leader) lead() {
 	// lost the role.
 	defer l.retire()
 	p := l.poller
-	p.coalescer.resumed = time.Time{} // since then a handler may have waited
+	p.coalescer.resumed = time.Time{} // the role may come from a leader whose handler has waited
 	for {
 		for l.next < l.count {
 			event := &l.events[l.next]

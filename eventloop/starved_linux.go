@@ -72,11 +72,6 @@ func (l *leader) rested() bool {
 }
 
 // sleep sleeps for napTime, and notes if others kept it from waking.
-//
-// It wakes whether or not a processor gets idle meanwhile. One that is idle
-// waits in the runtime's poller for whole milliseconds, and looks at the timers of Go only
-// then: with handlers of 0.8 ms and eight callers, one processor had nothing to do for 1.1 of
-// 7.2 ms although the next calls had arrived. A timer of the kernel in that poller wakes it.
 func (l *leader) sleep() {
 	began := time.Now()
 	l.sleepFor(napTime)
@@ -85,6 +80,11 @@ func (l *leader) sleep() {
 	}
 }
 
+// sleepFor sleeps while others have the processor. It wakes whether or not that gets idle
+// meanwhile. One that is idle waits in the runtime's poller for whole milliseconds, and looks at
+// the timers of Go only then: with handlers of 0.8 ms and eight callers, one processor had
+// nothing to do for 1.1 of 7.2 ms although the next calls had arrived. A timer of the kernel in
+// that poller wakes it.
 func (l *leader) sleepFor(d time.Duration) {
 	if l.nap == nil {
 		l.nap = time.NewTimer(d)

@@ -26,6 +26,7 @@ func TestLayerOf_TakesTheNearestOfOurs(t *testing.T) {
 		{"memory: copying, clearing", []string{"runtime.memmove", root + "/internal/transport.(*muxConn).outcome"}},
 		{"system calls: writing", []string{"internal/runtime/syscall/linux.Syscall6", "syscall.Syscall", "golang.org/x/sys/unix.writev", root + "/eventloop.(*outbound).tryWrite"}},
 		{"system calls: waiting", []string{"internal/runtime/syscall/linux.Syscall6", "internal/runtime/syscall/linux.EpollWait", "runtime.netpoll", "runtime.findRunnable"}},
+		{"system calls: waiting", []string{"internal/runtime/syscall/linux.Syscall6", "syscall.Syscall", "golang.org/x/sys/unix.Nanosleep", root + "/eventloop.(*leader).pause"}},
 		{"scheduler", []string{"runtime.casgstatus", "runtime.schedule", "runtime.park_m", "runtime.mcall"}},
 		{"framing", []string{root + "/internal/wire/ttheader.Next", root + "/internal/transport.(*muxConn).read"}},
 		{"connections", []string{"sync.(*Mutex).Lock", root + "/internal/transport.(*muxConn).add"}},
